@@ -1,43 +1,113 @@
-/** The settings of `svc.json`: names, types, ranges and defaults. */
-import Type, { type Static } from 'typebox';
+/** The settings of `svc.json`: names, types, ranges, defaults, and what each of them limits. */
+import Type, { type Static, type TSchema } from 'typebox';
 
-const bytes = (value: number) => Type.Integer({ minimum: 1, maximum: 2 ** 40, default: value });
-const milliseconds = (value: number) => Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, default: value });
+const bytes = (value: number, description: string) =>
+  Type.Integer({ minimum: 1, maximum: 2 ** 40, default: value, description });
+const count = (value: number, description: string) =>
+  Type.Integer({ minimum: 1, maximum: 1_000_000, default: value, description });
+const milliseconds = (minimum: 0 | 1, value: number, description: string) =>
+  Type.Integer({ minimum, maximum: 2 ** 31 - 1, default: value, description });
+const oneOf = (names: readonly string[], value: string, description: string) =>
+  Type.Union(
+    names.map((name) => Type.Literal(name)),
+    { default: value, description },
+  );
+
+const DEVICES = ['auto', 'cpu', 'gpu', 'cuda', 'coreml', 'directml'];
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** Every key of `svc.json`. A key that is not here is a warning, a wrong value refuses to start. */
 export const ConfigSchema = Type.Object({
-  generated: Type.Boolean({ default: false }),
-  listen: Type.String({ default: '127.0.0.1:21118' }),
-  device: Type.Union(
-    ['auto', 'cpu', 'gpu', 'cuda', 'coreml', 'directml'].map((name) => Type.Literal(name)),
-    { default: 'auto' },
-  ),
-  model: Type.String({ default: '' }),
-  runtime: Type.String({ default: '' }),
-  threads: Type.Integer({ minimum: 0, maximum: 256, default: 0 }),
-  truncate: Type.Union([Type.Literal('count'), Type.Literal('error')], { default: 'count' }),
-  api_key: Type.Union([Type.String(), Type.Array(Type.String())], { default: '' }),
-  password: Type.String({ default: '' }),
-  allow_no_api_key: Type.Boolean({ default: false }),
-  allow_no_password: Type.Boolean({ default: false }),
-  cors_origins: Type.Array(Type.String(), { default: [] }),
-  allowed_hosts: Type.Array(Type.String(), { default: [] }),
-  log_level: Type.Union(
-    ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'].map((name) => Type.Literal(name)),
-    { default: 'info' },
-  ),
-  max_body_bytes: bytes(8 * 2 ** 20),
-  max_questions: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1024 }),
-  max_tokens: Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1, default: 131_072 }),
-  max_batch_states: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 10_000 }),
-  max_batch_body_bytes: bytes(64 * 2 ** 20),
-  max_queue: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 512 }),
-  max_queue_bytes: bytes(64 * 2 ** 20),
-  request_timeout_ms: milliseconds(60_000),
-  max_run_ms: milliseconds(60_000),
-  state_cache_bytes: Type.Integer({ minimum: 0, maximum: 2 ** 40, default: 64 * 2 ** 20 }),
-  drain_delay_ms: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 0 }),
-  drain_ms: Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1, default: 15_000 }),
+  generated: Type.Boolean({
+    default: false,
+    description: 'True in the file that the server made itself: it holds defaults, nobody chose them.',
+  }),
+  listen: Type.String({
+    default: '127.0.0.1:21118',
+    wanted: 'HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118',
+    description: 'Listen address. Port 0 takes a free one. Beyond loopback the API key is required.',
+  }),
+  device: oneOf(DEVICES, 'auto', 'Compute device. `auto` takes a GPU only if it answers as the CPU does.'),
+  model: Type.String({ default: '', description: 'Model folder; empty takes the embedded one.' }),
+  runtime: Type.String({ default: '', description: 'ONNX Runtime library; empty takes the one that came along.' }),
+  threads: Type.Integer({
+    minimum: 0,
+    maximum: 256,
+    default: 0,
+    description: 'Intra-op threads; 0 takes the CPU limit of the container, else the cores of the machine.',
+  }),
+  truncate: Type.Union([Type.Literal('count'), Type.Literal('error')], {
+    default: 'count',
+    description: "What a text longer than the model's window gets: cut and counted in the answer, or 413.",
+  }),
+  api_key: Type.Union([Type.String(), Type.Array(Type.String())], {
+    default: '',
+    wanted: 'a string or a list of strings',
+    description: 'Decision API key, at least 16 characters; a list while a key is changed.',
+  }),
+  password: Type.String({ default: '', description: 'Dashboard password.' }),
+  allow_no_api_key: Type.Boolean({ default: false, description: 'Turns the API key off, on a public address too.' }),
+  allow_no_password: Type.Boolean({ default: false, description: 'Turns the dashboard password off.' }),
+  cors_origins: Type.Array(Type.String({ pattern: '^[a-z][a-z0-9+.-]*://[^\\sA-Z/?#@]+$' }), {
+    default: [],
+    wanted: 'a list of origins, such as https://app.example.com',
+    description: 'Web pages that may call the server from a browser.',
+  }),
+  allowed_hosts: Type.Array(Type.String({ pattern: '^[^\\s/]+$' }), {
+    default: [],
+    wanted: 'a list of host names',
+    description: 'Names in the `Host` header that a server on a loopback address takes beside its own.',
+  }),
+  log_level: oneOf(LOG_LEVELS, 'info', 'The least serious thing that is logged.'),
+  max_body_bytes: bytes(8 * 2 ** 20, 'Bytes of one decision request, decompressed. Memory grows with it.'),
+  max_questions: count(1024, 'Questions in one request. One request holds the model for all of them.'),
+  max_tokens: Type.Integer({
+    minimum: 1,
+    maximum: 2 ** 31 - 1,
+    default: 131_072,
+    description: 'Encoded tokens in one request, one state of a batch. Time on the model grows with it.',
+  }),
+  max_batch_states: count(10_000, 'States in one batch.'),
+  max_batch_body_bytes: bytes(64 * 2 ** 20, 'Bytes of one batch request, decompressed.'),
+  max_queue: count(512, 'Requests that may wait for the model. Raising it makes waits longer before 503.'),
+  max_queue_bytes: bytes(64 * 2 ** 20, 'Bytes of the requests that may wait for the model.'),
+  request_timeout_ms: milliseconds(1, 60_000, 'Longest wait for the model before 503.'),
+  max_run_ms: milliseconds(1, 60_000, 'Longest time of one request on the model, checked between its runs.'),
+  state_cache_bytes: Type.Integer({
+    minimum: 0,
+    maximum: 2 ** 40,
+    default: 64 * 2 ** 20,
+    description: 'Bytes of states kept for the next question about them; 0 keeps none.',
+  }),
+  drain_delay_ms: milliseconds(0, 0, 'After a stop signal, how long new requests are still taken.'),
+  drain_ms: milliseconds(0, 15_000, 'After that, how long running and queued requests have to finish.'),
 });
 
+/** What `svc.json` holds once every default is filled in. */
 export type ConfigFile = Static<typeof ConfigSchema>;
+
+export type ConfigKey = keyof ConfigFile;
+
+/** One setting's schema, with the parts that messages are made from. */
+type SettingSchema = TSchema & {
+  readonly default: unknown;
+  readonly type?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly anyOf?: readonly { readonly const?: string }[];
+  readonly wanted?: string;
+};
+
+/** The schema of one setting. */
+export function settingSchema(key: ConfigKey): SettingSchema {
+  return ConfigSchema.properties[key] as TSchema as SettingSchema;
+}
+
+/** What a setting must be, such as `a whole number from 0 to 256`: the end of the message that refuses another value. */
+export function wantedValue(key: ConfigKey): string {
+  const { type, wanted, minimum, maximum, anyOf } = settingSchema(key);
+  if (wanted !== undefined) return wanted;
+  if (anyOf !== undefined) return `one of ${anyOf.map((choice) => choice.const).join(', ')}`;
+  if (type === 'integer') return `a whole number from ${minimum} to ${maximum}`;
+  return type === 'boolean' ? 'true or false' : 'a string';
+}

@@ -1,0 +1,281 @@
+/**
+ * The settings of the process: `svc.json`, then the environment, then flags, checked and frozen into one object.
+ * Nothing else reads the environment or `svc.json`.
+ */
+import { readFileSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
+import { Value } from 'typebox/value';
+import { type Address, parseAddress } from './address.ts';
+import { createExclusively, errorCode } from './exclusive-file.ts';
+import { Refusal } from './refusal.ts';
+import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from './schemas/config.ts';
+import { Secret } from './secret.ts';
+
+/** The password that older releases shipped in their `svc.json`. Everyone knows it, so it counts as none. */
+export const PUBLISHED_PASSWORD = 'adminadmin';
+
+/** Keys that have no environment variable. */
+const FILE_ONLY: ReadonlySet<ConfigKey> = new Set<ConfigKey>(['generated', 'listen', 'device']);
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<CamelCase<Tail>>}`
+  : Name;
+
+type PlainKey = Exclude<ConfigKey, 'listen' | 'api_key' | 'password'>;
+type PlainSettings = { readonly [Key in PlainKey as CamelCase<Key>]: Readonly<ConfigFile[Key]> };
+
+/** Every setting, checked. The object and what it holds are frozen. */
+export interface Config extends PlainSettings {
+  readonly listen: Address;
+  /** Empty when no key is set. */
+  readonly apiKey: readonly Secret[];
+  readonly password: Secret | undefined;
+  /** Absolute path of the `svc.json` that was read or made. */
+  readonly file: string | undefined;
+  /** Folder of `svc.json`, also when there is none. */
+  readonly configDir: string;
+  /** `$SVC_DATA`, absolute: a second place for generated credential files. */
+  readonly dataDir: string | undefined;
+  readonly workDir: string;
+}
+
+/** The flags of the command line, as typed. */
+export interface Flags {
+  readonly config?: string;
+  readonly listen?: string;
+  readonly device?: string;
+  readonly model?: string;
+  readonly runtime?: string;
+  readonly threads?: string;
+  readonly logLevel?: string;
+}
+
+export interface Environment {
+  readonly [name: string]: string | undefined;
+  readonly SVC_CONFIG?: string | undefined;
+  readonly SVC_DATA?: string | undefined;
+}
+
+export interface ConfigSources {
+  readonly flags?: Flags;
+  readonly env?: Environment;
+  readonly cwd?: string;
+  /** Write an `svc.json` with the defaults where there is none and the folder can be written. */
+  readonly create?: boolean;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** One line each. */
+  readonly warnings: readonly string[];
+  /** Absolute path of the `svc.json` that this call made. */
+  readonly created: string | undefined;
+}
+
+/** One value from one source. */
+interface Setting {
+  readonly value: unknown;
+  /** The source and the key, as the person who set it knows them: `svc.json: threads`, `SVC_THREADS`, `--threads`. */
+  readonly where: string;
+  /** The source of a credential: `svc.json`, `SVC_API_KEY`. */
+  readonly origin: string;
+  /** What a relative path starts from. */
+  readonly base: string;
+  /** Set when a wrong value has another message than in the file. */
+  readonly wanted?: string;
+}
+
+type Settings = Map<ConfigKey, Setting>;
+
+/**
+ * The settings of this process, from `svc.json`, `env` and `flags`, the later winning, with a warning for each thing in
+ * them that has no effect.
+ *
+ * @throws Refusal when a value is wrong or the file cannot be read.
+ */
+export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
+  const { flags = {}, cwd = process.cwd(), create = false } = sources;
+  const env: Environment = sources.env ?? process.env;
+  const warnings: string[] = [];
+  const chosen = flags.config ?? (env.SVC_CONFIG || undefined);
+  const path = resolve(cwd, chosen ?? 'svc.json');
+  const text = readConfigFile(path, chosen !== undefined);
+  const layers = [
+    text === undefined ? new Map<ConfigKey, Setting>() : fileSettings(path, text, warnings),
+    environmentSettings(env, cwd),
+    flagSettings(flags, cwd),
+  ];
+  const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
+  const created = text === undefined && create ? createConfigFile(path) : undefined;
+  const config = Object.freeze({
+    ...plainSettings(settings),
+    listen: Object.freeze(listenAddress(settings)),
+    apiKey: Object.freeze(apiKeys(settings.get('api_key'))),
+    password: password(settings.get('password')),
+    file: text === undefined ? created : path,
+    configDir: dirname(path),
+    dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
+    workDir: resolve(cwd),
+  });
+  return { config, warnings, created };
+}
+
+function readConfigFile(path: string, wasAskedFor: boolean): string | undefined {
+  try {
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw new Refusal(`${path}: cannot be read (${errorCode(error)})`);
+    if (wasAskedFor) throw new Refusal(`${path}: no such file`);
+    return undefined;
+  }
+}
+
+function fileSettings(path: string, text: string, warnings: string[]): Settings {
+  const origin = basename(path);
+  const settings: Settings = new Map();
+  for (const [key, value] of Object.entries(parseObject(origin, text))) {
+    if (isConfigKey(key)) settings.set(key, { value, where: `${origin}: ${key}`, origin, base: dirname(path) });
+    else warnings.push(`${origin}: unknown key ${JSON.stringify(key)}`);
+  }
+  return settings;
+}
+
+/** `JSON.parse` does not say where the error is and quotes the text, which may hold a secret. */
+function parseObject(name: string, text: string): object {
+  const errors: ParseError[] = [];
+  const value: unknown = parse(text, errors, { disallowComments: true, allowTrailingComma: false });
+  const first = errors[0];
+  if (first !== undefined) {
+    const before = text.slice(0, first.offset).split('\n');
+    const place = `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
+    throw new Refusal(`${name}: invalid JSON at ${place}: ${spacedWords(printParseErrorCode(first.error))}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Refusal(`${name}: must be a JSON object`);
+  }
+  return value;
+}
+
+/** `CommaExpected` as `comma expected`. */
+function spacedWords(name: string): string {
+  return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
+}
+
+function environmentSettings(env: Environment, cwd: string): Settings {
+  const settings: Settings = new Map();
+  for (const key of configKeys()) {
+    const name = `SVC_${key.toUpperCase()}`;
+    const text = key === 'password' ? env[name] : env[name]?.trim();
+    if (text && !FILE_ONLY.has(key)) settings.set(key, textSetting(key, name, text, cwd));
+  }
+  return settings;
+}
+
+function flagSettings(flags: Flags, cwd: string): Settings {
+  const settings: Settings = new Map();
+  for (const key of configKeys()) {
+    const text = (flags as Readonly<Record<string, string | undefined>>)[camelCase(key)];
+    if (text !== undefined) settings.set(key, textSetting(key, `--${key.replaceAll('_', '-')}`, text, cwd));
+  }
+  return settings;
+}
+
+function textSetting(key: ConfigKey, name: string, text: string, cwd: string): Setting {
+  const { type } = settingSchema(key);
+  const setting = { value: text as unknown, where: name, origin: name, base: cwd };
+  if (type === 'integer') return /^\d+$/.test(text) ? { ...setting, value: Number(text) } : setting;
+  if (type === 'array') return { ...setting, value: text.split(',').map((item) => item.trim()) };
+  if (type !== 'boolean') return setting;
+  const value = new Map([
+    ['1', true],
+    ['true', true],
+    ['0', false],
+    ['false', false],
+  ]).get(text);
+  return { ...setting, value: value ?? text, wanted: '1, true, 0 or false' };
+}
+
+/** The settings of one layer that say something, each of them checked. */
+function meantSettings(layer: Settings, warnings: string[]): [ConfigKey, Setting][] {
+  return [...layer].filter(([key, setting]) => {
+    requireValid(key, setting);
+    const published = key === 'password' && setting.value === PUBLISHED_PASSWORD;
+    if (published) warnings.push(`${setting.where}: the published default password counts as none`);
+    return !published && !isEmptyCredential(key, setting.value);
+  });
+}
+
+function requireValid(key: ConfigKey, { value, where, wanted }: Setting): void {
+  const isValid = Value.Check(settingSchema(key), value) && (key !== 'listen' || parseAddress(String(value)));
+  if (!isValid) throw new Refusal(`${where}: must be ${wanted ?? wantedValue(key)}`);
+}
+
+function isEmptyCredential(key: ConfigKey, value: unknown): boolean {
+  if (key !== 'api_key' && key !== 'password') return false;
+  return Array.isArray(value) ? value.length === 0 : String(value).trim() === '';
+}
+
+function plainSettings(settings: Settings): PlainSettings {
+  const keys = configKeys().filter((key) => key !== 'listen' && key !== 'api_key' && key !== 'password');
+  const entries = keys.map((key) => {
+    const setting = settings.get(key);
+    const value = setting === undefined ? settingSchema(key).default : setting.value;
+    const path = key === 'model' || key === 'runtime' ? absolutePath(String(value), setting?.base) : undefined;
+    return [camelCase(key), path ?? (Array.isArray(value) ? Object.freeze([...value]) : value)] as const;
+  });
+  return Object.fromEntries(entries) as unknown as PlainSettings;
+}
+
+/** An address such as `s3://bucket/model` is no path and stays as it is. */
+function absolutePath(text: string, base = '.'): string {
+  return text === '' || /^[a-z][a-z0-9+.-]+:\/\//i.test(text) ? text : resolve(base, text);
+}
+
+function listenAddress(settings: Settings): Address {
+  const text = String(settings.get('listen')?.value ?? settingSchema('listen').default);
+  const address = parseAddress(text);
+  if (address === undefined) throw new Refusal(`listen: must be ${wantedValue('listen')}`);
+  return address;
+}
+
+/** A header's value loses the spaces at its ends, so a key has none. */
+function apiKeys(setting: Setting | undefined): Secret[] {
+  if (setting === undefined) return [];
+  return [setting.value].flat().map((value) => new Secret(String(value).trim(), setting.origin));
+}
+
+function password(setting: Setting | undefined): Secret | undefined {
+  return setting && new Secret(String(setting.value), setting.origin);
+}
+
+/**
+ * The defaults are left out, but for the two keys that people change first: a file that named them all would hold on to
+ * the defaults of the release that wrote it.
+ */
+function createConfigFile(path: string): string | undefined {
+  const values = {
+    generated: true,
+    listen: settingSchema('listen').default,
+    device: settingSchema('device').default,
+  };
+  try {
+    const made = createExclusively({ path, text: `${JSON.stringify(values, null, 2)}\n`, mode: 0o644 });
+    return made ? path : undefined;
+  } catch (error) {
+    if (errorCode(error) === '') throw error;
+    return undefined;
+  }
+}
+
+function configKeys(): ConfigKey[] {
+  return Object.keys(ConfigSchema.properties) as ConfigKey[];
+}
+
+function isConfigKey(key: string): key is ConfigKey {
+  return Object.hasOwn(ConfigSchema.properties, key);
+}
+
+function camelCase(key: string): string {
+  return key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}

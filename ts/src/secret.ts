@@ -1,0 +1,59 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { inspect } from 'node:util';
+
+const SHOWN = '[secret]';
+
+/** A key or password that cannot be printed by accident: text, JSON and logs all show `[secret]`. */
+export class Secret {
+  /** Where it was set: `svc.json`, `SVC_API_KEY`, or the path of the file that holds it. */
+  readonly origin: string;
+  readonly #value: string;
+  readonly #digest: Buffer;
+
+  constructor(value: string, origin: string) {
+    this.origin = origin;
+    this.#value = value;
+    this.#digest = sha256(value);
+  }
+
+  /** Characters, counted as people count them: one for each code point. */
+  get length(): number {
+    return [...this.#value].length;
+  }
+
+  /** True when `candidate` is the secret. The time taken says nothing of either, their lengths included. */
+  matches(candidate: string | Uint8Array): boolean {
+    return timingSafeEqual(this.#digest, sha256(candidate));
+  }
+
+  /** The first 12 hex digits of the sha256: tells two secrets apart in a log without giving either away. */
+  fingerprint(): string {
+    return this.#digest.toString('hex').slice(0, 12);
+  }
+
+  /** The secret itself. Every call is a place to look at in a review. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return SHOWN;
+  }
+
+  toJSON(): string {
+    return SHOWN;
+  }
+
+  [inspect.custom](): string {
+    return SHOWN;
+  }
+}
+
+/** True when `candidate` is one of `secrets`; every one is compared, whichever matches. */
+export function matchesAny(secrets: readonly Secret[], candidate: string | Uint8Array): boolean {
+  return secrets.map((secret) => secret.matches(candidate)).includes(true);
+}
+
+function sha256(value: string | Uint8Array): Buffer {
+  return createHash('sha256').update(value).digest();
+}
