@@ -1,0 +1,144 @@
+/**
+ * Every error that the server can give, and the one place where a code becomes an HTTP status.
+ * `docs/errors.md` explains each of them; a test keeps the two lists equal.
+ */
+import type { Failure } from './engine.ts';
+
+/** The HTTP status of every error code. The engine makes the message of its own codes; the shell sends it as it is. */
+export const ERROR_STATUS = {
+  // The request, as the engine reads it.
+  invalid_json: 400,
+  nested_too_deep: 400,
+  body_not_object: 400,
+  duplicate_field: 400,
+  state_missing: 400,
+  questions_missing: 400,
+  questions_not_object: 400,
+  duplicate_question: 400,
+  question_not_object: 400,
+  unknown_type: 400,
+  instructions_not_text: 400,
+  missing_criteria: 400,
+  criteria_not_object: 400,
+  criteria_not_list: 400,
+  criterion_not_text: 400,
+  duplicate_option: 400,
+  too_few_options: 400,
+  too_many_questions: 413,
+  too_many_tokens: 413,
+  text_too_long: 413,
+  // The request, as HTTP.
+  bad_request: 400,
+  bad_body: 400,
+  unauthorized: 401,
+  bad_host: 403,
+  cross_site: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  headers_timeout: 408,
+  body_timeout: 408,
+  body_too_large: 413,
+  unsupported_encoding: 415,
+  headers_too_large: 431,
+  // The caller has gone: this status is only counted and logged, nothing is sent.
+  cancelled: 499,
+  // The server, for now.
+  queue_full: 503,
+  queue_timeout: 503,
+  run_timeout: 503,
+  closing: 503,
+  loading: 503,
+  load_failed: 503,
+  draining: 503,
+  // The server, broken.
+  model_failed: 500,
+  panicked: 500,
+  internal: 500,
+  // Start-up: these end the process and never answer a request.
+  runtime_not_found: 500,
+  runtime_failed: 500,
+  bad_threads: 500,
+  bad_model: 500,
+  bad_device: 500,
+} as const satisfies Record<string, number>;
+
+export type ErrorCode = keyof typeof ERROR_STATUS;
+
+/** The codes that end the process at its start. */
+export const STARTUP_CODES: ReadonlySet<ErrorCode> = new Set([
+  'runtime_not_found',
+  'runtime_failed',
+  'bad_threads',
+  'bad_model',
+  'bad_device',
+]);
+
+/** What a refused caller is told to wait at least, in seconds, when nobody knows better. */
+const DEFAULT_RETRY_AFTER_SECONDS = 1;
+
+/** An error whose message is meant for the caller, with the headers that its answer carries. */
+export class HttpFailure extends Error {
+  override readonly name = 'HttpFailure';
+  readonly code: ErrorCode;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.code = code;
+    this.headers = this.status === 503 ? { 'Retry-After': String(DEFAULT_RETRY_AFTER_SECONDS), ...headers } : headers;
+  }
+
+  get status(): number {
+    return ERROR_STATUS[this.code];
+  }
+}
+
+/** Returns the engine's failure as the error that answers it. A code that is not in the list is an internal error. */
+export function engineFailure({ code, message, retryAfterSeconds }: Failure): Error {
+  if (!Object.hasOwn(ERROR_STATUS, code)) return new Error(`the engine gave the unknown code ${code}: ${message}`);
+  return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds));
+}
+
+/** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty when `seconds` is. */
+export function retryAfter(seconds: number | undefined): Record<string, string> {
+  return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
+}
+
+/** Returns `error` itself when it is meant for the caller, else the internal error that hides it. */
+export function toHttpFailure(error: unknown): HttpFailure {
+  return error instanceof HttpFailure ? error : new HttpFailure('internal', 'internal error');
+}
+
+/** The body of an error and its content type. */
+export interface ErrorBody {
+  readonly type: string;
+  readonly text: string;
+}
+
+const JSON_TYPE = 'application/json; charset=utf-8';
+
+/**
+ * Returns the body of an error: one line of plain text, or JSON for a caller that accepts only that.
+ * The body of a wrong API key is the same for everybody.
+ */
+export function errorBody(failure: HttpFailure, accept: string | undefined): ErrorBody {
+  const { code, message, status } = failure;
+  if (code === 'unauthorized') return { type: JSON_TYPE, text: JSON.stringify({ error: message }) };
+  if (!wantsJson(accept)) return { type: 'text/plain; charset=utf-8', text: message };
+  const body = { error: { code: status, message }, detail: { error_type: code, message } };
+  return { type: JSON_TYPE, text: JSON.stringify(body) };
+}
+
+/** Returns whether an `Accept` header names JSON, and nothing that plain text would satisfy. */
+function wantsJson(accept: string | undefined): boolean {
+  if (!accept?.toLowerCase().includes('application/json')) return false;
+  const accepted = accept.toLowerCase().split(',').filter(isAcceptable).map(mediaRange);
+  return accepted.includes('application/json') && !accepted.some((range) => TEXT_RANGES.has(range));
+}
+
+const TEXT_RANGES = new Set(['text/plain', 'text/*', '*/*']);
+
+const mediaRange = (item: string) => (item.split(';', 1)[0] ?? '').trim();
+
+/** A media range with the weight 0 is one that the caller does not accept. */
+const isAcceptable = (item: string) => !/;\s*q=0(?:\.0*)?\s*(?:;|$)/.test(item);

@@ -1,0 +1,30 @@
+/** The check of the decision API key. */
+import type { Middleware } from 'koa';
+import { HttpFailure } from '../errors.ts';
+import type { RequestState } from './request.ts';
+
+/** A secret that only says whether a candidate equals it, in constant time. */
+export interface ApiKey {
+  matches(candidate: string): boolean;
+}
+
+const BEARER = /^Bearer +(\S+) *$/i;
+
+/** Lets requests pass that carry one of `keys`; all of them when there is none. */
+export function requireApiKey(keys: readonly ApiKey[]): Middleware<RequestState> {
+  return (ctx, next) => {
+    if (keys.length > 0 && !isKnown(keys, bearerToken(ctx.req.headers.authorization))) {
+      throw new HttpFailure('unauthorized', 'missing or wrong API key', { 'WWW-Authenticate': 'Bearer' });
+    }
+    return next();
+  };
+}
+
+function bearerToken(authorization: string | undefined): string {
+  return BEARER.exec(authorization ?? '')?.[1] ?? '';
+}
+
+/** Compares with every key, so that the time does not tell which of them it is. */
+function isKnown(keys: readonly ApiKey[], candidate: string): boolean {
+  return keys.filter((key) => key.matches(candidate)).length > 0;
+}

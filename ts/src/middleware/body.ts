@@ -1,0 +1,57 @@
+/** Reads the bytes of a request's body, whatever their content type. */
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import { type BrotliOptions, brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
+import getRawBody from 'raw-body';
+import { HttpFailure } from '../errors.ts';
+
+type Decompress = (body: Buffer, options: ZlibOptions & BrotliOptions) => Promise<Buffer>;
+
+const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
+  ['gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
+  ['x-gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
+  ['deflate', promisify<Buffer, ZlibOptions, Buffer>(inflate)],
+  ['br', promisify<Buffer, BrotliOptions, Buffer>(brotliDecompress)],
+]);
+
+/**
+ * Returns the body of `req`, decompressed.
+ * @param maxBodyBytes limits the decompressed bytes
+ * @throws HttpFailure `body_too_large`, `unsupported_encoding`, `bad_body`, `body_timeout`, `cancelled`
+ */
+export async function readBody(req: IncomingMessage, maxBodyBytes: number): Promise<Buffer> {
+  const encoding = req.headers['content-encoding']?.trim().toLowerCase() || 'identity';
+  if (encoding === 'identity') return read(req, maxBodyBytes, maxBodyBytes);
+  const decompress = DECOMPRESS.get(encoding);
+  if (!decompress) {
+    throw new HttpFailure('unsupported_encoding', 'unsupported content encoding; use gzip, deflate or br', {
+      'Accept-Encoding': 'gzip, deflate, br',
+    });
+  }
+  const compressed = await read(req, maxCompressedBytes(maxBodyBytes), maxBodyBytes);
+  // A bomb is stopped at the limit: the decompressor gives up when its output would be longer.
+  return decompress(compressed, { maxOutputLength: maxBodyBytes }).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ERR_BUFFER_TOO_LARGE'
+      ? tooLarge(maxBodyBytes)
+      : new HttpFailure('bad_body', `body is not valid ${encoding}`);
+  });
+}
+
+/** What cannot be compressed grows by a few bytes in every block and a header; that must not make it too large. */
+const maxCompressedBytes = (maxBodyBytes: number) => maxBodyBytes + Math.ceil(maxBodyBytes / 256) + 1024;
+
+async function read(req: IncomingMessage, maxReadBytes: number, maxBodyBytes: number): Promise<Buffer> {
+  try {
+    return await getRawBody(req, { limit: maxReadBytes, length: req.headers['content-length'] ?? null });
+  } catch (error) {
+    // The server ends a read with a failure of its own, for example when its time is up.
+    if (error instanceof HttpFailure) throw error;
+    if ((error as getRawBody.RawBodyError).type === 'entity.too.large') throw tooLarge(maxBodyBytes);
+    // All that is left is a connection that broke: the caller has gone.
+    throw new HttpFailure('cancelled', 'the caller has gone');
+  }
+}
+
+function tooLarge(maxBodyBytes: number): HttpFailure {
+  return new HttpFailure('body_too_large', `body larger than ${maxBodyBytes} bytes (max_body_bytes)`);
+}

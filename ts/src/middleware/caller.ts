@@ -1,0 +1,54 @@
+/**
+ * Who may call: the rules that keep web pages from using a server on their visitor's machine.
+ *
+ * The order, from the outside in: the `Host` (every route), the path and the method (404, 405), then on a decision the
+ * caller's site, then the API key. The cheap and the general come first, and a wrong method is told before any secret.
+ */
+import type { Middleware } from 'koa';
+import { isLoopback } from '../address.ts';
+import type { Config } from '../config.ts';
+import { HttpFailure } from '../errors.ts';
+import type { RequestState } from './request.ts';
+
+/**
+ * On a loopback address, refuses a `Host` that is neither a loopback name nor allowed: it is how a page whose own name
+ * was made to point at 127.0.0.1 (DNS rebinding) gives itself away. HTTP/1.0 callers without a `Host` may pass.
+ */
+export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'allowedHosts'>): Middleware<RequestState> {
+  const guarded = isLoopback(listen.host);
+  const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  const isAllowed = (host: string) =>
+    allowed.has(host) || allowed.has(hostname(host)) || isLoopbackName(hostname(host));
+  return (ctx, next) => {
+    const { host } = ctx.req.headers;
+    if (host === undefined) {
+      if (ctx.req.httpVersion !== '1.0') throw new HttpFailure('bad_request', 'Host header missing');
+    } else if (guarded && !isAllowed(host.toLowerCase())) {
+      throw new HttpFailure('bad_host', 'Host not allowed; list it in allowed_hosts');
+    }
+    return next();
+  };
+}
+
+/** Returns a `Host` without its port and without the brackets of an IPv6 address. */
+const hostname = (host: string) => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
+
+const isLoopbackName = (name: string) => name.endsWith('.localhost') || isLoopback(name);
+
+/** Refuses decisions that another web site asks for, unless its origin is listed. */
+export function refuseCrossSite({ corsOrigins }: Pick<Config, 'corsOrigins'>): Middleware<RequestState> {
+  const listed = new Set(corsOrigins);
+  return (ctx, next) => {
+    const { origin, host, 'sec-fetch-site': site } = ctx.req.headers;
+    if (origin !== undefined && listed.has(origin)) return next();
+    if (site === 'cross-site' || (origin !== undefined && !isOwnOrigin(origin, host))) {
+      throw new HttpFailure('cross_site', 'cross-site request refused; list its origin in cors_origins');
+    }
+    return next();
+  };
+}
+
+/** Returns whether an `Origin` is the host that the request was sent to. Browsers spell both of them alike. */
+function isOwnOrigin(origin: string, host: string | undefined): boolean {
+  return host !== undefined && /^https?:\/\/(.+)$/i.exec(origin)?.[1]?.toLowerCase() === host.toLowerCase();
+}

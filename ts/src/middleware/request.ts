@@ -1,0 +1,86 @@
+/** The outermost middleware: gives every request its id, every error its answer, and the log its line. */
+import { randomUUID } from 'node:crypto';
+import type { Middleware, ParameterizedContext } from 'koa';
+import type { Logger } from 'pino';
+import type { Counts } from '../engine.ts';
+import { type ErrorCode, errorBody, type HttpFailure, toHttpFailure } from '../errors.ts';
+import type { Lifecycle } from '../lifecycle.ts';
+import { questionCount } from '../stats.ts';
+
+/** What is known of the request on its way through the app. */
+export interface RequestState {
+  /** The request's id, in every answer and every line of the log. */
+  id: string;
+  /** What the answered decision was made of. */
+  counts?: Counts;
+}
+
+export type RequestContext = ParameterizedContext<RequestState>;
+
+const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/;
+
+/** Longer paths are cut in the log: none of ours is near it. */
+const MAX_LOGGED_PATH_CHARS = 200;
+
+/** Returns the caller's request id when it is 1 to 128 visible ASCII characters, else a new one. */
+export function requestId(callers: string | string[] | undefined): string {
+  return typeof callers === 'string' && VISIBLE_ASCII.test(callers) ? callers : randomUUID();
+}
+
+/** Returns the headers that carry a request id: ours, and the one that the public Python client requires. */
+export function requestIdHeaders(id: string): Record<string, string> {
+  return { 'x-request-id': id, 'x-typesafe-request-id': id };
+}
+
+/** Returns the middleware that all others run in. */
+export function handleRequests(log: Logger, lifecycle: Lifecycle): Middleware<RequestState> {
+  return async (ctx, next) => {
+    const startMs = performance.now();
+    ctx.state.id = requestId(ctx.req.headers['x-request-id']);
+    ctx.set(requestIdHeaders(ctx.state.id));
+    let failure: HttpFailure | undefined;
+    try {
+      await next();
+    } catch (error) {
+      failure = toHttpFailure(error);
+      if (failure.status === 500) log.error({ id: ctx.state.id, err: error }, failure.message);
+      answerFailure(ctx, failure);
+    }
+    if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
+    logRequest(log, ctx, startMs, failure?.code);
+  };
+}
+
+function answerFailure(ctx: RequestContext, failure: HttpFailure): void {
+  if (failure.code === 'cancelled') {
+    // Nobody listens. Should the connection be open after all, closing it is the only honest answer.
+    ctx.respond = false;
+    ctx.res.destroy();
+    return;
+  }
+  // What is left of the body is thrown away: the connection stays fit for the next request, and the caller, who may
+  // still be sending, gets to read this answer. The server's time-out bounds it.
+  ctx.req.resume();
+  const { type, text } = errorBody(failure, ctx.req.headers.accept);
+  ctx.status = failure.status;
+  ctx.set({ ...failure.headers, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
+  ctx.body = text;
+}
+
+/** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
+function logRequest(log: Logger, ctx: RequestContext, startMs: number, code: ErrorCode | undefined): void {
+  const { id, counts } = ctx.state;
+  log.info(
+    {
+      id,
+      method: ctx.method,
+      path: ctx.path.slice(0, MAX_LOGGED_PATH_CHARS),
+      status: code === 'cancelled' ? 499 : ctx.status,
+      code,
+      ms: Math.round((performance.now() - startMs) * 100) / 100,
+      questions: counts && questionCount(counts),
+      tokens: counts?.inputTokens,
+    },
+    'request',
+  );
+}

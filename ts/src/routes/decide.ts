@@ -1,0 +1,59 @@
+/** `POST /v1/systemone`: the decision endpoint. */
+import type { ServerResponse } from 'node:http';
+import type { Middleware } from 'koa';
+import type { Config } from '../config.ts';
+import type { Timing } from '../engine.ts';
+import { engineFailure, toHttpFailure } from '../errors.ts';
+import { readBody } from '../middleware/body.ts';
+import type { RequestContext, RequestState } from '../middleware/request.ts';
+import type { EngineSlot } from '../model/slot.ts';
+import type { Stats } from '../stats.ts';
+
+export interface DecideParts {
+  readonly config: Pick<Config, 'maxBodyBytes'>;
+  readonly engine: EngineSlot;
+  readonly stats: Stats;
+}
+
+/** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
+export function decide({ config, engine, stats }: DecideParts): Middleware<RequestState> {
+  async function answer(ctx: RequestContext, startMs: number): Promise<number> {
+    const signal = hangUp(ctx.res);
+    const body = await readBody(ctx.req, config.maxBodyBytes);
+    const elapsedMs = performance.now() - startMs;
+    const reply = await engine.require().engine.decide(body, { signal, elapsedMs });
+    if (reply.failure) throw engineFailure(reply.failure);
+    ctx.state.counts = reply.counts;
+    ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(reply.timing) });
+    ctx.body = reply.body;
+    return reply.timing.totalMs;
+  }
+
+  return async (ctx) => {
+    const startMs = performance.now();
+    try {
+      const ms = await answer(ctx, startMs);
+      stats.record({ timeMs: Date.now(), ms, counts: ctx.state.counts });
+    } catch (error) {
+      stats.record({ timeMs: Date.now(), ms: performance.now() - startMs, error: toHttpFailure(error).code });
+      throw error;
+    }
+  };
+}
+
+/** Returns a signal that fires when the caller goes away before the answer is written. */
+function hangUp(res: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  res.once('close', () => {
+    if (!res.writableFinished) controller.abort();
+  });
+  return controller.signal;
+}
+
+/** Returns the value of a `Server-Timing` header: milliseconds with two decimals. */
+function serverTiming({ encodeMs, waitMs, runMs, totalMs }: Timing): string {
+  const durations = { encode: encodeMs, wait: waitMs, run: runMs, total: totalMs };
+  return Object.entries(durations)
+    .map(([phase, ms]) => `${phase};dur=${ms.toFixed(2)}`)
+    .join(', ');
+}

@@ -1,0 +1,31 @@
+/** The answer of `GET /health`. */
+import Type, { type Static, type TSchema } from 'typebox';
+
+const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
+
+/** The model that a newer one replaced. */
+export const PreviousModelSchema = Type.Object({
+  model: Type.String(),
+  version: Type.String(),
+  sha256: Type.String(),
+  loaded_at: Type.String({ format: 'date-time' }),
+});
+
+/** A field is `null` as long as no model is loaded; the last three are there only when they apply. */
+export const HealthSchema = Type.Object({
+  status: Type.Enum(['ok', 'loading', 'draining', 'error']),
+  device: orNull(Type.String({ description: 'cpu, cuda, coreml or directml' })),
+  model: orNull(Type.String({ description: "the name in the model's config" })),
+  version: orNull(Type.String()),
+  sha256: orNull(Type.String({ description: "hex digest of the model's graph" })),
+  source: orNull(Type.String({ description: 'where the model came from, without user, password or query' })),
+  fallback: orNull(Type.Boolean({ description: 'whether another model than the wanted one is loaded' })),
+  loaded_at: orNull(Type.String({ format: 'date-time' })),
+  dir: orNull(Type.String({ description: "the model's folder" })),
+  remote_version: Type.Optional(Type.String()),
+  offline: Type.Optional(Type.Literal(true)),
+  previous: Type.Optional(PreviousModelSchema),
+});
+
+export type Health = Static<typeof HealthSchema>;
+export type PreviousModel = Static<typeof PreviousModelSchema>;

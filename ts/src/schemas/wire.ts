@@ -1,0 +1,36 @@
+/** What the shell itself writes on the wire. Decision requests and answers belong to the engine. */
+import Type, { type Static } from 'typebox';
+
+/** The model name of every answer, whatever model is loaded. */
+export const MODEL_NAME = 'svc';
+
+/** The body of an error for a caller that accepts only JSON. */
+export const ErrorBodySchema = Type.Object({
+  error: Type.Object({ code: Type.Integer({ description: 'the HTTP status' }), message: Type.String() }),
+  detail: Type.Object({ error_type: Type.String({ description: 'a stable code' }), message: Type.String() }),
+});
+
+/** The body of a 401 for the API key. */
+export const UnauthorizedBodySchema = Type.Object({ error: Type.Literal('missing or wrong API key') });
+
+/** The answer of `GET /v1/models`: the shape of this API, and that of OpenAI beside it. */
+export const ModelsSchema = Type.Object({
+  models: Type.Array(
+    Type.Object({
+      name: Type.Literal(MODEL_NAME),
+      description: Type.String(),
+      release_date: Type.String({ format: 'date', description: 'the day on which the model was loaded' }),
+    }),
+  ),
+  object: Type.Literal('list'),
+  data: Type.Array(
+    Type.Object({
+      id: Type.Literal(MODEL_NAME),
+      object: Type.Literal('model'),
+      created: Type.Integer({ description: 'when the model was loaded, in seconds since 1970' }),
+      owned_by: Type.Literal(MODEL_NAME),
+    }),
+  ),
+});
+
+export type Models = Static<typeof ModelsSchema>;

@@ -1,0 +1,204 @@
+/** The HTTP server around the app: its time-outs, its answer to what is not HTTP, and its orderly end. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type Koa from 'koa';
+import type { Logger } from 'pino';
+import { type Address, formatAddress } from './address.ts';
+import type { Config } from './config.ts';
+import { HttpFailure } from './errors.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { type RequestState, requestId, requestIdHeaders } from './middleware/request.ts';
+import type { EngineSlot } from './model/slot.ts';
+import { Refusal } from './refusal.ts';
+
+/** How long a connection may take for what. */
+export interface HttpTimeouts {
+  /** Until the headers are there. */
+  readonly headersMs: number;
+  /** Until the body is there, counted from the first byte of the request. */
+  readonly bodyMs: number;
+  /** Between two requests. */
+  readonly keepAliveMs: number;
+  /** How often the first two are checked. */
+  readonly checkMs: number;
+}
+
+/** Load balancers keep connections for 60 s: were ours closed before theirs, they would use a closed one. */
+const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyMs: 30_000, keepAliveMs: 65_000, checkMs: 1_000 };
+
+export interface HttpServerParts {
+  readonly app: Koa<RequestState>;
+  readonly config: Pick<Config, 'drainDelayMs' | 'drainMs'>;
+  readonly engine: EngineSlot;
+  readonly lifecycle: Lifecycle;
+  readonly log: Logger;
+  readonly timeouts?: HttpTimeouts;
+}
+
+export interface HttpServer {
+  /**
+   * Returns the address once the server listens.
+   * @throws Refusal when it cannot
+   */
+  listen(address: Address): Promise<AddressInfo>;
+  /** Ends the server: accepted requests finish, then the engine closes. A second call awaits the first. */
+  drain(): Promise<void>;
+}
+
+/** Returns a server that does not listen yet. */
+export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
+  const { app, log } = parts;
+  const answers = new OpenAnswers();
+  const server = createServer({
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.bodyMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    // Node's own answer to a missing Host carries no request id: the app refuses it.
+    requireHostHeader: false,
+  });
+  const handle = app.callback();
+  const onRequest = (req: IncomingMessage, res: ServerResponse) => {
+    answers.add(req, res);
+    handle(req, res);
+  };
+  server.on('request', onRequest);
+  // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
+  server.on('checkExpectation', onRequest);
+  server.on('clientError', (error, socket: Socket) => {
+    answerClientError({ error, socket, timeouts, log, latest: answers.latest(socket) });
+  });
+  let drained: Promise<void> | undefined;
+  return {
+    listen: (address) => listen(server, address),
+    drain: () => (drained ??= drain(server, answers, parts)),
+  };
+}
+
+async function listen(server: Server, address: Address): Promise<AddressInfo> {
+  server.listen(address);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    const why = LISTEN_PROBLEMS[code] ?? code;
+    throw new Refusal(
+      `cannot listen on ${formatAddress(address)}: ${why}; choose another address with listen or --listen`,
+    );
+  }
+  return server.address() as AddressInfo;
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'the port is in use',
+  EACCES: 'not permitted',
+  EADDRNOTAVAIL: 'not an address of this machine',
+  ENOTFOUND: 'no such host',
+};
+
+type DrainParts = Pick<HttpServerParts, 'config' | 'engine' | 'lifecycle' | 'log'>;
+
+async function drain(server: Server, answers: OpenAnswers, { config, engine, lifecycle, log }: DrainParts) {
+  lifecycle.advance('stopping');
+  await sleep(config.drainDelayMs);
+  lifecycle.advance('draining');
+  // Closes the listener and the idle connections; it is done when the last connection is.
+  const closed = new Promise((resolve) => server.close(resolve));
+  await answers.finished(config.drainMs);
+  if (answers.count > 0) log.warn({ requests: answers.count }, 'drain_ms is over, open requests are cut off');
+  server.closeAllConnections();
+  await closed;
+  await engine.model?.engine.close();
+}
+
+/** The answers that are under way. */
+class OpenAnswers {
+  #count = 0;
+  #onNone: (() => void) | undefined;
+  readonly #latest = new WeakMap<Socket, ServerResponse>();
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(req: IncomingMessage, res: ServerResponse): void {
+    this.#count += 1;
+    this.#latest.set(req.socket, res);
+    res.once('close', () => {
+      this.#count -= 1;
+      if (this.#count === 0) this.#onNone?.();
+    });
+  }
+
+  /** Returns the answer, finished or not, to the latest request on a connection. */
+  latest(socket: Socket): ServerResponse | undefined {
+    return this.#latest.get(socket);
+  }
+
+  /** Resolves when no answer is under way, or after `limitMs`. */
+  finished(limitMs: number): Promise<void> {
+    if (this.#count === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, limitMs);
+      this.#onNone = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}
+
+interface ClientError {
+  readonly error: NodeJS.ErrnoException;
+  readonly socket: Socket;
+  readonly latest: ServerResponse | undefined;
+  readonly timeouts: HttpTimeouts;
+  readonly log: Logger;
+}
+
+/** Answers what the HTTP parser refused or waited for in vain, where an answer can still be given. */
+function answerClientError({ error, socket, latest, timeouts, log }: ClientError): void {
+  const inBody = latest !== undefined && !latest.req.complete;
+  const failure = clientFailure(error, inBody, timeouts);
+  if (inBody && !latest.headersSent && latest.req.listenerCount('error') > 0) {
+    // The app is reading this body: it hears of the failure and answers with the request's own id.
+    latest.req.emit('error', failure);
+    return;
+  }
+  // A connection on which nothing was asked, or another answer is under way, or the caller is gone, just ends.
+  const isFree = latest === undefined || (latest.req.complete && latest.writableFinished);
+  if (!isFree || !socket.writable || socket.bytesRead === 0 || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const id = requestId(undefined);
+  log.info({ id, status: failure.status, code: failure.code }, 'request refused');
+  socket.end(rawAnswer(failure, id), () => socket.destroy());
+}
+
+function clientFailure(error: NodeJS.ErrnoException, inBody: boolean, timeouts: HttpTimeouts): HttpFailure {
+  const close = { Connection: 'close' };
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return inBody
+      ? new HttpFailure('body_timeout', `body did not arrive within ${timeouts.bodyMs / 1000} s`, close)
+      : new HttpFailure('headers_timeout', `headers did not arrive within ${timeouts.headersMs / 1000} s`, close);
+  }
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return new HttpFailure('headers_too_large', 'request headers too large', close);
+  }
+  return new HttpFailure('bad_request', 'malformed HTTP request', close);
+}
+
+/** Returns the bytes of an answer for a request that never became one. */
+function rawAnswer({ status, message, headers }: HttpFailure, id: string): string {
+  const all = {
+    ...headers,
+    ...requestIdHeaders(id),
+    'Content-Type': 'text/plain; charset=utf-8',
+    'Content-Length': Buffer.byteLength(message),
+  };
+  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${message}`;
+}
