@@ -41,6 +41,7 @@ interface Kind {
   readonly file: string;
   readonly variable: string;
   readonly minCharacters: number;
+  readonly allowed: RegExp;
 }
 
 const API_KEY: Kind = {
@@ -49,6 +50,7 @@ const API_KEY: Kind = {
   file: 'svc.api-key',
   variable: 'SVC_API_KEY',
   minCharacters: 16,
+  allowed: /^[!-~]*$/,
 };
 
 const PASSWORD: Kind = {
@@ -57,6 +59,7 @@ const PASSWORD: Kind = {
   file: 'svc.password',
   variable: 'SVC_PASSWORD',
   minCharacters: 1,
+  allowed: /^/,
 };
 
 /** Read and write permission of everyone but the owner. */
@@ -168,12 +171,11 @@ function readWithMode(path: string): { readonly text: string; readonly mode: num
   }
 }
 
-function requireUsable({ name, minCharacters }: Kind, secret: Secret): void {
+function requireUsable({ name, minCharacters, allowed }: Kind, secret: Secret): void {
   const { origin, length } = secret;
   if (length < minCharacters) {
     throw new Refusal(`${name} from ${origin} is ${length} characters; use at least ${minCharacters}`);
   }
-  if (/\p{Cc}/u.test(secret.reveal())) {
-    throw new Refusal(`${name} from ${origin} has a line break or another control character, which no header carries`);
-  }
+  if (allowed.test(secret.reveal())) return;
+  throw new Refusal(`${name} from ${origin} has a space or a character that is not ASCII; no Bearer header carries it`);
 }

@@ -1,0 +1,329 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { inspect } from 'node:util';
+import { type ConfigSources, loadConfig } from '../src/config.ts';
+import { announcement, matchesAny, resolveApiKeys, resolvePassword, Secret } from '../src/credentials.ts';
+import { createExclusively } from '../src/exclusive-file.ts';
+import { folderWithConfig, makeUnwritable, temporaryFolder, withoutPrivilege } from './temporary-folder.ts';
+
+const KEY = 'a-key-of-at-least-sixteen';
+const PUBLIC = { listen: '0.0.0.0:21118' };
+
+function resolveIn(cwd: string, sources: ConfigSources = {}) {
+  return resolveApiKeys(loadConfig({ cwd, env: {}, ...sources }).config);
+}
+
+/** Resolves with `settings` in an `svc.json` of its own. */
+function resolveWith(t: TestContext, settings: object, sources: ConfigSources = {}) {
+  return resolveIn(folderWithConfig(t, settings), sources);
+}
+
+function revealed({ secrets }: { readonly secrets: readonly Secret[] }): string[] {
+  return secrets.map((secret) => secret.reveal());
+}
+
+suite('a secret', () => {
+  const secret = new Secret(KEY, 'svc.json');
+
+  test('prints as [secret] in text, JSON, logs and joins', () => {
+    assert.equal(String(secret), '[secret]');
+    assert.equal(`${secret}`, '[secret]');
+    assert.equal([secret].join(), '[secret]');
+    assert.equal(JSON.stringify({ secret }), '{"secret":"[secret]"}');
+    assert.equal(inspect(secret), '[secret]');
+    assert.ok(!inspect({ secret }, { showHidden: true, depth: 9 }).includes(KEY));
+    assert.ok(!JSON.stringify(Object.getOwnPropertyDescriptors(secret)).includes(KEY));
+  });
+
+  test('matches itself alone, as text and as bytes', () => {
+    assert.ok(secret.matches(KEY));
+    assert.ok(secret.matches(Buffer.from(KEY)));
+    for (const other of ['', KEY.slice(1), `${KEY}x`, KEY.toUpperCase(), ` ${KEY}`]) assert.ok(!secret.matches(other));
+  });
+
+  test('is one of several', () => {
+    const secrets = ['one', 'two'].map((value) => new Secret(value, 'svc.json'));
+    assert.ok(matchesAny(secrets, 'one'));
+    assert.ok(matchesAny(secrets, 'two'));
+    assert.ok(!matchesAny(secrets, 'three'));
+    assert.ok(!matchesAny([], ''));
+  });
+
+  test('has a fingerprint: the start of its sha256', () => {
+    assert.equal(new Secret('abc', 'x').fingerprint(), 'ba7816bf8f01');
+  });
+
+  test('counts its characters as people do', () => {
+    assert.equal(new Secret('schlüssel-🔑', 'x').length, 11);
+  });
+});
+
+suite('whether the key is checked', () => {
+  const expectations: readonly [listen: string, isLoopback: boolean][] = [
+    ['127.0.0.1:0', true],
+    ['127.8.8.8:0', true],
+    ['[::1]:0', true],
+    ['localhost:0', true],
+    ['0.0.0.0:0', false],
+    ['[::]:0', false],
+    ['192.168.1.1:0', false],
+    ['example.com:0', false],
+    [':0', false],
+  ];
+  for (const [listen, isLoopback] of expectations) {
+    for (const isSet of [false, true]) {
+      for (const allowed of [undefined, '0', '1']) {
+        const isOn = allowed !== '1' && (isSet || !isLoopback);
+        const state = `key ${isSet ? 'set' : 'not set'}, SVC_ALLOW_NO_API_KEY ${allowed ?? 'unset'}`;
+        test(`${listen}, ${state}: ${isOn ? 'required' : 'off'}`, (t) => {
+          const env = { SVC_API_KEY: isSet ? KEY : undefined, SVC_ALLOW_NO_API_KEY: allowed };
+          const credential = resolveWith(t, { listen }, { env });
+          assert.equal(credential.secrets.length, isOn ? 1 : 0);
+          assert.match(credential.status, isOn ? /^API key required: / : /^API key off: /);
+          assert.equal(credential.generated !== undefined, isOn && !isSet);
+        });
+      }
+    }
+  }
+
+  test('the log says why it is off', (t) => {
+    assert.equal(resolveWith(t, {}).status, 'API key off: 127.0.0.1 is loopback and no key is set');
+    const { status } = resolveWith(t, { ...PUBLIC, allow_no_api_key: true });
+    assert.equal(status, 'API key off: allow_no_api_key is on');
+  });
+
+  test('allow_no_api_key wins over a set key, with one warning, and makes no file', (t) => {
+    const cwd = folderWithConfig(t, { ...PUBLIC, allow_no_api_key: true, api_key: [KEY, KEY] });
+    const { secrets, warnings } = resolveIn(cwd);
+    assert.deepEqual(secrets, []);
+    assert.deepEqual(warnings, ['the api key from svc.json is not checked: allow_no_api_key is on']);
+    assert.deepEqual(readdirSync(cwd), ['svc.json']);
+  });
+
+  test('on loopback a generated file of another time is not a key that is set', (t) => {
+    const cwd = temporaryFolder(t);
+    writeFileSync(join(cwd, 'svc.api-key'), `${KEY}\n`, { mode: 0o600 });
+    assert.deepEqual(resolveIn(cwd).secrets, []);
+  });
+});
+
+suite('keys that are set', () => {
+  test('the environment wins over svc.json', (t) => {
+    const credential = resolveWith(t, { api_key: 'short' }, { env: { SVC_API_KEY: KEY } });
+    assert.deepEqual(revealed(credential), [KEY]);
+    assert.equal(credential.status, 'API key required: set in SVC_API_KEY');
+  });
+
+  test('a list holds the old key and the new', (t) => {
+    const credential = resolveWith(t, { api_key: [KEY, `${KEY}-new`] });
+    assert.deepEqual(revealed(credential), [KEY, `${KEY}-new`]);
+    assert.equal(credential.status, 'API key required: set in svc.json');
+  });
+
+  test('a set key wins over a generated file', (t) => {
+    const cwd = folderWithConfig(t, { ...PUBLIC, api_key: KEY });
+    writeFileSync(join(cwd, 'svc.api-key'), 'another-key-of-some-length', { mode: 0o600 });
+    assert.deepEqual(revealed(resolveIn(cwd)), [KEY]);
+  });
+
+  for (const length of [1, 15, 16]) {
+    test(`${length} characters ${length < 16 ? 'are too few, wherever they are set' : 'are enough'}`, (t) => {
+      const value = 'k'.repeat(length);
+      const attempts: readonly [origin: string, run: () => unknown][] = [
+        ['svc.json', () => resolveWith(t, { api_key: value })],
+        ['svc.json', () => resolveWith(t, { api_key: [KEY, value] })],
+        ['SVC_API_KEY', () => resolveWith(t, PUBLIC, { env: { SVC_API_KEY: value } })],
+      ];
+      for (const [origin, run] of attempts) {
+        if (length >= 16) assert.doesNotThrow(run);
+        else assert.throws(run, { message: `api key from ${origin} is ${length} characters; use at least 16` });
+      }
+    });
+  }
+
+  test('an empty one in a list is too short', (t) => {
+    const message = 'api key from svc.json is 0 characters; use at least 16';
+    assert.throws(() => resolveWith(t, { api_key: [KEY, ''] }), { message });
+  });
+
+  for (const value of [`${KEY} two`, `${KEY}\nx`, `${KEY}-ü`]) {
+    test(`one that no Bearer header carries refuses: ${JSON.stringify(value)}`, (t) => {
+      const message = 'api key from svc.json has a space or a character that is not ASCII; no Bearer header carries it';
+      assert.throws(() => resolveWith(t, { api_key: value }), { message });
+    });
+  }
+});
+
+suite('the generated file', () => {
+  test('is made beside svc.json, for its owner alone, and used by every later start', (t) => {
+    const folder = folderWithConfig(t, PUBLIC);
+    const cwd = temporaryFolder(t);
+    const sources = { flags: { config: join(folder, 'svc.json') }, env: { SVC_DATA: temporaryFolder(t) } };
+    const first = resolveIn(cwd, sources);
+    const path = join(folder, 'svc.api-key');
+    assert.equal(first.generated?.file, path);
+    assert.deepEqual(revealed(first), [readFileSync(path, 'utf8').trim()]);
+    assert.match(first.secrets[0]?.reveal() ?? '', /^[0-9a-f]{48}$/);
+    assert.deepEqual(first.warnings, []);
+    if (process.platform !== 'win32') assert.equal(statSync(path).mode & 0o777, 0o600);
+    const second = resolveIn(cwd, sources);
+    assert.equal(second.generated, undefined);
+    assert.deepEqual(revealed(second), revealed(first));
+    assert.equal(second.status, `API key required: kept in ${path}, sha256 ${first.secrets[0]?.fingerprint()}`);
+    assert.deepEqual(readdirSync(folder).sort(), ['svc.api-key', 'svc.json']);
+  });
+
+  test('two starts make two different keys', (t) => {
+    assert.notDeepEqual(revealed(resolveWith(t, PUBLIC)), revealed(resolveWith(t, PUBLIC)));
+  });
+
+  for (const [place, unwritable] of [
+    ['beside', []],
+    ['data', ['beside']],
+    ['work', ['beside', 'data']],
+  ] as const) {
+    test(`goes to ${place} when these cannot be written: ${unwritable.join(', ') || 'none'}`, (t) => {
+      const root = temporaryFolder(t);
+      for (const name of ['beside', 'data', 'work']) {
+        mkdirSync(join(root, name));
+        chmodSync(join(root, name), 0o777);
+      }
+      writeFileSync(join(root, 'beside', 'svc.json'), JSON.stringify(PUBLIC));
+      for (const name of unwritable) makeUnwritable(join(root, name));
+      const flags = { config: join(root, 'beside', 'svc.json') };
+      const sources = { flags, env: { SVC_DATA: join(root, 'data') } };
+      const { generated } = withoutPrivilege(() => resolveIn(join(root, 'work'), sources));
+      assert.equal(generated?.file, join(root, place, 'svc.api-key'));
+    });
+  }
+
+  test('that is in any of the three folders is read before one is made', (t) => {
+    for (const place of ['data', 'work']) {
+      const [folder, data, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t), temporaryFolder(t)];
+      const path = join(place === 'data' ? data : work, 'svc.api-key');
+      writeFileSync(path, `${KEY}\n`, { mode: 0o600 });
+      const sources = { flags: { config: join(folder, 'svc.json') }, env: { SVC_DATA: data } };
+      const credential = resolveIn(work, sources);
+      assert.deepEqual(revealed(credential), [KEY]);
+      assert.equal(credential.secrets[0]?.origin, path);
+      assert.ok(!existsSync(join(folder, 'svc.api-key')));
+    }
+  });
+
+  test('the first of the three that is there counts', (t) => {
+    const [folder, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t)];
+    writeFileSync(join(folder, 'svc.api-key'), KEY, { mode: 0o600 });
+    writeFileSync(join(work, 'svc.api-key'), `${KEY}-of-work`, { mode: 0o600 });
+    assert.deepEqual(revealed(resolveIn(work, { flags: { config: join(folder, 'svc.json') } })), [KEY]);
+  });
+
+  test('that cannot be written anywhere refuses to start, and says what to do', (t) => {
+    const cwd = temporaryFolder(t);
+    makeUnwritable(cwd);
+    const message = 'svc.api-key: no folder to write it to: set SVC_API_KEY, or SVC_DATA to a writable folder';
+    const flags = { listen: '0.0.0.0:0' };
+    withoutPrivilege(() => assert.throws(() => resolveIn(cwd, { flags }), { name: 'Refusal', message }));
+  });
+
+  test('that is empty or too short refuses to start and is left as it is', (t) => {
+    for (const [text, length] of [
+      ['', 0],
+      [' \n', 0],
+      ['fifteen-letters\n', 15],
+    ] as const) {
+      const cwd = folderWithConfig(t, PUBLIC);
+      const path = join(cwd, 'svc.api-key');
+      writeFileSync(path, text, { mode: 0o600 });
+      const message = `api key from ${path} is ${length} characters; use at least 16`;
+      assert.throws(() => resolveIn(cwd), { name: 'Refusal', message });
+      assert.equal(readFileSync(path, 'utf8'), text);
+    }
+  });
+
+  test('that cannot be read refuses to start: another one would shut out those who have its key', (t) => {
+    const cwd = folderWithConfig(t, PUBLIC);
+    mkdirSync(join(cwd, 'svc.api-key'));
+    assert.throws(() => resolveIn(cwd), { message: `${join(cwd, 'svc.api-key')}: cannot be read (EISDIR)` });
+  });
+
+  test('that others have access to is a warning', (t) => {
+    for (const mode of [0o600, 0o400, 0o640, 0o604, 0o644]) {
+      const cwd = folderWithConfig(t, PUBLIC);
+      const path = join(cwd, 'svc.api-key');
+      writeFileSync(path, KEY);
+      chmodSync(path, mode);
+      const isWarned = process.platform !== 'win32' && mode > 0o600;
+      const warning = `${path}: others than its owner have access to it; run chmod 600`;
+      assert.deepEqual(resolveIn(cwd).warnings, isWarned ? [warning] : []);
+    }
+  });
+
+  test('is never overwritten by the one that comes second', (t) => {
+    const path = join(temporaryFolder(t), 'file');
+    assert.equal(createExclusively({ path, text: 'first', mode: 0o600 }), true);
+    assert.equal(createExclusively({ path, text: 'second', mode: 0o600 }), false);
+    assert.equal(readFileSync(path, 'utf8'), 'first');
+  });
+});
+
+suite('what a start says of the credential it generated', () => {
+  test('on a terminal: the value, once', (t) => {
+    const cwd = folderWithConfig(t, PUBLIC);
+    const { generated, status } = resolveIn(cwd);
+    assert.ok(generated);
+    const line = announcement(generated, true);
+    assert.equal(line, `API key, shown only now: ${generated.secret.reveal()} (kept in ${join(cwd, 'svc.api-key')})`);
+    assert.ok(!status.includes(generated.secret.reveal()));
+  });
+
+  test('in a log: the file and a fingerprint, never the value', (t) => {
+    const cwd = folderWithConfig(t, PUBLIC);
+    const { generated } = resolveIn(cwd);
+    assert.ok(generated);
+    const line = announcement(generated, false);
+    const fingerprint = generated.secret.fingerprint();
+    assert.equal(line, `API key generated: ${join(cwd, 'svc.api-key')}, sha256 ${fingerprint}`);
+    assert.ok(!line.includes(generated.secret.reveal()));
+  });
+});
+
+suite('the dashboard password', () => {
+  const passwordIn = (cwd: string, sources: ConfigSources = {}) =>
+    resolvePassword(loadConfig({ cwd, env: {}, ...sources }).config);
+
+  test('is the one that is set, of any length', (t) => {
+    const credential = passwordIn(folderWithConfig(t, { password: 'über 1' }));
+    assert.deepEqual(revealed(credential), ['über 1']);
+    assert.equal(credential.status, 'Dashboard password required: set in svc.json');
+  });
+
+  test('is generated when unset, on loopback too, and kept', (t) => {
+    const cwd = temporaryFolder(t);
+    const first = passwordIn(cwd);
+    assert.equal(first.generated?.file, join(cwd, 'svc.password'));
+    assert.deepEqual(revealed(passwordIn(cwd)), revealed(first));
+  });
+
+  test('is generated when it is the published default', (t) => {
+    const credential = passwordIn(folderWithConfig(t, { password: 'adminadmin' }));
+    assert.ok(credential.generated);
+    assert.ok(!credential.secrets[0]?.matches('adminadmin'));
+  });
+
+  test('is not taken from a file that holds the published default', (t) => {
+    const cwd = temporaryFolder(t);
+    const path = join(cwd, 'svc.password');
+    writeFileSync(path, 'adminadmin\n', { mode: 0o600 });
+    const message = `${path}: holds the published default password; delete the file to get a new one`;
+    assert.throws(() => passwordIn(cwd), { message });
+  });
+
+  test('is off with allow_no_password', (t) => {
+    const cwd = folderWithConfig(t, { password: 'some password' });
+    const { secrets, status } = passwordIn(cwd, { env: { SVC_ALLOW_NO_PASSWORD: '1' } });
+    assert.deepEqual(secrets, []);
+    assert.equal(status, 'Dashboard password off: allow_no_password is on');
+  });
+});
