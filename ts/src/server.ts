@@ -158,21 +158,31 @@ interface ClientError {
   readonly log: Logger;
 }
 
+/** What the parser or the socket says when the caller has ended the connection in the middle of a request. */
+const GONE: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE']);
+
 /** Answers what the HTTP parser refused or waited for in vain, where an answer can still be given. */
 function answerClientError({ error, socket, latest, timeouts, log }: ClientError): void {
-  const inBody = latest !== undefined && !latest.req.complete;
-  const failure = clientFailure(error, inBody, timeouts);
-  if (inBody && !latest.headersSent && latest.req.listenerCount('error') > 0) {
-    // The app is reading this body: it hears of the failure and answers with the request's own id.
-    latest.req.emit('error', failure);
-    return;
-  }
-  // A connection on which nothing was asked, or another answer is under way, or the caller is gone, just ends.
-  const isFree = latest === undefined || (latest.req.complete && latest.writableFinished);
-  if (!isFree || !socket.writable || socket.bytesRead === 0 || error.code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
+  const isGone = GONE.has(error.code) || socket.readableEnded || !socket.writable;
+  // A connection on which nothing was asked just ends, too.
+  if (isGone || socket.bytesRead === 0) socket.destroy();
+  else if (latest?.req.complete === false) failBody(latest, clientFailure(error, true, timeouts));
+  else if (latest?.writableEnded === false) endAfter(latest);
+  else refuse(socket, clientFailure(error, false, timeouts), log);
+}
+
+/** The app, when it is reading the body, hears of the failure and answers; else it has answered already. */
+function failBody({ req, headersSent }: ServerResponse, failure: HttpFailure): void {
+  if (!headersSent && req.listenerCount('error') > 0) req.emit('error', failure);
+  else req.socket.destroy();
+}
+
+/** The request before the faulty one still gets its answer, as the last on its connection. */
+function endAfter(answer: ServerResponse): void {
+  if (!answer.headersSent) answer.setHeader('Connection', 'close');
+}
+
+function refuse(socket: Socket, failure: HttpFailure, log: Logger): void {
   const id = requestId(undefined);
   log.info({ id, status: failure.status, code: failure.code }, 'request refused');
   socket.end(rawAnswer(failure, id), () => socket.destroy());

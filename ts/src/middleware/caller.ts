@@ -17,8 +17,10 @@ import type { RequestState } from './request.ts';
 export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'allowedHosts'>): Middleware<RequestState> {
   const guarded = isLoopback(listen.host);
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
-  const isAllowed = (host: string) =>
-    allowed.has(host) || allowed.has(hostname(host)) || isLoopbackName(hostname(host));
+  const isAllowed = (host: string) => {
+    const name = host.replace(/:\d*$/, '');
+    return allowed.has(host) || allowed.has(name) || isLoopbackName(name);
+  };
   return (ctx, next) => {
     const { host } = ctx.req.headers;
     if (host === undefined) {
@@ -30,10 +32,10 @@ export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'all
   };
 }
 
-/** Returns a `Host` without its port and without the brackets of an IPv6 address. */
-const hostname = (host: string) => host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1');
-
-const isLoopbackName = (name: string) => name.endsWith('.localhost') || isLoopback(name);
+/** Returns whether the host of a URL is this machine by its name alone. */
+function isLoopbackName(name: string): boolean {
+  return name.endsWith('.localhost') || isLoopback(name.replace(/^\[(.*)\]$/, '$1'));
+}
 
 /** Refuses decisions that another web site asks for, unless its origin is listed. */
 export function refuseCrossSite({ corsOrigins }: Pick<Config, 'corsOrigins'>): Middleware<RequestState> {

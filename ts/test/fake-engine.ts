@@ -1,0 +1,94 @@
+/** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
+import type { DecideOptions, Engine, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
+
+export const MODEL_INFO: ModelInfo = {
+  name: 'fake',
+  version: '1.2.3',
+  sha256: 'ab'.repeat(32),
+  layout: 'marker',
+  device: 'cpu',
+  threads: 1,
+  dir: '/models/fake',
+  deviceNotes: [],
+};
+
+/** The bytes of the usual answer. Their spelling would not survive a parse. */
+export const ANSWER = '{"model": "svc","answers":{"10":{"p":1.0},"2":{}}}';
+
+export const REPLY: Reply = {
+  body: Buffer.from(ANSWER),
+  timing: { encodeMs: 1.234, waitMs: 0, runMs: 5.671, totalMs: 7.1 },
+  counts: { choice: 1, score: 2, noul: 3, inputTokens: 40, truncatedTokens: 0 },
+};
+
+/** One call of `decide`. */
+export interface Call {
+  readonly body: Buffer;
+  readonly signal: AbortSignal;
+  readonly elapsedMs: number;
+}
+
+export class FakeEngine implements Engine {
+  readonly calls: Call[] = [];
+  closes = 0;
+  /** What a call is answered with. A test may replace it. */
+  answer: (call: Call) => Reply | Promise<Reply> = () => REPLY;
+  readonly #info: ModelInfo;
+  #onCall: (() => void) | undefined;
+
+  constructor(info: Partial<ModelInfo> = {}) {
+    this.#info = { ...MODEL_INFO, ...info };
+  }
+
+  async decide(body: Buffer, { signal = new AbortController().signal, elapsedMs = -1 }: DecideOptions = {}) {
+    const call = { body, signal, elapsedMs };
+    this.calls.push(call);
+    this.#onCall?.();
+    return this.answer(call);
+  }
+
+  /** Returns call number `n`, counted from 0, as soon as it is made. */
+  async called(n = 0): Promise<Call> {
+    for (;;) {
+      const call = this.calls[n];
+      if (call) return call;
+      await new Promise<void>((resolve) => {
+        this.#onCall = resolve;
+      });
+    }
+  }
+
+  /** Makes all calls wait, until the function that it returns is called. */
+  hold(): () => void {
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.answer = async () => {
+      await released;
+      return REPLY;
+    };
+    return release;
+  }
+
+  info(): ModelInfo {
+    return this.#info;
+  }
+
+  queue(): QueueLoad {
+    return { running: 0, waiting: 0 };
+  }
+
+  async close(): Promise<void> {
+    this.closes += 1;
+  }
+
+  shutdown(): void {}
+}
+
+/** An answer that says when the caller's signal fires: what a real engine does with a caller who has gone. */
+export function untilCancelled({ signal }: Call): Promise<Reply> {
+  return new Promise((resolve) => {
+    signal.addEventListener('abort', () => resolve({ failure: { code: 'cancelled', message: 'the caller has gone' } }));
+  });
+}

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import type { Reply } from '../../src/engine.ts';
+import { ANSWER, FakeEngine, REPLY, untilCancelled } from '../fake-engine.ts';
+import { DECISION, startServer, until, Wire } from './server-under-test.ts';
+
+suite('the request', () => {
+  test('the engine gets the bytes of the body as they came', async (t) => {
+    const { engine, decide } = await startServer(t);
+    const body = Buffer.from('{"state": {"b":1.0, "10":2,\n"2":1e2},"questions":{"2":{},"1":{}}} \xff', 'latin1');
+    assert.equal((await decide({ body })).status, 200);
+    assert.deepEqual(engine.calls[0]?.body, body);
+  });
+
+  test('an empty body is for the engine to refuse', async (t) => {
+    const { engine, decide } = await startServer(t);
+    engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });
+    assert.equal((await decide({ body: '' })).status, 400);
+    assert.equal(engine.calls[0]?.body.length, 0);
+  });
+
+  for (const type of [undefined, 'application/json', 'text/plain', 'nonsense']) {
+    test(`the content type ${type} does not matter`, async (t) => {
+      const { decide } = await startServer(t);
+      const headers = type === undefined ? {} : { 'Content-Type': type };
+      assert.equal((await decide({ headers })).status, 200);
+    });
+  }
+
+  const compressions = { gzip: gzipSync, 'X-GZIP': gzipSync, deflate: deflateSync, br: brotliCompressSync };
+  for (const [encoding, compress] of Object.entries(compressions)) {
+    test(`a body in ${encoding} reaches the engine decompressed`, async (t) => {
+      const { engine, decide } = await startServer(t);
+      const headers = { 'Content-Encoding': encoding };
+      assert.equal((await decide({ headers, body: compress(DECISION) })).status, 200);
+      assert.equal(engine.calls[0]?.body.toString(), DECISION);
+    });
+
+    test(`a body that is not ${encoding} though it says so gets 400`, async (t) => {
+      const { engine, decide } = await startServer(t);
+      const { status, text } = await decide({ headers: { 'Content-Encoding': encoding } });
+      assert.deepEqual([status, text], [400, `body is not valid ${encoding.toLowerCase()}`]);
+      assert.equal(engine.calls.length, 0);
+    });
+
+    test(`a body in ${encoding} that ends too early gets 400`, async (t) => {
+      const { decide } = await startServer(t);
+      const body = compress(DECISION).subarray(0, -9);
+      assert.equal((await decide({ headers: { 'Content-Encoding': encoding }, body })).status, 400);
+    });
+
+    test(`a small body in ${encoding} that would be too large gets 413`, async (t) => {
+      const { engine, decide } = await startServer(t, { config: { maxBodyBytes: 10_000 } });
+      const body = compress(Buffer.alloc(10_001, 'a'));
+      assert.ok(body.length < 200);
+      assert.equal((await decide({ headers: { 'Content-Encoding': encoding }, body })).status, 413);
+      assert.equal(engine.calls.length, 0);
+    });
+  }
+
+  test('the encoding identity is none', async (t) => {
+    const { engine, decide } = await startServer(t);
+    assert.equal((await decide({ headers: { 'Content-Encoding': 'identity' } })).status, 200);
+    assert.equal(engine.calls[0]?.body.toString(), DECISION);
+  });
+
+  for (const encoding of ['zstd', 'gzip, br']) {
+    test(`the content encoding "${encoding}" gets 415 that names those that work`, async (t) => {
+      const { decide } = await startServer(t);
+      const { status, headers, text } = await decide({ headers: { 'Content-Encoding': encoding } });
+      assert.deepEqual([status, text], [415, 'unsupported content encoding; use gzip, deflate or br']);
+      assert.equal(headers['accept-encoding'], 'gzip, deflate, br');
+    });
+  }
+});
+
+suite('the size limit', () => {
+  test('a body of exactly the limit passes, compressed too', async (t) => {
+    const { engine, decide } = await startServer(t, { config: { maxBodyBytes: 1000 } });
+    const noise = Buffer.from(Array.from({ length: 1000 }, (_, i) => (i * i * 7919) % 251));
+    assert.equal((await decide({ body: noise })).status, 200);
+    assert.equal((await decide({ body: gzipSync(noise), headers: { 'Content-Encoding': 'gzip' } })).status, 200);
+    assert.deepEqual(engine.calls[1]?.body, noise);
+  });
+
+  test('a body of one byte more gets 413 with the limit in the message', async (t) => {
+    const { engine, decide } = await startServer(t, { config: { maxBodyBytes: 1000 } });
+    const { status, text } = await decide({ body: Buffer.alloc(1001) });
+    assert.deepEqual([status, text], [413, 'body larger than 1000 bytes (max_body_bytes)']);
+    assert.equal(engine.calls.length, 0);
+  });
+
+  test('a chunked body that grows too large gets 413', async (t) => {
+    const { engine, decide } = await startServer(t, { config: { maxBodyBytes: 1000 } });
+    const headers = { 'Transfer-Encoding': 'chunked' };
+    assert.equal((await decide({ headers, body: Buffer.alloc(200_000) })).status, 413);
+    assert.equal(engine.calls.length, 0);
+  });
+
+  test('a compressed body that is too large as it comes gets 413', async (t) => {
+    const { decide } = await startServer(t, { config: { maxBodyBytes: 1000 } });
+    const headers = { 'Content-Encoding': 'gzip' };
+    assert.equal((await decide({ headers, body: Buffer.alloc(100_000) })).status, 413);
+  });
+
+  for (const framing of ['Content-Length: 200000', 'Transfer-Encoding: chunked']) {
+    test(`after a 413 to a body with ${framing} the connection takes the next request`, async (t) => {
+      const { port } = await startServer(t, { config: { maxBodyBytes: 1000 } });
+      const wire = await Wire.open(t, port);
+      wire.send(`POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\n${framing}\r\n\r\n`);
+      const isChunked = framing.includes('chunked');
+      wire.send(isChunked ? `30d40\r\n${'a'.repeat(200_000)}\r\n0\r\n\r\n` : 'a'.repeat(200_000));
+      assert.match(await wire.receives('(max_body_bytes)'), /^HTTP\/1.1 413 /);
+      wire.send('GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      assert.match(await wire.receives('\r\nok'), /\)HTTP\/1.1 200 OK\r\n/);
+    });
+  }
+});
+
+suite('the answer', () => {
+  test("the engine's bytes go out as JSON, untouched", async (t) => {
+    const { decide } = await startServer(t);
+    const { status, headers, text } = await decide();
+    assert.equal(status, 200);
+    assert.equal(text, ANSWER);
+    assert.equal(headers['content-type'], 'application/json; charset=utf-8');
+    assert.equal(headers['content-length'], String(ANSWER.length));
+  });
+
+  test('Server-Timing has the four durations with two decimals', async (t) => {
+    const { decide } = await startServer(t);
+    const { headers } = await decide();
+    assert.equal(headers['server-timing'], 'encode;dur=1.23, wait;dur=0.00, run;dur=5.67, total;dur=7.10');
+  });
+
+  test('the engine is told the time since the reading of the body began', async (t) => {
+    const { engine, port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{');
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    wire.send('}');
+    const { elapsedMs } = await engine.called();
+    assert.ok(elapsedMs >= 50 && elapsedMs < 2000, String(elapsedMs));
+  });
+
+  test('a reply for each request goes to the caller who asked', async (t) => {
+    const { engine, decide } = await startServer(t);
+    engine.answer = ({ body }): Reply => ({ ...REPLY, failure: undefined, body }) as Reply;
+    const bodies = Array.from({ length: 50 }, (_, i) => `{"n":${i}}`);
+    const answers = await Promise.all(bodies.map((body) => decide({ body })));
+    assert.deepEqual(
+      answers.map(({ text }) => text),
+      bodies,
+    );
+  });
+});
+
+suite('a caller who goes away', () => {
+  test('while the engine works fires the signal, and is logged as 499 without an error', async (t) => {
+    const { engine, port, log, stats } = await startServer(t);
+    engine.answer = untilCancelled;
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    const { signal } = await engine.called();
+    assert.equal(signal.aborted, false);
+    wire.socket.destroy();
+    await until(() => log.length > 0);
+    assert.equal(signal.aborted, true);
+    assert.deepEqual(
+      log.map(({ level, status, code }) => ({ level, status, code })),
+      [{ level: 30, status: 499, code: 'cancelled' }],
+    );
+    assert.equal(stats.recent()[0]?.status, 499);
+  });
+
+  test('while sending never reaches the engine, and is logged as 499 without an error', async (t) => {
+    const { engine, port, log } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n{');
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    wire.socket.destroy();
+    await until(() => log.some(({ msg }) => msg === 'request'));
+    assert.deepEqual(
+      log.map(({ level, status }) => ({ level, status })),
+      [{ level: 30, status: 499 }],
+    );
+    assert.equal(engine.calls.length, 0);
+  });
+
+  test('after the answer fires nothing', async (t) => {
+    const { engine, port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    await wire.receives(ANSWER);
+    wire.socket.destroy();
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    assert.equal(engine.calls[0]?.signal.aborted, false);
+  });
+
+  test('does not disturb the callers beside', async (t) => {
+    const { engine, port, decide } = await startServer(t);
+    const release = engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    const gone = await engine.called(0);
+    const stays = decide();
+    const { signal } = await engine.called(1);
+    wire.socket.destroy();
+    await until(() => gone.signal.aborted);
+    release();
+    assert.equal((await stays).status, 200);
+    assert.equal(signal.aborted, false);
+  });
+
+  test('but is told so by the engine while still there gets its connection closed, not a silence', async (t) => {
+    const { engine, port } = await startServer(t);
+    engine.answer = () => ({ failure: { code: 'cancelled', message: 'the caller has gone' } });
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    assert.equal(await wire.ends(), '');
+  });
+});
+
+suite('the model', () => {
+  test('that is loading gives 503 with Retry-After', async (t) => {
+    const { decide } = await startServer(t, { isLoading: true });
+    const { status, headers, text } = await decide();
+    assert.deepEqual([status, headers['retry-after'], text], [503, '1', 'the model is loading']);
+  });
+
+  test('that failed to load gives 503 that keeps the reason to itself', async (t) => {
+    const { slot, decide } = await startServer(t, { isLoading: true });
+    slot.failed('/secret/path: no such file');
+    const { status, headers, text } = await decide();
+    assert.deepEqual([status, headers['retry-after'], text], [503, '1', 'the model failed to load']);
+  });
+
+  test('that is replaced during a request answers it, and the new one answers the next', async (t) => {
+    const { engine, slot, decide } = await startServer(t);
+    const release = engine.hold();
+    const first = decide();
+    await engine.called();
+    const newer = new FakeEngine();
+    assert.equal(slot.loaded(newer, { source: '/models/newer' }), engine);
+    assert.equal((await decide()).status, 200);
+    release();
+    assert.equal((await first).status, 200);
+    assert.deepEqual([engine.calls.length, newer.calls.length], [1, 1]);
+  });
+});

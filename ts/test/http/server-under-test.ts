@@ -1,0 +1,170 @@
+/** A whole server on a fake engine, and a socket to it that speaks no more HTTP than a test wants. */
+import { once } from 'node:events';
+import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import type { TestContext } from 'node:test';
+import { type Logger, pino } from 'pino';
+import { type AppConfig, createApp } from '../../src/app.ts';
+import type { Config } from '../../src/config.ts';
+import { Lifecycle } from '../../src/lifecycle.ts';
+import type { ApiKey } from '../../src/middleware/api-key.ts';
+import { EngineSlot } from '../../src/model/slot.ts';
+import { createHttpServer, type HttpServer, type HttpTimeouts } from '../../src/server.ts';
+import { Stats } from '../../src/stats.ts';
+import { FakeEngine } from '../fake-engine.ts';
+
+export const DECISION = '{"state":"s","questions":{"q":{"type":"noul"}}}';
+
+type TestConfig = Partial<AppConfig & Pick<Config, 'drainDelayMs' | 'drainMs'>>;
+
+export interface Options {
+  readonly config?: TestConfig;
+  readonly apiKeys?: readonly string[];
+  readonly timeouts?: Partial<HttpTimeouts>;
+  /** Leave the model unloaded. */
+  readonly isLoading?: boolean;
+}
+
+/** What a test looks at in a line of the log. */
+export interface LogLine {
+  readonly level: number;
+  readonly msg: string;
+  readonly id?: string;
+  readonly method?: string;
+  readonly path?: string;
+  readonly status?: number;
+  readonly code?: string;
+  readonly ms?: number;
+  readonly questions?: number;
+  readonly tokens?: number;
+}
+
+/** What a test sends. */
+export interface Sent {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: string | Buffer;
+}
+
+export interface Received {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+export interface ServerUnderTest {
+  readonly port: number;
+  readonly engine: FakeEngine;
+  readonly slot: EngineSlot;
+  readonly stats: Stats;
+  readonly lifecycle: Lifecycle;
+  readonly http: HttpServer;
+  readonly log: readonly LogLine[];
+  /** Asks for a decision. */
+  decide(sent?: Sent): Promise<Received>;
+  get(path: string, headers?: OutgoingHttpHeaders): Promise<Received>;
+}
+
+const SETTINGS = {
+  listen: { host: '127.0.0.1', port: 0 },
+  allowedHosts: [],
+  corsOrigins: [],
+  maxBodyBytes: 1000,
+  drainDelayMs: 0,
+  drainMs: 100,
+};
+
+const TIMEOUTS: HttpTimeouts = { headersMs: 5000, bodyMs: 5000, keepAliveMs: 5000, checkMs: 20 };
+
+/** Returns a server that listens on a free port of 127.0.0.1 until the test ends. */
+export async function startServer(test: TestContext, options: Options = {}): Promise<ServerUnderTest> {
+  const config = { ...SETTINGS, ...options.config };
+  const lines: LogLine[] = [];
+  const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const [engine, slot, stats, lifecycle] = [new FakeEngine(), new EngineSlot(), new Stats(), new Lifecycle()];
+  if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
+  const apiKeys = (options.apiKeys ?? []).map(plainKey);
+  const app = createApp({ config, engine: slot, apiKeys, log, lifecycle, stats });
+  const timeouts = { ...TIMEOUTS, ...options.timeouts };
+  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, timeouts });
+  // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.
+  const { port } = await http.listen(SETTINGS.listen);
+  test.after(() => http.drain());
+  const decide = (sent?: Sent) => call(port, { method: 'POST', path: '/v1/systemone', body: DECISION, ...sent });
+  const get = (path: string, headers: OutgoingHttpHeaders = {}) => call(port, { path, headers });
+  return { port, engine, slot, stats, lifecycle, http, log: lines, decide, get };
+}
+
+/** Sends one request, with no header but those that HTTP needs and `headers`. */
+async function call(port: number, { body, headers, ...options }: Sent): Promise<Received> {
+  const isFramed = body === undefined || headers?.['Transfer-Encoding'] !== undefined;
+  const framing = isFramed ? {} : { 'Content-Length': Buffer.byteLength(body) };
+  const req = request({ host: '127.0.0.1', port, headers: { ...framing, ...headers }, ...options }).end(body);
+  const [res] = await once(req, 'response');
+  const text = (await buffer(res)).toString();
+  return { status: res.statusCode, headers: res.headers, text };
+}
+
+const plainKey = (key: string): ApiKey => ({ matches: (candidate) => candidate === key });
+
+/** A raw connection. */
+export class Wire {
+  readonly socket: Socket;
+  #received = '';
+  #isClosed = false;
+
+  private constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on('data', (chunk) => {
+      this.#received += chunk.toString('latin1');
+    });
+    // A reset is an end like any other; tests look at what was received.
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      this.#isClosed = true;
+    });
+  }
+
+  /** Connects, and closes when the test ends. */
+  static async open(test: TestContext, port: number): Promise<Wire> {
+    const wire = new Wire(connect({ port, host: '127.0.0.1' }));
+    await once(wire.socket, 'connect');
+    test.after(() => wire.socket.destroy());
+    return wire;
+  }
+
+  send(text: string): void {
+    this.socket.write(text, 'latin1');
+  }
+
+  get received(): string {
+    return this.#received;
+  }
+
+  /** Returns all that has come, once it holds `count` answers that end with `last`. */
+  async receives(last: string, count = 1): Promise<string> {
+    while (this.#received.split(last).length <= count) {
+      if (this.#isClosed) throw new Error(`closed after ${JSON.stringify(this.#received)}`);
+      await Promise.race([once(this.socket, 'data'), once(this.socket, 'close')]);
+    }
+    return this.#received;
+  }
+
+  /** Returns all that came, once the server has closed the connection. */
+  async ends(): Promise<string> {
+    if (!this.#isClosed) await once(this.socket, 'close');
+    return this.#received;
+  }
+}
+
+/** Returns the value of a header in a raw answer. */
+export function rawHeader(answer: string, name: string): string | undefined {
+  return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
+}
+
+/** Returns when `condition` holds. What it waits for must come by itself; the test's time-out bounds it. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
