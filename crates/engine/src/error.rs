@@ -1,0 +1,214 @@
+//! Everything that can go wrong, as one enum: stable codes for programs, one line for people.
+
+use std::path::PathBuf;
+
+/// Why a request got no answer, or an engine did not start.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the message of each variant says what it is
+pub enum Error {
+    #[error("invalid JSON at byte {byte}")]
+    InvalidJson { byte: usize },
+    #[error("JSON nested too deep")]
+    NestedTooDeep,
+    #[error("body must be an object")]
+    BodyNotObject,
+    #[error("{} twice", line(field))]
+    DuplicateField { field: String },
+    #[error("state missing")]
+    StateMissing,
+    #[error("questions missing")]
+    QuestionsMissing,
+    #[error("questions must be an object")]
+    QuestionsNotObject,
+    #[error("{}: question id used twice", line(id))]
+    DuplicateQuestion { id: String },
+    #[error("{}: must be an object", line(id))]
+    QuestionNotObject { id: String },
+    #[error("{}: {} twice", line(id), line(field))]
+    DuplicateQuestionField { id: String, field: String },
+    #[error("{}: unknown type \"{}\"", line(id), line(kind))]
+    UnknownType { id: String, kind: String },
+    #[error("{}: instructions must be text", line(id))]
+    InstructionsNotText { id: String },
+    #[error("{}: missing criteria", line(id))]
+    MissingCriteria { id: String },
+    #[error("{}: criteria must be an object", line(id))]
+    CriteriaNotObject { id: String },
+    #[error("{}: criteria must be a list", line(id))]
+    CriteriaNotList { id: String },
+    #[error("{}: criteria \"{}\" must be text", line(id), line(option))]
+    CriterionNotText { id: String, option: String },
+    #[error("{}: option \"{}\" twice", line(id), line(option))]
+    DuplicateOption { id: String, option: String },
+    #[error("{}: need at least two options", line(id))]
+    TooFewOptions { id: String },
+    #[error("{actual} questions, the limit is {limit} (max_questions)")]
+    TooManyQuestions { limit: usize, actual: usize },
+    #[error("{actual} tokens, the limit is {limit} (max_tokens)")]
+    TooManyTokens { limit: usize, actual: usize },
+    #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
+    TextTooLong { tokens: usize },
+    #[error("too many requests are waiting")]
+    QueueFull { retry_after_seconds: u32 },
+    #[error("no turn on the model within {limit_ms} ms (request_timeout_ms)")]
+    QueueTimeout {
+        limit_ms: u64,
+        retry_after_seconds: u32,
+    },
+    #[error("not finished after {limit_ms} ms on the model (max_run_ms)")]
+    RunTimeout {
+        limit_ms: u64,
+        retry_after_seconds: u32,
+    },
+    #[error("the engine is closing")]
+    Closing,
+    #[error("the caller has gone")]
+    Cancelled,
+    #[error("the model run failed")]
+    ModelFailed { cause: String },
+    #[error("the engine failed on this request")]
+    Panicked,
+    #[error("ONNX Runtime library not found: {}", path.display())]
+    RuntimeNotFound { path: PathBuf },
+    #[error("ONNX Runtime library {}: {cause}", path.display())]
+    RuntimeFailed { path: PathBuf, cause: String },
+    #[error("threads must be a whole number from 1 to {limit}, not {actual}")]
+    BadThreads { limit: usize, actual: usize },
+    #[error("{}: {problem}", file.display())]
+    BadModel { file: PathBuf, problem: String },
+    #[error("device {device}: {problem}")]
+    BadDevice { device: String, problem: String },
+}
+
+impl Error {
+    /// The stable name of this error: what programs compare and `docs/errors.md` lists.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidJson { .. } => "invalid_json",
+            Self::NestedTooDeep => "nested_too_deep",
+            Self::BodyNotObject => "body_not_object",
+            Self::DuplicateField { .. } | Self::DuplicateQuestionField { .. } => "duplicate_field",
+            Self::StateMissing => "state_missing",
+            Self::QuestionsMissing => "questions_missing",
+            Self::QuestionsNotObject => "questions_not_object",
+            Self::DuplicateQuestion { .. } => "duplicate_question",
+            Self::QuestionNotObject { .. } => "question_not_object",
+            Self::UnknownType { .. } => "unknown_type",
+            Self::InstructionsNotText { .. } => "instructions_not_text",
+            Self::MissingCriteria { .. } => "missing_criteria",
+            Self::CriteriaNotObject { .. } => "criteria_not_object",
+            Self::CriteriaNotList { .. } => "criteria_not_list",
+            Self::CriterionNotText { .. } => "criterion_not_text",
+            Self::DuplicateOption { .. } => "duplicate_option",
+            Self::TooFewOptions { .. } => "too_few_options",
+            Self::TooManyQuestions { .. } => "too_many_questions",
+            Self::TooManyTokens { .. } => "too_many_tokens",
+            Self::TextTooLong { .. } => "text_too_long",
+            Self::QueueFull { .. } => "queue_full",
+            Self::QueueTimeout { .. } => "queue_timeout",
+            Self::RunTimeout { .. } => "run_timeout",
+            Self::Closing => "closing",
+            Self::Cancelled => "cancelled",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::Panicked => "panicked",
+            Self::RuntimeNotFound { .. } => "runtime_not_found",
+            Self::RuntimeFailed { .. } => "runtime_failed",
+            Self::BadThreads { .. } => "bad_threads",
+            Self::BadModel { .. } => "bad_model",
+            Self::BadDevice { .. } => "bad_device",
+        }
+    }
+
+    /// Seconds until it is worth coming again, where that is known.
+    pub fn retry_after_seconds(&self) -> Option<u32> {
+        match self {
+            Self::QueueFull {
+                retry_after_seconds,
+            }
+            | Self::QueueTimeout {
+                retry_after_seconds,
+                ..
+            }
+            | Self::RunTimeout {
+                retry_after_seconds,
+                ..
+            } => Some(*retry_after_seconds),
+            Self::Closing => Some(1),
+            _ => None,
+        }
+    }
+}
+
+/// Every code that [`Error::code`] can return, in the order of the enum.
+pub const CODES: [&str; 32] = [
+    "invalid_json",
+    "nested_too_deep",
+    "body_not_object",
+    "duplicate_field",
+    "state_missing",
+    "questions_missing",
+    "questions_not_object",
+    "duplicate_question",
+    "question_not_object",
+    "unknown_type",
+    "instructions_not_text",
+    "missing_criteria",
+    "criteria_not_object",
+    "criteria_not_list",
+    "criterion_not_text",
+    "duplicate_option",
+    "too_few_options",
+    "too_many_questions",
+    "too_many_tokens",
+    "text_too_long",
+    "queue_full",
+    "queue_timeout",
+    "run_timeout",
+    "closing",
+    "cancelled",
+    "model_failed",
+    "panicked",
+    "runtime_not_found",
+    "runtime_failed",
+    "bad_threads",
+    "bad_model",
+    "bad_device",
+];
+
+/// The longest piece of a caller's text that a message repeats, in characters.
+const MAX_QUOTED_CHARS: usize = 200;
+
+/// Text from outside made fit for a one-line message: control characters escaped, long text cut with an ellipsis.
+fn line(text: &str) -> String {
+    let mut out = String::new();
+    for (count, character) in text.chars().enumerate() {
+        if count == MAX_QUOTED_CHARS {
+            out.push('…');
+            break;
+        }
+        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_whatever_the_caller_wrote() {
+        let error = Error::UnknownType {
+            id: "a\nb".into(),
+            kind: "x\u{2028}\r".repeat(1000),
+        };
+        let message = error.to_string();
+        assert!(message.starts_with("a\\nb: unknown type \"x\\u{2028}\\r"));
+        assert!(!message.contains(['\n', '\r', '\u{2028}']));
+        assert!(message.chars().count() < 2_000);
+    }
+}

@@ -1,0 +1,269 @@
+//! The `marker` layout of the published decision encoders: every question is one row,
+//! `CLS head SEP (MASK option)… SEP state SEP`, and the logit of an option is read at its mask token.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{Interface, Layout, Plan, QuestionRows, Row, SpecialIds, cut};
+use crate::Error;
+use crate::question::{Kind, Outcome, Question, Request};
+use crate::session::Input;
+use crate::tokenize::Tokenizer;
+
+/// An option keeps at most so many tokens, its marker not counted.
+const OPTION_MAX: usize = 48;
+/// A head that is left fewer tokens than this takes some from the options.
+const HEAD_RESERVE: usize = 16;
+/// An option that has to share keeps at least so many tokens, its marker included.
+const OPTION_MIN: usize = 4;
+/// A head keeps at least so many tokens, `CLS` and `SEP` not counted.
+const HEAD_MIN: usize = 8;
+
+/// What `config.json` says of the layout. Lengths are in tokens.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Settings {
+    /// Length of a row, special tokens included.
+    #[serde(default = "default_max_len")]
+    pub max_len: usize,
+    /// Length of head and options together.
+    #[serde(default = "default_head_max", alias = "head_max_len")]
+    pub head_max: usize,
+    /// The special tokens.
+    pub special_ids: SpecialIds,
+}
+
+fn default_max_len() -> usize {
+    1024
+}
+
+fn default_head_max() -> usize {
+    256
+}
+
+impl Settings {
+    /// The first setting that cannot work, and what it must be.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        // Below this a row could not hold a head, one option and the special tokens around them.
+        let least = HEAD_MIN + OPTION_MAX + 5;
+        if self.max_len < least {
+            return Some(("max_len", format!("must be at least {least}")));
+        }
+        if self.head_max < HEAD_RESERVE + OPTION_MIN {
+            let least = HEAD_RESERVE + OPTION_MIN;
+            return Some(("head_max", format!("must be at least {least}")));
+        }
+        None
+    }
+}
+
+/// The layout with a model's settings.
+pub struct Marker {
+    settings: Settings,
+    interface: Interface,
+}
+
+impl Marker {
+    /// The layout of a model with these settings.
+    pub fn new(settings: Settings) -> Self {
+        let inputs = [
+            "input_ids",
+            "attention_mask",
+            "marker_pos",
+            "marker_mask",
+            "qtype",
+        ];
+        let interface = Interface {
+            inputs: inputs.map(Cow::Borrowed).to_vec(),
+            ..Interface::default()
+        };
+        Self {
+            settings,
+            interface,
+        }
+    }
+
+    fn question(
+        &self,
+        tokenizer: &Tokenizer,
+        question: &Question,
+        state: &[i64],
+        truncated: &mut usize,
+    ) -> Result<QuestionRows, Error> {
+        let instructions = scrub(&question.instructions);
+        let mut head = tokenizer.encode(&format!("{} question: {instructions}", question.kind))?;
+        let mut options = self.options(tokenizer, question, truncated)?;
+        let budget = self.share(&mut options, truncated);
+        *truncated += cut(&mut head, budget.max(HEAD_MIN));
+
+        let groups = self.groups(head.len(), &options);
+        let rows: Vec<Row> = groups
+            .into_iter()
+            .map(|group| self.row(question.kind, &head, &options, group, state))
+            .collect();
+        let fixed = self.fixed(head.len())
+            + rows[0]
+                .outcomes
+                .iter()
+                .map(|at| options[*at].len())
+                .sum::<usize>();
+        *truncated += state.len() - (rows[0].ids.len() - fixed);
+        Ok(QuestionRows {
+            outcomes: options.len(),
+            rows,
+        })
+    }
+
+    /// The options' tokens, each with its marker.
+    fn options(
+        &self,
+        tokenizer: &Tokenizer,
+        question: &Question,
+        truncated: &mut usize,
+    ) -> Result<Vec<Vec<i64>>, Error> {
+        let outcomes = question.outcomes.iter();
+        outcomes
+            .map(|outcome| {
+                let text = scrub(&option_text(question.kind, outcome)).into_owned();
+                let mut option = tokenizer.encode(&format!(" {text}"))?;
+                *truncated += cut(&mut option, OPTION_MAX);
+                option.insert(0, self.settings.special_ids.mask);
+                Ok(option)
+            })
+            .collect()
+    }
+
+    /// Shortens options that leave the head too little, evenly, and returns what is left for the head.
+    fn share(&self, options: &mut [Vec<i64>], truncated: &mut usize) -> usize {
+        let head_max = self.settings.head_max;
+        let left = |options: &[Vec<i64>]| {
+            let used: usize = options.iter().map(Vec::len).sum();
+            head_max.saturating_sub(used)
+        };
+        let budget = left(options);
+        if budget >= HEAD_RESERVE {
+            return budget;
+        }
+        let each = ((head_max - HEAD_RESERVE) / options.len()).max(OPTION_MIN);
+        for option in options.iter_mut() {
+            *truncated += cut(option, each);
+        }
+        left(options)
+    }
+
+    /// The tokens of a row that are neither options nor state: `CLS head SEP`, `SEP`, `SEP`.
+    fn fixed(&self, head: usize) -> usize {
+        head + 4
+    }
+
+    /// Which options stand in which row: in order, as many as one row can hold.
+    fn groups(&self, head: usize, options: &[Vec<i64>]) -> Vec<std::ops::Range<usize>> {
+        let room = self.settings.max_len - self.fixed(head);
+        let (mut groups, mut start, mut used) = (Vec::new(), 0, 0);
+        for (index, option) in options.iter().enumerate() {
+            if used + option.len() > room && index > start {
+                groups.push(start..index);
+                (start, used) = (index, 0);
+            }
+            used += option.len();
+        }
+        groups.push(start..options.len());
+        groups
+    }
+
+    fn row(
+        &self,
+        kind: Kind,
+        head: &[i64],
+        options: &[Vec<i64>],
+        group: std::ops::Range<usize>,
+        state: &[i64],
+    ) -> Row {
+        let special = self.settings.special_ids;
+        let mut ids = Vec::with_capacity(self.settings.max_len.min(64 + state.len()));
+        ids.push(special.cls);
+        ids.extend_from_slice(head);
+        ids.push(special.sep);
+        let mut markers = Vec::with_capacity(group.len());
+        for option in &options[group.clone()] {
+            markers.push(ids.len() as i64);
+            ids.extend_from_slice(option);
+        }
+        ids.push(special.sep);
+        let room = self.settings.max_len - ids.len() - 1;
+        ids.extend_from_slice(&state[..state.len().min(room)]);
+        ids.push(special.sep);
+        Row {
+            ids,
+            markers,
+            type_id: type_id(kind),
+            outcomes: group.collect(),
+            ..Row::default()
+        }
+    }
+}
+
+/// The value of the published graphs' `qtype` input.
+fn type_id(kind: Kind) -> i64 {
+    match kind {
+        Kind::Choice => 0,
+        Kind::Score => 1,
+        Kind::Noul => 2,
+    }
+}
+
+/// What the model reads of an outcome.
+fn option_text(kind: Kind, outcome: &Outcome) -> String {
+    let name = &outcome.name;
+    match (kind, outcome.text.as_deref()) {
+        (Kind::Choice, Some(text)) => format!("{name}: {text}"),
+        (Kind::Choice, None) => name.clone(),
+        (Kind::Score, text) => format!("level {name}: {}", text.unwrap_or("")),
+        (Kind::Noul, Some(text)) => format!("{name}: {text}"),
+        (Kind::Noul, None) if name == "true" => "true: yes, the statement holds".to_owned(),
+        (Kind::Noul, None) => "false: no, the statement does not hold".to_owned(),
+    }
+}
+
+/// A marker written in a text would be taken for one by models that were trained with it scrubbed.
+fn scrub(text: &str) -> Cow<'_, str> {
+    if text.contains("[MASK]") {
+        Cow::Owned(text.replace("[MASK]", " "))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+impl Layout for Marker {
+    fn name(&self) -> &'static str {
+        "marker"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error> {
+        let state = tokenizer.encode(&scrub(&request.state))?;
+        let mut truncated_tokens = 0;
+        let questions = request.questions.iter();
+        let questions = questions
+            .map(|question| self.question(tokenizer, question, &state, &mut truncated_tokens))
+            .collect::<Result<_, _>>()?;
+        Ok(Plan {
+            state: Vec::new(),
+            questions,
+            truncated_tokens,
+        })
+    }
+
+    fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)> {
+        vec![
+            ("input_ids", Input::row(&row.ids)),
+            ("attention_mask", Input::row(vec![1; row.ids.len()])),
+            ("marker_pos", Input::row(&row.markers)),
+            ("marker_mask", Input::flags(vec![true; row.markers.len()])),
+            ("qtype", Input::ids(vec![row.type_id])),
+        ]
+    }
+}

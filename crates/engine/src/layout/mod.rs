@@ -1,0 +1,189 @@
+//! How a question and a state become rows of tokens, and rows become logits: one file per kind of model.
+//!
+//! A layout only says what the rows are and which tensors they become. Running them is the same for all: the state's
+//! rows first, then every question's rows side by side.
+
+use std::borrow::Cow;
+
+use crate::Error;
+use crate::decode::Logits;
+use crate::question::{Kind, Request};
+use crate::queue::Stop;
+use crate::session::{Input, Memory, Outputs, Sessions};
+use crate::tokenize::Tokenizer;
+
+pub mod marker;
+pub mod shared_state;
+
+/// One run of the graph: a sequence of tokens, never padded and never batched with another.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Row {
+    /// Token ids.
+    pub ids: Vec<i64>,
+    /// The position of each token, where the layout counts them itself.
+    pub positions: Vec<i64>,
+    /// For each token 0, or the number of the option that it belongs to, where the layout tells the graph.
+    pub option_ids: Vec<i64>,
+    /// Where each option's marker token stands.
+    pub markers: Vec<i64>,
+    /// The question's type, as the graph knows it.
+    pub type_id: i64,
+    /// For each marker, the index of its outcome in the caller's order.
+    pub outcomes: Vec<usize>,
+}
+
+/// The rows of one question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionRows {
+    /// How many outcomes the question has.
+    pub outcomes: usize,
+    /// At least one; together they hold every outcome once.
+    pub rows: Vec<Row>,
+}
+
+/// A request as rows of tokens: what the model has to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Plan {
+    /// The state's own rows, where the layout reads it alone.
+    pub state: Vec<Row>,
+    /// One per question, in the caller's order.
+    pub questions: Vec<QuestionRows>,
+    /// Tokens that are left out because they are beyond the model's window.
+    pub truncated_tokens: usize,
+}
+
+impl Plan {
+    /// The tokens of all rows, special ones included.
+    pub fn input_tokens(&self) -> usize {
+        let questions = self.questions.iter().flat_map(|question| &question.rows);
+        let rows = self.state.iter().chain(questions);
+        rows.map(|row| row.ids.len()).sum()
+    }
+}
+
+/// The tensors that a layout gives to a graph and takes from it.
+#[derive(Debug, Clone, Default)]
+pub struct Interface {
+    /// Inputs that every run gives.
+    pub inputs: Vec<Cow<'static, str>>,
+    /// Pairs of an input and the output of an earlier run that feeds it: what is kept of a state.
+    pub kept: Vec<(String, String)>,
+    /// Heads and values per head of each kept tensor, `[1, heads, tokens, head_dim]`.
+    pub kept_shape: [usize; 2],
+    /// Whether the graph may leave `act_logits` out.
+    pub action_is_optional: bool,
+}
+
+/// A kind of model.
+pub trait Layout: Send + Sync {
+    /// The name of the layout in `config.json`.
+    fn name(&self) -> &'static str;
+
+    /// What the graph must have.
+    fn interface(&self) -> &Interface;
+
+    /// The rows of a request.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] where the tokenizer cannot represent a text.
+    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error>;
+
+    /// The tensors of a row, by input name; what is kept is added by the caller.
+    fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
+}
+
+/// Runs a plan: the state's rows side by side, then the questions' rows side by side, each set on all threads.
+///
+/// # Errors
+/// What `stop` says between two runs, and [`Error::ModelFailed`].
+pub fn run(
+    layout: &dyn Layout,
+    sessions: &Sessions,
+    plan: &Plan,
+    stop: &Stop,
+) -> Result<Vec<Logits>, Error> {
+    let chunks = sessions.run_all(plan.state.len(), stop, |lane, index| {
+        let reading = lane.read(layout.inputs(&plan.state[index]))?;
+        Ok(reading.memory)
+    })?;
+    let memory = Memory::join(chunks)?;
+    let rows: Vec<&Row> = plan
+        .questions
+        .iter()
+        .flat_map(|question| &question.rows)
+        .collect();
+    let outputs = sessions.run_all(rows.len(), stop, |lane, index| {
+        lane.answer(layout.inputs(rows[index]), memory.as_ref())
+    })?;
+    let mut outputs = outputs.into_iter();
+    let questions = plan.questions.iter();
+    questions
+        .map(|question| join(question, &mut outputs))
+        .collect()
+}
+
+/// Puts the logits of a question's rows into the caller's order.
+fn join(
+    question: &QuestionRows,
+    outputs: &mut impl Iterator<Item = Outputs>,
+) -> Result<Logits, Error> {
+    let mut logits = Logits {
+        outcomes: vec![f32::NAN; question.outcomes],
+        action: None,
+    };
+    for (row, output) in question.rows.iter().zip(outputs) {
+        if output.logits.len() != row.outcomes.len() {
+            let (got, wanted) = (output.logits.len(), row.outcomes.len());
+            return Err(Error::ModelFailed {
+                cause: format!("{got} logits for {wanted} markers"),
+            });
+        }
+        for (outcome, logit) in row.outcomes.iter().zip(output.logits) {
+            logits.outcomes[*outcome] = logit;
+        }
+        logits.action = logits.action.or(output.action);
+    }
+    Ok(logits)
+}
+
+/// A number for each question type.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+pub struct PerKind<T> {
+    /// For choice questions.
+    pub choice: T,
+    /// For score questions.
+    pub score: T,
+    /// For noul questions.
+    pub noul: T,
+}
+
+impl<T> PerKind<T> {
+    /// The value for a type.
+    pub fn get(&self, kind: Kind) -> &T {
+        match kind {
+            Kind::Choice => &self.choice,
+            Kind::Score => &self.score,
+            Kind::Noul => &self.noul,
+        }
+    }
+}
+
+/// The ids of the special tokens that a layout puts into its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+pub struct SpecialIds {
+    /// Begins a row.
+    pub cls: i64,
+    /// Ends a part of a row.
+    pub sep: i64,
+    /// Fills rows of unequal length; no row here is padded.
+    pub pad: i64,
+    /// Begins an option.
+    pub mask: i64,
+}
+
+/// Shortens `tokens` to `limit` and returns how many were left out.
+fn cut(tokens: &mut Vec<i64>, limit: usize) -> usize {
+    let left_out = tokens.len().saturating_sub(limit);
+    tokens.truncate(limit);
+    left_out
+}

@@ -1,0 +1,236 @@
+//! The `shared-state` layout: the state is read once, alone, in chunks; every question then looks at what was kept
+//! of it. The cost of a request is the state's tokens plus the questions', not their product.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::{Interface, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds, cut};
+use crate::Error;
+use crate::question::{Kind, Outcome, Question, Request};
+use crate::session::Input;
+use crate::tokenize::Tokenizer;
+
+/// What `config.json` says of the layout. Lengths are in tokens, special ones included.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Settings {
+    /// Length of a chunk of the state, `CLS` and `SEP` included.
+    pub chunk: usize,
+    /// Length of a question's head, `CLS` and `SEP` included.
+    pub head_max: usize,
+    /// Length of an option, its marker included.
+    pub option_max: usize,
+    /// Length of a state before it is cut into chunks.
+    pub state_max: usize,
+    /// Length of one run of a question; options beyond it go into further runs.
+    pub run_tokens: usize,
+    /// What stands before the instructions.
+    pub head_prefix: PerKind<String>,
+    /// The token type of a question's tokens; the state's is 0.
+    pub type_ids: PerKind<i64>,
+    /// Layers of the encoder.
+    pub layers: usize,
+    /// Attention heads per layer.
+    pub heads: usize,
+    /// Values per head.
+    pub head_dim: usize,
+    /// The special tokens.
+    pub special_ids: SpecialIds,
+}
+
+impl Settings {
+    /// The first setting that cannot work, and what it must be.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        let longest = self.head_max + self.option_max;
+        let least = [
+            ("chunk", self.chunk, 3),
+            ("head_max", self.head_max, 3),
+            ("option_max", self.option_max, 2),
+            ("state_max", self.state_max, 1),
+            ("run_tokens", self.run_tokens, longest),
+            ("layers", self.layers, 1),
+            ("heads", self.heads, 1),
+            ("head_dim", self.head_dim, 1),
+        ];
+        let short = least.into_iter().find(|(_, value, least)| value < least);
+        short.map(|(key, _, least)| (key, format!("must be at least {least}")))
+    }
+}
+
+/// The layout with a model's settings.
+pub struct SharedState {
+    settings: Settings,
+    interface: Interface,
+}
+
+impl SharedState {
+    /// The layout of a model with these settings.
+    pub fn new(settings: Settings) -> Self {
+        let kept = (0..settings.layers).flat_map(|layer| {
+            ["k", "v"].map(|part| {
+                (
+                    format!("past_{part}{layer}"),
+                    format!("present_{part}{layer}"),
+                )
+            })
+        });
+        let inputs = ["input_ids", "positions", "types", "option_ids", "markers"];
+        let interface = Interface {
+            inputs: inputs.map(Cow::Borrowed).to_vec(),
+            kept: kept.collect(),
+            kept_shape: [settings.heads, settings.head_dim],
+            action_is_optional: true,
+        };
+        Self {
+            settings,
+            interface,
+        }
+    }
+
+    /// The state's chunks, each a row of its own; an empty state has none.
+    fn chunks(&self, mut ids: Vec<i64>, truncated: &mut usize) -> Vec<Row> {
+        let special = self.settings.special_ids;
+        *truncated += cut(&mut ids, self.settings.state_max);
+        ids.chunks(self.settings.chunk - 2)
+            .map(|part| {
+                let mut ids = Vec::with_capacity(part.len() + 2);
+                ids.push(special.cls);
+                ids.extend_from_slice(part);
+                ids.push(special.sep);
+                Row {
+                    positions: (0..).take(ids.len()).collect(),
+                    option_ids: vec![0; ids.len()],
+                    ids,
+                    ..Row::default()
+                }
+            })
+            .collect()
+    }
+
+    fn question(
+        &self,
+        tokenizer: &Tokenizer,
+        question: &Question,
+        truncated: &mut usize,
+    ) -> Result<QuestionRows, Error> {
+        let head = self.head(tokenizer, question, truncated)?;
+        let mut texts: Vec<(String, usize)> = question
+            .outcomes
+            .iter()
+            .map(|outcome| option_text(question, outcome))
+            .zip(0..)
+            .collect();
+        if question.kind == Kind::Choice {
+            // Options stand in the byte order of their texts, so that the caller's order cannot matter.
+            texts.sort();
+        }
+        let mut rows = vec![head.clone()];
+        for (text, outcome) in texts {
+            let mut option = tokenizer.encode(&text)?;
+            *truncated += cut(&mut option, self.settings.option_max - 1);
+            option.insert(0, self.settings.special_ids.mask);
+            let full = rows.last().is_some_and(|row| {
+                !row.markers.is_empty() && row.ids.len() + option.len() > self.settings.run_tokens
+            });
+            if full {
+                rows.push(head.clone());
+            }
+            if let Some(row) = rows.last_mut() {
+                push_option(row, head.ids.len(), &option, outcome);
+            }
+        }
+        Ok(QuestionRows {
+            outcomes: question.outcomes.len(),
+            rows,
+        })
+    }
+
+    /// A row that holds only the question's head.
+    fn head(
+        &self,
+        tokenizer: &Tokenizer,
+        question: &Question,
+        truncated: &mut usize,
+    ) -> Result<Row, Error> {
+        let special = self.settings.special_ids;
+        let prefix = self.settings.head_prefix.get(question.kind);
+        let mut ids = tokenizer.encode(&format!("{prefix}{}", question.instructions))?;
+        *truncated += cut(&mut ids, self.settings.head_max - 2);
+        ids.insert(0, special.cls);
+        ids.push(special.sep);
+        Ok(Row {
+            positions: (0..).take(ids.len()).collect(),
+            option_ids: vec![0; ids.len()],
+            ids,
+            type_id: *self.settings.type_ids.get(question.kind),
+            ..Row::default()
+        })
+    }
+}
+
+/// Adds an option to a row: its positions restart at the head's length, so that its place does not matter.
+fn push_option(row: &mut Row, head: usize, option: &[i64], outcome: usize) {
+    row.markers.push(row.ids.len() as i64);
+    row.outcomes.push(outcome);
+    let number = row.markers.len() as i64;
+    row.ids.extend_from_slice(option);
+    row.positions.extend((head as i64..).take(option.len()));
+    row.option_ids
+        .extend(std::iter::repeat_n(number, option.len()));
+}
+
+/// What the model reads of an outcome.
+fn option_text(question: &Question, outcome: &Outcome) -> String {
+    let text = outcome.text.as_deref();
+    match question.kind {
+        Kind::Choice => match text.filter(|text| *text != outcome.name) {
+            Some(text) => format!("{}: {text}", outcome.name),
+            None => outcome.name.clone(),
+        },
+        Kind::Score => {
+            let last = question.outcomes.len() - 1;
+            format!("level {} of {last}: {}", outcome.name, text.unwrap_or(""))
+        }
+        Kind::Noul => {
+            let word = if outcome.name == "true" { "yes" } else { "no" };
+            match text {
+                Some(text) => format!("{word}: {text}"),
+                None => word.to_owned(),
+            }
+        }
+    }
+}
+
+impl Layout for SharedState {
+    fn name(&self) -> &'static str {
+        "shared-state"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error> {
+        let mut truncated_tokens = 0;
+        let state = self.chunks(tokenizer.encode(&request.state)?, &mut truncated_tokens);
+        let questions = request.questions.iter();
+        let questions = questions
+            .map(|question| self.question(tokenizer, question, &mut truncated_tokens))
+            .collect::<Result<_, _>>()?;
+        Ok(Plan {
+            state,
+            questions,
+            truncated_tokens,
+        })
+    }
+
+    fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)> {
+        vec![
+            ("input_ids", Input::ids(&row.ids)),
+            ("positions", Input::ids(&row.positions)),
+            ("types", Input::ids(vec![row.type_id; row.ids.len()])),
+            ("option_ids", Input::ids(&row.option_ids)),
+            ("markers", Input::ids(&row.markers)),
+        ]
+    }
+}

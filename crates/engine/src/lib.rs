@@ -1,0 +1,19 @@
+//! The engine of the decision server: request bytes in, response bytes out.
+//!
+//! The stages, in the order of a request: [`wire`] parses, [`layout`] and [`tokenize`] encode, [`queue`] gives
+//! turns on the model, [`session`] runs it, [`decode`] turns logits into probabilities, [`wire`] writes.
+//! [`engine`] joins them; [`node`] is their N-API face.
+
+pub mod decode;
+pub mod engine;
+pub mod error;
+pub mod layout;
+pub mod model;
+pub mod node;
+pub mod question;
+pub mod queue;
+pub mod session;
+pub mod tokenize;
+pub mod wire;
+
+pub use error::Error;

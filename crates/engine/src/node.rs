@@ -1,0 +1,305 @@
+//! The N-API face: converts, decides nothing.
+
+// The macros of napi-derive generate items that have no documentation of their own.
+#![allow(missing_docs)]
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use napi::bindgen_prelude::{Buffer, Object};
+use napi::{Env, JsDeferred};
+use napi_derive::napi;
+
+use crate::Error;
+use crate::engine::{Answered, Engine, Options};
+use crate::error::CODES;
+use crate::model::Source;
+use crate::queue::Limits;
+use crate::wire::systemone::hundredths;
+
+#[napi(object)]
+pub struct NativeOptions {
+    pub runtime: String,
+    pub model: String,
+    pub device: String,
+    pub threads: u32,
+    pub max_questions: f64,
+    pub max_tokens: f64,
+    pub truncate: String,
+    pub max_queue: f64,
+    pub max_queue_bytes: f64,
+    pub request_timeout_ms: f64,
+    pub max_run_ms: f64,
+    pub state_cache_bytes: f64,
+}
+
+impl From<NativeOptions> for Options {
+    fn from(options: NativeOptions) -> Self {
+        Self {
+            source: Source {
+                runtime: PathBuf::from(options.runtime),
+                folder: PathBuf::from(options.model),
+                device: options.device,
+                threads: options.threads as usize,
+            },
+            max_questions: options.max_questions as usize,
+            max_tokens: options.max_tokens as usize,
+            refuse_truncation: options.truncate == "error",
+            limits: Limits {
+                max_queue: options.max_queue as usize,
+                max_queue_bytes: options.max_queue_bytes as usize,
+                request_timeout: milliseconds(options.request_timeout_ms),
+                max_run: milliseconds(options.max_run_ms),
+            },
+        }
+    }
+}
+
+fn milliseconds(value: f64) -> Duration {
+    Duration::try_from_secs_f64(value / 1e3).unwrap_or_default()
+}
+
+#[napi(object)]
+pub struct NativeInfo {
+    pub name: String,
+    pub version: String,
+    pub sha256: String,
+    pub digest: String,
+    pub layout: String,
+    pub device: String,
+    pub threads: u32,
+    pub dir: String,
+    pub device_notes: Vec<String>,
+}
+
+#[napi(object)]
+pub struct NativeTiming {
+    pub encode_ms: f64,
+    pub wait_ms: f64,
+    pub run_ms: f64,
+    pub total_ms: f64,
+}
+
+#[napi(object)]
+pub struct NativeCounts {
+    pub choice: u32,
+    pub score: u32,
+    pub noul: u32,
+    pub input_tokens: u32,
+    pub truncated_tokens: u32,
+}
+
+#[napi(object)]
+pub struct NativeFailure {
+    pub code: String,
+    pub message: String,
+    pub retry_after_seconds: Option<u32>,
+    /// For the log alone: what a library said, which no client is told.
+    pub cause: Option<String>,
+}
+
+impl From<Error> for NativeFailure {
+    fn from(error: Error) -> Self {
+        Self {
+            code: error.code().to_owned(),
+            message: error.to_string(),
+            retry_after_seconds: error.retry_after_seconds(),
+            cause: match error {
+                Error::ModelFailed { cause } => Some(cause),
+                _ => None,
+            },
+        }
+    }
+}
+
+#[napi(object)]
+pub struct NativeReply {
+    pub body: Option<Buffer>,
+    pub timing: Option<NativeTiming>,
+    pub counts: Option<NativeCounts>,
+    pub failure: Option<NativeFailure>,
+}
+
+impl From<Result<Answered, Error>> for NativeReply {
+    fn from(outcome: Result<Answered, Error>) -> Self {
+        match outcome {
+            Ok(answered) => {
+                let (timing, counts) = (answered.timing, answered.counts);
+                let ms = |duration: Duration| hundredths(duration.as_secs_f64() * 1e3);
+                Self {
+                    body: Some(answered.body.into()),
+                    timing: Some(NativeTiming {
+                        encode_ms: ms(timing.encode),
+                        wait_ms: ms(timing.wait),
+                        run_ms: ms(timing.run),
+                        total_ms: ms(timing.total),
+                    }),
+                    counts: Some(NativeCounts {
+                        choice: counts.choice as u32,
+                        score: counts.score as u32,
+                        noul: counts.noul as u32,
+                        input_tokens: counts.input_tokens as u32,
+                        truncated_tokens: counts.truncated_tokens as u32,
+                    }),
+                    failure: None,
+                }
+            }
+            Err(error) => Self {
+                body: None,
+                timing: None,
+                counts: None,
+                failure: Some(error.into()),
+            },
+        }
+    }
+}
+
+#[napi(object)]
+pub struct NativeLoad {
+    pub running: u32,
+    pub waiting: u32,
+}
+
+type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
+type Deferred<T> = JsDeferred<T, Settle<T>>;
+
+/// An engine from JavaScript's side. Promises are settled by the engine's own threads; the pool of libuv is not used.
+#[napi]
+pub struct NativeEngine {
+    engine: Arc<OnceLock<Engine>>,
+}
+
+#[napi]
+impl NativeEngine {
+    #[napi(constructor)]
+    pub fn new(env: Env) -> napi::Result<Self> {
+        let engine = Arc::new(OnceLock::<Engine>::new());
+        // A worker thread can end without an `exit` event; its engine must not outlive it.
+        let weak = Arc::downgrade(&engine);
+        env.add_env_cleanup_hook(weak, |weak| {
+            if let Some(engine) = weak.upgrade() {
+                if let Some(engine) = engine.get() {
+                    engine.shutdown();
+                }
+            }
+        })?;
+        Ok(Self { engine })
+    }
+
+    /// Loads the model; resolves with the failure, or with nothing.
+    #[napi(ts_return_type = "Promise<NativeReply>")]
+    pub fn load<'env>(&self, env: &'env Env, options: NativeOptions) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
+        let slot = Arc::clone(&self.engine);
+        let options = Options::from(options);
+        std::thread::spawn(move || {
+            let loaded = std::panic::catch_unwind(|| Engine::load(options));
+            let failure = match loaded.unwrap_or(Err(Error::Panicked)) {
+                Ok(engine) => {
+                    let _ = slot.set(engine);
+                    None
+                }
+                Err(error) => Some(error.into()),
+            };
+            deferred.resolve(Box::new(move |_| {
+                Ok(NativeReply {
+                    body: None,
+                    timing: None,
+                    counts: None,
+                    failure,
+                })
+            }));
+        });
+        Ok(promise)
+    }
+
+    /// Answers a request; tickets count up.
+    #[napi(ts_return_type = "Promise<NativeReply>")]
+    pub fn decide<'env>(
+        &self,
+        env: &'env Env,
+        ticket: f64,
+        body: Buffer,
+        elapsed_ms: f64,
+    ) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
+        let reply = move |outcome: Result<Answered, Error>| {
+            deferred.resolve(Box::new(move |_| Ok(outcome.into())));
+        };
+        match self.engine.get() {
+            // The bytes are copied: JavaScript may change its buffer while the engine reads.
+            Some(engine) => engine.decide(
+                ticket as u64,
+                body.to_vec(),
+                milliseconds(elapsed_ms),
+                Box::new(reply),
+            ),
+            None => reply(Err(Error::Closing)),
+        }
+        Ok(promise)
+    }
+
+    /// Drops a request whose caller has gone.
+    #[napi]
+    pub fn cancel(&self, ticket: f64) {
+        if let Some(engine) = self.engine.get() {
+            engine.cancel(ticket as u64);
+        }
+    }
+
+    /// What is said of the model; nothing before it is loaded.
+    #[napi]
+    pub fn info(&self) -> Option<NativeInfo> {
+        let info = self.engine.get()?.info()?;
+        Some(NativeInfo {
+            name: info.name.clone(),
+            version: info.version.clone(),
+            sha256: info.sha256.clone(),
+            digest: info.digest.clone(),
+            layout: info.layout.to_owned(),
+            device: info.device.name().to_owned(),
+            threads: info.threads as u32,
+            dir: info.folder.to_string_lossy().into_owned(),
+            device_notes: info.device_notes.clone(),
+        })
+    }
+
+    /// How many requests there are.
+    #[napi]
+    pub fn queue(&self) -> NativeLoad {
+        let load = self.engine.get().map(Engine::load_now);
+        NativeLoad {
+            running: load.map_or(0, |load| load.running as u32),
+            waiting: load.map_or(0, |load| load.waiting as u32),
+        }
+    }
+
+    /// Lets all that is there finish, then ends the engine's threads.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<()>, _) = env.create_deferred()?;
+        let slot = Arc::clone(&self.engine);
+        std::thread::spawn(move || {
+            if let Some(engine) = slot.get() {
+                engine.close();
+            }
+            deferred.resolve(Box::new(|_| Ok(())));
+        });
+        Ok(promise)
+    }
+
+    /// Ends everything now and waits for it.
+    #[napi]
+    pub fn shutdown(&self) {
+        if let Some(engine) = self.engine.get() {
+            engine.shutdown();
+        }
+    }
+}
+
+/// Every error code that the engine can report.
+#[napi]
+pub fn error_codes() -> Vec<&'static str> {
+    CODES.to_vec()
+}

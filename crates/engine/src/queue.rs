@@ -1,0 +1,527 @@
+//! The lock on the model: first come, first served, bounded, cancellable, measured.
+//!
+//! A request is admitted when it arrives, joins the line when it is encoded, and gets the model when all that came
+//! before it and joined are done. Whoever finds the model free runs it; nobody waits for a thread of its own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::Error;
+
+/// The bounds of the line.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Requests that may wait, the one on the model not counted.
+    pub max_queue: usize,
+    /// Bytes of the bodies of all requests that wait.
+    pub max_queue_bytes: usize,
+    /// How long a request may wait, from its arrival.
+    pub request_timeout: Duration,
+    /// How long one request may have the model.
+    pub max_run: Duration,
+}
+
+/// Tells running work to stop; asked between two runs of the model.
+#[derive(Debug)]
+pub struct Stop {
+    cancelled: AtomicBool,
+    deadline: Mutex<Option<(Instant, Duration)>>,
+}
+
+impl Stop {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            cancelled: AtomicBool::new(false),
+            deadline: Mutex::new(None),
+        })
+    }
+
+    /// A stop that nobody pulls, for work without a caller.
+    pub fn never() -> Arc<Self> {
+        Self::new()
+    }
+
+    /// Stops the work at its next run.
+    pub fn cancel(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops the work when `limit` from now has passed.
+    fn start(&self, limit: Duration) {
+        *self.deadline.lock() = Instant::now().checked_add(limit).map(|at| (at, limit));
+    }
+
+    /// Whether work may go on.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] and [`Error::RunTimeout`].
+    pub fn check(&self) -> Result<(), Error> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        match *self.deadline.lock() {
+            Some((at, limit)) if Instant::now() >= at => Err(Error::RunTimeout {
+                limit_ms: limit.as_millis() as u64,
+                retry_after_seconds: 1,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What is known of a request from its arrival to its end.
+struct Admitted {
+    bytes: usize,
+    arrived: Instant,
+    stop: Arc<Stop>,
+}
+
+/// A request in the line.
+struct Waiting<T> {
+    work: T,
+    tokens: usize,
+    joined: Instant,
+    deadline: Instant,
+}
+
+/// A request that has been given the model; the model is free again when this is dropped.
+pub struct Turn<'q, T> {
+    queue: &'q Queue<T>,
+    ticket: u64,
+    tokens: usize,
+    started: Instant,
+    /// How long the request was in the line.
+    pub waited: Duration,
+    /// What was put into the line; there until it is taken.
+    pub work: Option<T>,
+    /// Asked between two runs.
+    pub stop: Arc<Stop>,
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.queue.state.lock();
+        state.rate.add(self.tokens, self.started.elapsed());
+        state.running = None;
+        state.forget(self.ticket);
+        drop(state);
+        self.queue.changed.notify_all();
+    }
+}
+
+/// How many requests there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load {
+    /// On the model: 0 or 1.
+    pub running: usize,
+    /// Arrived and not yet on the model.
+    pub waiting: usize,
+}
+
+struct State<T> {
+    admitted: HashMap<u64, Admitted>,
+    /// Keyed by ticket, which is the order of arrival.
+    line: BTreeMap<u64, Waiting<T>>,
+    running: Option<u64>,
+    bytes: usize,
+    tokens: usize,
+    rate: Rate,
+    closed: bool,
+}
+
+impl<T> State<T> {
+    fn load(&self) -> Load {
+        let running = usize::from(self.running.is_some());
+        Load {
+            running,
+            waiting: self.admitted.len() - running,
+        }
+    }
+
+    fn forget(&mut self, ticket: u64) {
+        if let Some(gone) = self.admitted.remove(&ticket) {
+            self.bytes -= gone.bytes;
+        }
+    }
+
+    fn remove_from_line(&mut self, ticket: u64) -> Option<T> {
+        let waiting = self.line.remove(&ticket)?;
+        self.tokens -= waiting.tokens;
+        self.forget(ticket);
+        Some(waiting.work)
+    }
+}
+
+/// The line in front of the model.
+pub struct Queue<T> {
+    limits: Limits,
+    state: Mutex<State<T>>,
+    /// Something joined, left or finished.
+    changed: Condvar,
+}
+
+impl<T> Queue<T> {
+    /// An empty line in front of a free model.
+    pub fn new(limits: Limits) -> Self {
+        let state = State {
+            admitted: HashMap::new(),
+            line: BTreeMap::new(),
+            running: None,
+            bytes: 0,
+            tokens: 0,
+            rate: Rate::default(),
+            closed: false,
+        };
+        Self {
+            limits,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Lets a request of `bytes` in; tickets count up in the order of arrival.
+    ///
+    /// # Errors
+    /// [`Error::QueueFull`] and [`Error::Closing`]; nothing is kept then.
+    pub fn admit(&self, ticket: u64, bytes: usize) -> Result<Arc<Stop>, Error> {
+        let mut state = self.state.lock();
+        if state.closed {
+            return Err(Error::Closing);
+        }
+        // A request that would run at once does not wait, however large it is.
+        let idle = state.admitted.is_empty();
+        let full = state.load().waiting >= self.limits.max_queue
+            || state.bytes + bytes > self.limits.max_queue_bytes;
+        if full && !idle {
+            return Err(Error::QueueFull {
+                retry_after_seconds: state.rate.seconds(state.tokens),
+            });
+        }
+        let stop = Stop::new();
+        state.bytes += bytes;
+        let admitted = Admitted {
+            bytes,
+            arrived: Instant::now(),
+            stop: Arc::clone(&stop),
+        };
+        state.admitted.insert(ticket, admitted);
+        Ok(stop)
+    }
+
+    /// Puts an admitted request into the line, at the place of its arrival. Gives the work back when its caller has
+    /// gone meanwhile.
+    pub fn join(&self, ticket: u64, work: T, tokens: usize) -> Option<T> {
+        let mut state = self.state.lock();
+        let Some(admitted) = state.admitted.get(&ticket) else {
+            return Some(work);
+        };
+        let far = Duration::from_secs(365 * 24 * 3600);
+        let timeout = self.limits.request_timeout.min(far);
+        let waiting = Waiting {
+            work,
+            tokens,
+            joined: Instant::now(),
+            deadline: admitted.arrived + timeout,
+        };
+        state.line.insert(ticket, waiting);
+        state.tokens += tokens;
+        drop(state);
+        self.changed.notify_all();
+        None
+    }
+
+    /// The first of the line, if the model is free.
+    pub fn take(&self) -> Option<Turn<'_, T>> {
+        let mut state = self.state.lock();
+        if state.running.is_some() {
+            return None;
+        }
+        let (ticket, waiting) = state.line.pop_first()?;
+        state.tokens -= waiting.tokens;
+        state.running = Some(ticket);
+        let stop = Arc::clone(&state.admitted.get(&ticket)?.stop);
+        drop(state);
+        stop.start(self.limits.max_run);
+        let started = Instant::now();
+        Some(Turn {
+            queue: self,
+            ticket,
+            tokens: waiting.tokens,
+            started,
+            waited: started - waiting.joined,
+            work: Some(waiting.work),
+            stop,
+        })
+    }
+
+    /// Takes note that a request ended before it joined the line.
+    pub fn leave(&self, ticket: u64) {
+        self.state.lock().forget(ticket);
+        self.changed.notify_all();
+    }
+
+    /// Stops a request whose caller has gone; gives its work back if it was in the line.
+    pub fn cancel(&self, ticket: u64) -> Option<T> {
+        let mut state = self.state.lock();
+        state.admitted.get(&ticket)?.stop.cancel();
+        let work = state.remove_from_line(ticket);
+        drop(state);
+        self.changed.notify_all();
+        work
+    }
+
+    /// Waits until requests have been in the line for too long, and takes them out of it. `None` when the line is
+    /// closed and empty for good.
+    pub fn expired(&self) -> Option<(Vec<T>, Error)> {
+        let mut state = self.state.lock();
+        loop {
+            if state.closed && state.admitted.is_empty() {
+                return None;
+            }
+            let now = Instant::now();
+            let late: Vec<u64> = state
+                .line
+                .iter()
+                .filter(|(_, waiting)| waiting.deadline <= now)
+                .map(|(ticket, _)| *ticket)
+                .collect();
+            if !late.is_empty() {
+                let error = Error::QueueTimeout {
+                    limit_ms: self.limits.request_timeout.as_millis() as u64,
+                    retry_after_seconds: state.rate.seconds(state.tokens),
+                };
+                let work = late.into_iter();
+                let work = work.filter_map(|ticket| state.remove_from_line(ticket));
+                let work = work.collect();
+                drop(state);
+                self.changed.notify_all();
+                return Some((work, error));
+            }
+            match state.line.values().map(|waiting| waiting.deadline).min() {
+                Some(deadline) => {
+                    self.changed.wait_until(&mut state, deadline);
+                }
+                None => self.changed.wait(&mut state),
+            }
+        }
+    }
+
+    /// How many requests there are.
+    pub fn load(&self) -> Load {
+        self.state.lock().load()
+    }
+
+    /// Lets nobody in any more.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Stops all requests: gives back the work of those in the line, the others end at their next run.
+    pub fn cancel_all(&self) -> Vec<T> {
+        let mut state = self.state.lock();
+        for admitted in state.admitted.values() {
+            admitted.stop.cancel();
+        }
+        let tickets: Vec<u64> = state.line.keys().copied().collect();
+        let work = tickets.into_iter();
+        let work = work.filter_map(|ticket| state.remove_from_line(ticket));
+        let work = work.collect();
+        drop(state);
+        self.changed.notify_all();
+        work
+    }
+
+    /// Waits until no request is left.
+    pub fn wait_until_empty(&self) {
+        let mut state = self.state.lock();
+        while !state.admitted.is_empty() {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// Tokens per second on the model, the latest runs counting most.
+#[derive(Debug, Default)]
+struct Rate {
+    tokens_per_second: f64,
+}
+
+impl Rate {
+    /// The weight of the latest run.
+    const WEIGHT: f64 = 0.1;
+    const MAX_SECONDS: f64 = 60.0;
+
+    fn add(&mut self, tokens: usize, took: Duration) {
+        let latest = tokens as f64 / took.as_secs_f64().max(1e-6);
+        self.tokens_per_second = if self.tokens_per_second == 0.0 {
+            latest
+        } else {
+            self.tokens_per_second + Self::WEIGHT * (latest - self.tokens_per_second)
+        };
+    }
+
+    /// Seconds until `tokens` are done, at least 1.
+    fn seconds(&self, tokens: usize) -> u32 {
+        if self.tokens_per_second <= 0.0 {
+            return 1;
+        }
+        let seconds = tokens as f64 / self.tokens_per_second;
+        seconds.ceil().clamp(1.0, Self::MAX_SECONDS) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        max_queue: 3,
+        max_queue_bytes: 100,
+        request_timeout: Duration::from_secs(60),
+        max_run: Duration::from_secs(60),
+    };
+
+    fn admit_and_join(queue: &Queue<u64>, ticket: u64) {
+        queue.admit(ticket, 10).expect("room");
+        assert!(queue.join(ticket, ticket, 5).is_none());
+    }
+
+    #[test]
+    fn turns_go_by_arrival_even_when_encoding_finishes_out_of_order() {
+        let queue = Queue::new(LIMITS);
+        for ticket in [1, 2, 3] {
+            queue.admit(ticket, 10).expect("room");
+        }
+        for ticket in [3, 1, 2] {
+            assert!(queue.join(ticket, ticket, 5).is_none());
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+        assert_eq!(order, [1, 2, 3]);
+    }
+
+    #[test]
+    fn one_turn_at_a_time() {
+        let queue = Queue::new(LIMITS);
+        admit_and_join(&queue, 1);
+        admit_and_join(&queue, 2);
+        let first = queue.take().expect("free");
+        assert!(queue.take().is_none());
+        assert_eq!(
+            queue.load(),
+            Load {
+                running: 1,
+                waiting: 1
+            }
+        );
+        drop(first);
+        assert_eq!(queue.take().expect("free").work, Some(2));
+    }
+
+    #[test]
+    fn the_line_is_bounded_in_requests_and_in_bytes() {
+        let queue: Queue<u64> = Queue::new(LIMITS);
+        admit_and_join(&queue, 1);
+        let turn = queue.take().expect("free");
+        for ticket in [2, 3, 4] {
+            admit_and_join(&queue, ticket);
+        }
+        assert_eq!(queue.admit(5, 1).expect_err("full").code(), "queue_full");
+        assert!(queue.cancel(4).is_some());
+        assert_eq!(queue.admit(5, 71).expect_err("bytes").code(), "queue_full");
+        assert!(queue.admit(5, 70).is_ok());
+        drop(turn);
+    }
+
+    #[test]
+    fn an_idle_engine_takes_a_request_of_any_size() {
+        let queue: Queue<u64> = Queue::new(LIMITS);
+        assert!(queue.admit(1, 10_000).is_ok());
+        assert!(queue.admit(2, 1).is_err());
+    }
+
+    #[test]
+    fn who_has_gone_is_never_given_the_model() {
+        let queue = Queue::new(LIMITS);
+        admit_and_join(&queue, 1);
+        admit_and_join(&queue, 2);
+        queue.admit(3, 10).expect("room");
+        assert_eq!(queue.cancel(1), Some(1));
+        assert_eq!(queue.cancel(3), None);
+        queue.leave(3);
+        assert_eq!(
+            queue.join(3, 3, 1),
+            Some(3),
+            "it ended before it could join"
+        );
+        assert_eq!(queue.take().expect("free").work, Some(2));
+        assert_eq!(
+            queue.load(),
+            Load {
+                running: 0,
+                waiting: 0
+            }
+        );
+    }
+
+    #[test]
+    fn running_work_is_told_to_stop() {
+        let queue = Queue::new(LIMITS);
+        admit_and_join(&queue, 1);
+        let turn = queue.take().expect("free");
+        assert!(turn.stop.check().is_ok());
+        assert_eq!(queue.cancel(1), None);
+        assert_eq!(turn.stop.check(), Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn a_run_that_takes_too_long_is_stopped() {
+        let queue = Queue::new(Limits {
+            max_run: Duration::ZERO,
+            ..LIMITS
+        });
+        admit_and_join(&queue, 1);
+        let turn = queue.take().expect("free");
+        assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+    }
+
+    #[test]
+    fn who_waits_too_long_is_taken_out_while_the_model_is_busy() {
+        let queue = Queue::new(Limits {
+            request_timeout: Duration::from_millis(20),
+            ..LIMITS
+        });
+        admit_and_join(&queue, 1);
+        let turn = queue.take().expect("free");
+        admit_and_join(&queue, 2);
+        let (late, error) = queue.expired().expect("open");
+        assert_eq!((late, error.code()), (vec![2], "queue_timeout"));
+        drop(turn);
+        queue.close();
+        assert!(queue.expired().is_none());
+    }
+
+    #[test]
+    fn a_closed_line_lets_nobody_in_and_empties() {
+        let queue = Queue::new(LIMITS);
+        admit_and_join(&queue, 1);
+        queue.close();
+        assert_eq!(queue.admit(2, 1).map(|_| ()), Err(Error::Closing));
+        drop(queue.take().expect("free"));
+        queue.wait_until_empty();
+    }
+
+    #[test]
+    fn the_wait_is_told_from_tokens_and_measured_rate() {
+        let mut rate = Rate::default();
+        assert_eq!(rate.seconds(1_000_000), 1);
+        rate.add(1_000, Duration::from_millis(100));
+        assert_eq!(rate.seconds(25_000), 3);
+        assert_eq!(rate.seconds(10), 1);
+        assert_eq!(rate.seconds(1_000_000_000), 60);
+    }
+}

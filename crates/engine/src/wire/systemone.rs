@@ -1,0 +1,357 @@
+//! `POST /v1/systemone`: the body of a request, and the body of its answer.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::value::RawValue;
+
+use super::json::{Body, Members, Shape, shape};
+use crate::Error;
+use crate::decode::Answer;
+use crate::question::{Kind, Outcome, Question, Request};
+
+/// The model's name in every answer, whatever folder is loaded.
+pub const MODEL: &str = "svc";
+
+/// Parses the body of a decision request.
+///
+/// # Errors
+/// The first thing that is wrong, in this order: JSON, the top level, then the questions as they stand.
+pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
+    let body = Body::scan(bytes)?;
+    let top = body.members(body.root)?.ok_or(Error::BodyNotObject)?;
+    if let Some(field) = top.duplicate() {
+        let field = field.to_owned();
+        return Err(Error::DuplicateField { field });
+    }
+    let state = top.get("state").ok_or(Error::StateMissing)?;
+    let state = match shape(state) {
+        Shape::String => body.string(state)?,
+        _ => state.get().to_owned(),
+    };
+    let questions = top.get("questions").ok_or(Error::QuestionsMissing)?;
+    Ok(Request {
+        state,
+        questions: parse_questions(&body, questions, max_questions)?,
+    })
+}
+
+/// Parses the map of questions.
+///
+/// # Errors
+/// The first bad question in the order of the text.
+pub fn parse_questions<'a>(
+    body: &Body<'a>,
+    value: &'a RawValue,
+    max_questions: usize,
+) -> Result<Vec<Question>, Error> {
+    let members = match shape(value) {
+        Shape::Null => return Err(Error::QuestionsMissing),
+        _ => body.members(value)?.ok_or(Error::QuestionsNotObject)?,
+    };
+    if members.0.is_empty() {
+        return Err(Error::QuestionsMissing);
+    }
+    if members.0.len() > max_questions {
+        return Err(Error::TooManyQuestions {
+            limit: max_questions,
+            actual: members.0.len(),
+        });
+    }
+    if let Some(id) = members.duplicate() {
+        return Err(Error::DuplicateQuestion { id: id.to_owned() });
+    }
+    let questions = members.0.into_iter();
+    questions
+        .map(|(id, question)| parse_question(body, id, question))
+        .collect()
+}
+
+fn parse_question<'a>(
+    body: &Body<'a>,
+    id: Cow<'a, str>,
+    value: &'a RawValue,
+) -> Result<Question, Error> {
+    let id = id.into_owned();
+    let Some(fields) = body.members(value)? else {
+        return Err(Error::QuestionNotObject { id });
+    };
+    for field in ["type", "instructions", "criteria"] {
+        if fields.0.iter().filter(|(name, _)| name == field).count() > 1 {
+            let field = field.to_owned();
+            return Err(Error::DuplicateQuestionField { id, field });
+        }
+    }
+    let kind = parse_kind(body, &id, fields.get("type"))?;
+    let instructions = match fields.get("instructions").map(|value| body.text(value)) {
+        None => String::new(),
+        Some(text) => text?.ok_or_else(|| Error::InstructionsNotText { id: id.clone() })?,
+    };
+    let criteria = fields
+        .get("criteria")
+        .filter(|value| shape(value) != Shape::Null);
+    let reader = CriteriaReader { body, id: &id };
+    let outcomes = match kind {
+        Kind::Noul => reader.noul(criteria)?,
+        Kind::Choice => reader.choice(criteria)?,
+        Kind::Score => reader.score(criteria)?,
+    };
+    if outcomes.len() < 2 {
+        return Err(Error::TooFewOptions { id });
+    }
+    Ok(Question {
+        id,
+        kind,
+        instructions,
+        outcomes,
+    })
+}
+
+fn parse_kind<'a>(body: &Body<'a>, id: &str, value: Option<&'a RawValue>) -> Result<Kind, Error> {
+    let name = match value.map(|value| (shape(value), value)) {
+        None | Some((Shape::Null, _)) => String::new(),
+        Some((Shape::String, value)) => body.string(value)?,
+        Some((_, value)) => value.get().to_owned(),
+    };
+    Kind::from_name(&name).ok_or_else(|| Error::UnknownType {
+        id: id.to_owned(),
+        kind: name,
+    })
+}
+
+/// Reads the criteria of one question.
+struct CriteriaReader<'b, 'a> {
+    body: &'b Body<'a>,
+    id: &'b str,
+}
+
+impl<'a> CriteriaReader<'_, 'a> {
+    fn noul(&self, criteria: Option<&'a RawValue>) -> Result<Vec<Outcome>, Error> {
+        let sides = match criteria {
+            None => Members(Vec::new()),
+            Some(value) => self.members(value)?,
+        };
+        ["false", "true"]
+            .into_iter()
+            .map(|side| {
+                let text = match sides.get(side) {
+                    None => None,
+                    Some(value) => self.description(side, value)?,
+                };
+                Ok(outcome(side.to_owned(), text))
+            })
+            .collect()
+    }
+
+    fn choice(&self, criteria: Option<&'a RawValue>) -> Result<Vec<Outcome>, Error> {
+        let value = self.required(criteria)?;
+        if let Some(names) = self.body.items(value)? {
+            let mut outcomes = Vec::with_capacity(names.len());
+            for (index, name) in names.into_iter().enumerate() {
+                if shape(name) != Shape::String {
+                    return Err(self.not_text(&index.to_string()));
+                }
+                outcomes.push(outcome(self.body.string(name)?, None));
+            }
+            self.check_names(&outcomes)?;
+            return Ok(outcomes);
+        }
+        let members = self.members(value)?;
+        let mut outcomes = Vec::with_capacity(members.0.len());
+        for (name, value) in members.0 {
+            let text = self.description(&name, value)?;
+            outcomes.push(outcome(name.into_owned(), text));
+        }
+        Ok(outcomes)
+    }
+
+    fn score(&self, criteria: Option<&'a RawValue>) -> Result<Vec<Outcome>, Error> {
+        let value = self.required(criteria)?;
+        let levels = self.body.items(value)?;
+        let levels = levels.ok_or_else(|| Error::CriteriaNotList {
+            id: self.id.to_owned(),
+        })?;
+        let mut outcomes = Vec::with_capacity(levels.len());
+        for (index, level) in levels.into_iter().enumerate() {
+            let name = index.to_string();
+            let (text, legend) = if shape(level) == Shape::Null {
+                (name.clone(), format!("\"{name}\""))
+            } else {
+                let text = self.body.text(level)?;
+                let text = text.ok_or_else(|| self.not_text(&name))?;
+                (text, level.get().to_owned())
+            };
+            outcomes.push(Outcome {
+                name,
+                text: Some(text),
+                legend: Some(legend),
+            });
+        }
+        Ok(outcomes)
+    }
+
+    fn required(&self, criteria: Option<&'a RawValue>) -> Result<&'a RawValue, Error> {
+        criteria.ok_or_else(|| Error::MissingCriteria {
+            id: self.id.to_owned(),
+        })
+    }
+
+    /// The members of an object of criteria, each named once.
+    fn members(&self, value: &'a RawValue) -> Result<Members<'a>, Error> {
+        let members = self.body.members(value)?;
+        let members = members.ok_or_else(|| Error::CriteriaNotObject {
+            id: self.id.to_owned(),
+        })?;
+        match members.duplicate() {
+            Some(option) => Err(self.duplicate(option)),
+            None => Ok(members),
+        }
+    }
+
+    fn check_names(&self, outcomes: &[Outcome]) -> Result<(), Error> {
+        let mut names: Vec<&str> = outcomes.iter().map(|each| each.name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(self.duplicate(pair[0])),
+            None => Ok(()),
+        }
+    }
+
+    /// The text of a description; `None` where it is `null` or empty.
+    fn description(&self, name: &str, value: &'a RawValue) -> Result<Option<String>, Error> {
+        let text = self.body.text(value)?;
+        let text = text.ok_or_else(|| self.not_text(name))?;
+        Ok(Some(text).filter(|text| !text.is_empty()))
+    }
+
+    fn duplicate(&self, option: &str) -> Error {
+        Error::DuplicateOption {
+            id: self.id.to_owned(),
+            option: option.to_owned(),
+        }
+    }
+
+    fn not_text(&self, option: &str) -> Error {
+        Error::CriterionNotText {
+            id: self.id.to_owned(),
+            option: option.to_owned(),
+        }
+    }
+}
+
+fn outcome(name: String, text: Option<String>) -> Outcome {
+    Outcome {
+        name,
+        text,
+        legend: None,
+    }
+}
+
+/// What a request cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// Tokens that the answers were made from, special ones included.
+    pub input_tokens: usize,
+    /// Tokens that were beyond the model's window.
+    pub truncated_tokens: usize,
+    /// From reading the request to the decoded answer, in milliseconds.
+    pub server_ms: f64,
+}
+
+/// Writes the body of a decision response; `answers` in the order of `questions`.
+pub fn write(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u8> {
+    let mut out = String::with_capacity(192 + 192 * questions.len());
+    out.push_str("{\"model\":\"");
+    out.push_str(MODEL);
+    out.push_str("\",\"answers\":{");
+    for (index, (question, answer)) in questions.iter().zip(answers).enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(&mut out, &question.id);
+        out.push(':');
+        write_answer(&mut out, question, answer);
+    }
+    out.push_str("},\"usage\":");
+    write_usage(&mut out, usage);
+    out.push('}');
+    out.into_bytes()
+}
+
+/// Writes `usage`: tokens, and milliseconds with two decimals.
+fn write_usage(out: &mut String, usage: &Usage) {
+    let _ = write!(
+        out,
+        "{{\"input_tokens\":{},\"output_tokens\":0,\"server_ms\":{}",
+        usage.input_tokens,
+        hundredths(usage.server_ms)
+    );
+    if usage.truncated_tokens > 0 {
+        let _ = write!(out, ",\"truncated_tokens\":{}", usage.truncated_tokens);
+    }
+    out.push('}');
+}
+
+/// Writes one answer: its type, its value, its probabilities in the order of the question's outcomes.
+fn write_answer(out: &mut String, question: &Question, answer: &Answer) {
+    let _ = write!(out, "{{\"type\":\"{}\",", question.kind);
+    match question.kind {
+        Kind::Choice => {
+            out.push_str("\"choice\":");
+            write_string(out, &question.outcomes[answer.top].name);
+        }
+        Kind::Score => {
+            let _ = write!(out, "\"score\":{}", answer.expected_level());
+        }
+        Kind::Noul => {
+            let _ = write!(out, "\"noul\":{}", answer.probability(1));
+        }
+    }
+    out.push_str(",\"probabilities\":{");
+    write_members(out, question, |out, index, _| {
+        let _ = write!(out, "{}", answer.probability(index));
+    });
+    let _ = write!(
+        out,
+        "}},\"confidence\":{},\"answer_confidence\":{}",
+        answer.confidence(question.kind),
+        answer.probability(answer.top)
+    );
+    if question.kind == Kind::Score {
+        out.push_str(",\"legend\":{");
+        write_members(out, question, |out, _, outcome| {
+            out.push_str(outcome.legend.as_deref().unwrap_or("null"));
+        });
+        out.push('}');
+    }
+    if let Some(act) = answer.act_probability {
+        let _ = write!(out, ",\"action\":{{\"act_probability\":{act}}}");
+    }
+    out.push('}');
+}
+
+/// Writes the members of an object that is keyed by the question's outcomes.
+fn write_members(
+    out: &mut String,
+    question: &Question,
+    value: impl Fn(&mut String, usize, &Outcome),
+) {
+    for (index, outcome) in question.outcomes.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(out, &outcome.name);
+        out.push(':');
+        value(out, index, outcome);
+    }
+}
+
+fn write_string(out: &mut String, text: &str) {
+    // SAFETY of the unwrap_or_default: a `&str` always serializes.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
+/// Milliseconds as `usage.server_ms` and `Server-Timing` show them: two decimals.
+pub fn hundredths(ms: f64) -> f64 {
+    (ms * 100.0).round() / 100.0
+}

@@ -1,0 +1,132 @@
+//! What the tests on real models share: where things are, and an engine that answers at once.
+
+#![allow(dead_code)] // each test file uses its own part
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::Value;
+use svc_engine::Error;
+use svc_engine::engine::{Answered, Engine, Options};
+use svc_engine::model::Source;
+use svc_engine::queue::Limits;
+
+/// Probabilities of fp32 graphs agree with the reference to this.
+pub const FP32_TOLERANCE: f64 = 1e-5;
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
+}
+
+/// The library that `npm run build` puts beside the addon, or the one that `SVC_RUNTIME` names.
+pub fn runtime() -> PathBuf {
+    if let Some(path) = std::env::var_os("SVC_RUNTIME") {
+        return path.into();
+    }
+    let name = if cfg!(windows) {
+        "onnxruntime.dll"
+    } else if cfg!(target_os = "macos") {
+        "libonnxruntime.1.29.0.dylib"
+    } else {
+        "libonnxruntime.so.1"
+    };
+    let path = repository().join("dist/native").join(name);
+    assert!(
+        path.exists(),
+        "{} is missing: npm run build",
+        path.display()
+    );
+    path
+}
+
+pub fn options(folder: &Path, threads: usize) -> Options {
+    Options {
+        source: Source {
+            runtime: runtime(),
+            folder: folder.to_owned(),
+            device: "cpu".into(),
+            threads,
+        },
+        max_questions: 1024,
+        max_tokens: 1 << 20,
+        refuse_truncation: false,
+        limits: Limits {
+            max_queue: 512,
+            max_queue_bytes: 64 << 20,
+            request_timeout: Duration::from_secs(60),
+            max_run: Duration::from_secs(60),
+        },
+    }
+}
+
+pub fn engine(folder: &Path, threads: usize) -> Engine {
+    Engine::load(options(folder, threads)).expect("the model loads")
+}
+
+/// Asks and waits.
+pub fn decide(engine: &Engine, body: &[u8]) -> Result<Answered, Error> {
+    static TICKET: AtomicU64 = AtomicU64::new(1);
+    let (sender, receiver) = mpsc::channel();
+    let ticket = TICKET.fetch_add(1, Ordering::Relaxed);
+    let reply = move |outcome| drop(sender.send(outcome));
+    engine.decide(ticket, body.to_vec(), Duration::ZERO, Box::new(reply));
+    receiver
+        .recv_timeout(Duration::from_secs(120))
+        .expect("an outcome")
+}
+
+pub fn answer(engine: &Engine, body: &str) -> Value {
+    let answered =
+        decide(engine, body.as_bytes()).unwrap_or_else(|error| panic!("{error}: {body}"));
+    serde_json::from_slice(&answered.body).expect("JSON")
+}
+
+/// The answers alone, as text: what must not change by a bit.
+pub fn answers(engine: &Engine, body: &str) -> String {
+    answer(engine, body)["answers"].to_string()
+}
+
+/// The lines of a folder's reference answers.
+pub fn golden(folder: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join("golden.jsonl")).expect("golden.jsonl");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a golden line"))
+        .collect();
+    assert!(!lines.is_empty());
+    lines
+}
+
+/// Compares an answer to a golden line; returns the largest difference of a probability.
+pub fn compare(got: &Value, golden: &Value) -> f64 {
+    let name = golden["name"].as_str().unwrap_or("");
+    assert_eq!(
+        got["usage"]["input_tokens"], golden["input_tokens"],
+        "{name}"
+    );
+    let mut worst = 0.0_f64;
+    for (id, expected) in golden["probabilities"].as_object().expect("probabilities") {
+        let probabilities = &got["answers"][id]["probabilities"];
+        let expected = expected.as_object().expect("labels");
+        assert_eq!(
+            probabilities.as_object().expect("labels").len(),
+            expected.len(),
+            "{name}"
+        );
+        for (label, p) in expected {
+            let got = probabilities[label].as_f64().unwrap_or(f64::NAN);
+            let difference = (got - p.as_f64().expect("a number")).abs();
+            assert!(difference.is_finite(), "{name}: {id}: {label}");
+            worst = worst.max(difference);
+        }
+    }
+    worst
+}

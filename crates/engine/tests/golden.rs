@@ -1,0 +1,214 @@
+//! Reference answers, computed by an independent implementation from the same graphs.
+
+mod common;
+
+use common::{FP32_TOLERANCE, answer, compare, engine, fixture, golden, repository};
+use std::path::Path;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use svc_engine::layout::{Layout, Plan, Row, marker, shared_state};
+use svc_engine::tokenize::Tokenizer;
+use svc_engine::wire::systemone;
+
+/// int8 roundings may flip on a processor that multiplies in another order.
+const TINY_INT8_TOLERANCE: f64 = 0.05;
+/// The embedded model, where the processor has 8-bit dot products, and where it has not.
+const EMBEDDED_TOLERANCE: f64 = if cfg!(target_arch = "x86_64") {
+    1e-3
+} else {
+    2e-2
+};
+const EMBEDDED_TOLERANCE_WITHOUT_VNNI: f64 = 2e-2;
+
+fn check_fixture(name: &str, tolerance: f64) {
+    let folder = fixture(name);
+    for threads in [1, 2] {
+        let engine = engine(&folder, threads);
+        for line in golden(&folder) {
+            let got = answer(&engine, line["body"].as_str().expect("a body"));
+            let worst = compare(&got, &line);
+            assert!(worst <= tolerance, "{name}: {}: {worst:.2e}", line["name"]);
+            check_truncated(&got, &line);
+            check_action(&got, &line);
+        }
+    }
+}
+
+fn check_truncated(got: &Value, line: &Value) {
+    let expected = &line["truncated_tokens"];
+    match expected.as_u64() {
+        Some(0) => assert!(
+            got["usage"].get("truncated_tokens").is_none(),
+            "{}",
+            line["name"]
+        ),
+        _ => assert_eq!(
+            &got["usage"]["truncated_tokens"], expected,
+            "{}",
+            line["name"]
+        ),
+    }
+}
+
+fn check_action(got: &Value, line: &Value) {
+    for (id, answer) in got["answers"].as_object().expect("answers") {
+        let act = answer
+            .get("action")
+            .map(|action| action["act_probability"].as_f64());
+        let expected = line["action"].get(id).map(Value::as_f64);
+        match (act.flatten(), expected.flatten()) {
+            (Some(act), Some(expected)) => assert!((act - expected).abs() < 0.05),
+            (None, None) => {}
+            other => panic!("{}: {id}: {other:?}", line["name"]),
+        }
+    }
+}
+
+#[test]
+fn marker_answers_as_the_reference() {
+    check_fixture("marker", FP32_TOLERANCE);
+}
+
+#[test]
+fn marker_without_finite_action_outputs_has_no_action() {
+    check_fixture("marker-no-action", FP32_TOLERANCE);
+}
+
+#[test]
+fn shared_state_answers_as_the_reference() {
+    check_fixture("shared-state", FP32_TOLERANCE);
+}
+
+#[test]
+fn shared_state_in_int8_answers_as_the_reference() {
+    check_fixture("shared-state-int8", TINY_INT8_TOLERANCE);
+}
+
+#[test]
+fn the_embedded_model_answers_as_the_reference() {
+    let folder = repository().join("models/svc-small");
+    let engine = engine(&folder, 2);
+    let (mut worst, mut answers) = (0.0_f64, 0);
+    for (line, body) in golden(&folder).into_iter().zip(requests(&folder)) {
+        worst = worst.max(compare(&answer(&engine, &body), &line));
+        answers += line["probabilities"].as_object().expect("answers").len();
+    }
+    let tolerance = if has_dot_products() {
+        EMBEDDED_TOLERANCE
+    } else {
+        EMBEDDED_TOLERANCE_WITHOUT_VNNI
+    };
+    println!("{answers} answers, largest difference {worst:.2e}, tolerance {tolerance:.0e}");
+    assert!(
+        worst <= tolerance,
+        "largest difference {worst:.2e}, tolerance {tolerance:.0e}"
+    );
+}
+
+/// The requests of the embedded model's reference answers, as they stand in the file: the reference read their states
+/// from just this text.
+fn requests(folder: &Path) -> Vec<String> {
+    #[derive(serde::Deserialize)]
+    struct Line<'a> {
+        #[serde(borrow)]
+        request: &'a RawValue,
+    }
+    let text = std::fs::read_to_string(folder.join("golden.jsonl")).expect("golden.jsonl");
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Line<'_>>(line).expect("a line"));
+    lines.map(|line| line.request.get().to_owned()).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_dot_products() -> bool {
+    std::is_x86_feature_detected!("avx512vnni") || std::is_x86_feature_detected!("avxvnni")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has_dot_products() -> bool {
+    true
+}
+
+fn settings<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let text = std::fs::read_to_string(fixture(name).join("config.json")).expect("config.json");
+    serde_json::from_str(&text).expect("settings")
+}
+
+fn plan(layout: &dyn Layout, name: &str, line: &Value) -> (Vec<String>, Plan) {
+    let file = fixture(name).join("tokenizer.json");
+    let tokenizer = Tokenizer::from_bytes(&file, &std::fs::read(&file).expect("tokenizer.json"));
+    let body = line["body"].as_str().expect("a body");
+    let request = systemone::parse(body.as_bytes(), 1024).expect("a request");
+    let plan = layout
+        .encode(&tokenizer.expect("a tokenizer"), &request)
+        .expect("rows");
+    let ids = request.questions.into_iter().map(|question| question.id);
+    (ids.collect(), plan)
+}
+
+fn numbers(value: &Value) -> Vec<i64> {
+    let items = value.as_array().expect("a list").iter();
+    items.map(|item| item.as_i64().expect("a number")).collect()
+}
+
+#[test]
+fn marker_rows_are_the_reference_token_by_token() {
+    let layout = marker::Marker::new(settings("marker"));
+    for line in golden(&fixture("marker")) {
+        let (ids, plan) = plan(&layout, "marker", &line);
+        assert!(plan.state.is_empty());
+        for (id, question) in ids.iter().zip(&plan.questions) {
+            let expected = line["rows"][id].as_array().expect("rows");
+            assert_eq!(question.rows.len(), expected.len(), "{}", line["name"]);
+            for (row, expected) in question.rows.iter().zip(expected) {
+                assert_eq!(row.ids, numbers(&expected["input_ids"]), "{}", line["name"]);
+                assert_eq!(
+                    row.markers,
+                    numbers(&expected["markers"]),
+                    "{}",
+                    line["name"]
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_state_rows_are_the_reference_token_by_token() {
+    let layout = shared_state::SharedState::new(settings("shared-state"));
+    for line in golden(&fixture("shared-state")) {
+        let name = &line["name"];
+        let (ids, plan) = plan(&layout, "shared-state", &line);
+        let chunks: Vec<&Vec<i64>> = plan.state.iter().map(|row| &row.ids).collect();
+        let expected: Vec<Vec<i64>> = line["state_chunks"]
+            .as_array()
+            .expect("chunks")
+            .iter()
+            .map(numbers)
+            .collect();
+        assert_eq!(chunks, expected.iter().collect::<Vec<_>>(), "{name}");
+        for row in &plan.state {
+            check_state_row(row);
+        }
+        for (id, question) in ids.iter().zip(&plan.questions) {
+            let expected = line["runs"][id].as_array().expect("runs");
+            assert_eq!(question.rows.len(), expected.len(), "{name}");
+            for (row, expected) in question.rows.iter().zip(expected) {
+                assert_eq!(row.ids, numbers(&expected["input_ids"]), "{name}");
+                assert_eq!(row.positions, numbers(&expected["positions"]), "{name}");
+                assert_eq!(row.option_ids, numbers(&expected["option_ids"]), "{name}");
+                assert_eq!(row.markers, numbers(&expected["markers"]), "{name}");
+                let outcomes: Vec<i64> = row.outcomes.iter().map(|at| *at as i64).collect();
+                assert_eq!(outcomes, numbers(&expected["options"]), "{name}");
+            }
+        }
+    }
+}
+
+fn check_state_row(row: &Row) {
+    assert_eq!(row.positions, (0..row.ids.len() as i64).collect::<Vec<_>>());
+    assert!(row.option_ids.iter().all(|option| *option == 0));
+    assert_eq!((row.markers.len(), row.type_id), (0, 0));
+}
