@@ -7,6 +7,7 @@ import type Koa from 'koa';
 import type { Logger } from 'pino';
 import { type Address, formatAddress } from './address.ts';
 import type { Config } from './config.ts';
+import { Connections } from './connections.ts';
 import { HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { type RequestState, requestId, requestIdHeaders } from './middleware/request.ts';
@@ -26,7 +27,12 @@ export interface HttpTimeouts {
 }
 
 /** Load balancers keep connections for 60 s: were ours closed before theirs, they would use a closed one. */
-const DEFAULT_TIMEOUTS: HttpTimeouts = { headersMs: 10_000, bodyMs: 30_000, keepAliveMs: 65_000, checkMs: 1_000 };
+export const DEFAULT_TIMEOUTS: HttpTimeouts = {
+  headersMs: 10_000,
+  bodyMs: 30_000,
+  keepAliveMs: 65_000,
+  checkMs: 1_000,
+};
 
 export interface HttpServerParts {
   readonly app: Koa<RequestState>;
@@ -50,7 +56,7 @@ export interface HttpServer {
 /** Returns a server that does not listen yet. */
 export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
   const { app, log } = parts;
-  const answers = new OpenAnswers();
+  const connections = new Connections();
   const server = createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.bodyMs,
@@ -61,19 +67,20 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   });
   const handle = app.callback();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    answers.add(req, res);
+    connections.addAnswer(req.socket, res);
     handle(req, res);
   };
+  server.on('connection', (socket: Socket) => connections.add(socket));
   server.on('request', onRequest);
   // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error, socket: Socket) => {
-    answerClientError({ error, socket, timeouts, log, latest: answers.latest(socket) });
+    answerClientError({ error, socket, timeouts, log, latest: connections.latest(socket) });
   });
   let drained: Promise<void> | undefined;
   return {
     listen: (address) => listen(server, address),
-    drain: () => (drained ??= drain(server, answers, parts)),
+    drain: () => (drained ??= drain(server, connections, parts)),
   };
 }
 
@@ -100,54 +107,20 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
 
 type DrainParts = Pick<HttpServerParts, 'config' | 'engine' | 'lifecycle' | 'log'>;
 
-async function drain(server: Server, answers: OpenAnswers, { config, engine, lifecycle, log }: DrainParts) {
+async function drain(server: Server, connections: Connections, { config, engine, lifecycle, log }: DrainParts) {
   lifecycle.advance('stopping');
   await sleep(config.drainDelayMs);
   lifecycle.advance('draining');
   // Closes the listener and the idle connections; it is done when the last connection is.
   const closed = new Promise((resolve) => server.close(resolve));
-  await answers.finished(config.drainMs);
-  if (answers.count > 0) log.warn({ requests: answers.count }, 'drain_ms is over, open requests are cut off');
+  connections.closeUnused();
+  await Promise.race([connections.finished(), sleep(config.drainMs, undefined, { ref: false })]);
+  const requests = connections.openAnswers;
+  if (requests > 0) log.warn({ requests }, 'drain_ms is over, open requests are cut off');
   server.closeAllConnections();
-  await closed;
+  // The engine closes when it knows of every caller who was cut off.
+  await Promise.all([closed, connections.finished()]);
   await engine.model?.engine.close();
-}
-
-/** The answers that are under way. */
-class OpenAnswers {
-  #count = 0;
-  #onNone: (() => void) | undefined;
-  readonly #latest = new WeakMap<Socket, ServerResponse>();
-
-  get count(): number {
-    return this.#count;
-  }
-
-  add(req: IncomingMessage, res: ServerResponse): void {
-    this.#count += 1;
-    this.#latest.set(req.socket, res);
-    res.once('close', () => {
-      this.#count -= 1;
-      if (this.#count === 0) this.#onNone?.();
-    });
-  }
-
-  /** Returns the answer, finished or not, to the latest request on a connection. */
-  latest(socket: Socket): ServerResponse | undefined {
-    return this.#latest.get(socket);
-  }
-
-  /** Resolves when no answer is under way, or after `limitMs`. */
-  finished(limitMs: number): Promise<void> {
-    if (this.#count === 0) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, limitMs);
-      this.#onNone = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
 }
 
 interface ClientError {

@@ -5,6 +5,7 @@ export const MODEL_INFO: ModelInfo = {
   name: 'fake',
   version: '1.2.3',
   sha256: 'ab'.repeat(32),
+  digest: 'd'.repeat(64),
   layout: 'marker',
   device: 'cpu',
   threads: 1,
@@ -15,11 +16,11 @@ export const MODEL_INFO: ModelInfo = {
 /** The bytes of the usual answer. Their spelling would not survive a parse. */
 export const ANSWER = '{"model": "svc","answers":{"10":{"p":1.0},"2":{}}}';
 
-export const REPLY: Reply = {
+export const REPLY = {
   body: Buffer.from(ANSWER),
   timing: { encodeMs: 1.234, waitMs: 0, runMs: 5.671, totalMs: 7.1 },
   counts: { choice: 1, score: 2, noul: 3, inputTokens: 40, truncatedTokens: 0 },
-};
+} satisfies Reply;
 
 /** One call of `decide`. */
 export interface Call {

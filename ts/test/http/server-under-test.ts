@@ -22,6 +22,8 @@ export interface Options {
   readonly config?: TestConfig;
   readonly apiKeys?: readonly string[];
   readonly timeouts?: Partial<HttpTimeouts>;
+  /** The port to listen on instead of a free one. */
+  readonly port?: number;
   /** Leave the model unloaded. */
   readonly isLoading?: boolean;
 }
@@ -90,7 +92,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const http = createHttpServer({ app, config, engine: slot, lifecycle, log, timeouts });
   // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.
-  const { port } = await http.listen(SETTINGS.listen);
+  const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());
   const decide = (sent?: Sent) => call(port, { method: 'POST', path: '/v1/systemone', body: DECISION, ...sent });
   const get = (path: string, headers: OutgoingHttpHeaders = {}) => call(port, { path, headers });

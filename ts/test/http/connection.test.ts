@@ -1,0 +1,278 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { Refusal } from '../../src/refusal.ts';
+import { DEFAULT_TIMEOUTS } from '../../src/server.ts';
+import { ANSWER, REPLY } from '../fake-engine.ts';
+import { DECISION, rawHeader, startServer, until, Wire } from './server-under-test.ts';
+
+const HOST = 'Host: localhost\r\n';
+const POST = `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: ${DECISION.length}\r\n`;
+const GET = `GET /livez HTTP/1.1\r\n${HOST}`;
+
+/** Asserts that an answer of the server itself is complete: one line, both ids, and the end of the connection. */
+function isRefusal(answer: string, status: number, message: string): void {
+  const [head, body] = answer.split('\r\n\r\n');
+  assert.match(answer, new RegExp(`^HTTP/1.1 ${status} [A-Z]`));
+  assert.equal(body, message);
+  assert.equal(rawHeader(`${head}\r\n`, 'content-length'), String(message.length));
+  assert.equal(rawHeader(`${head}\r\n`, 'connection'), 'close');
+  assert.match(rawHeader(`${head}\r\n`, 'x-request-id') ?? '', /^[!-~]{1,128}$/);
+  assert.equal(rawHeader(`${head}\r\n`, 'x-typesafe-request-id'), rawHeader(`${head}\r\n`, 'x-request-id'));
+}
+
+suite('what is not HTTP', () => {
+  for (const [what, bytes] of [
+    ['no HTTP at all', 'hello\r\n\r\n'],
+    ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
+    ['a header without a colon', `GET / HTTP/1.1\r\n${HOST}nonsense\r\n\r\n`],
+    [
+      'both lengths at once',
+      `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
+    ],
+    ['a length that is no number', `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: two\r\n\r\n`],
+  ] as const) {
+    test(`${what} gets 400, one line, and is logged without what it was`, async (t) => {
+      const { port, log } = await startServer(t);
+      const wire = await Wire.open(t, port);
+      wire.send(bytes);
+      const answer = await wire.ends();
+      isRefusal(answer, 400, 'malformed HTTP request');
+      assert.deepEqual(
+        log.map(({ level, status, code, id }) => ({ level, status, code, id })),
+        [{ level: 30, status: 400, code: 'bad_request', id: rawHeader(answer, 'x-request-id') }],
+      );
+    });
+  }
+
+  test('headers that are too large get 431', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`${GET}X-Big: ${'a'.repeat(17_000)}\r\n\r\n`);
+    isRefusal(await wire.ends(), 431, 'request headers too large');
+  });
+
+  test("a broken chunk gets 400 with the request's own id, and the engine is not asked", async (t) => {
+    const { port, engine } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(
+      `POST /v1/systemone HTTP/1.1\r\n${HOST}x-request-id: mine\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\nzz\r\n`,
+    );
+    const answer = await wire.ends();
+    isRefusal(answer, 400, 'malformed HTTP request');
+    assert.equal(rawHeader(answer, 'x-request-id'), 'mine');
+    assert.equal(engine.calls.length, 0);
+  });
+
+  test('after a good request does not cost its answer', async (t) => {
+    const { port, engine } = await startServer(t);
+    const release = engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}\r\n${DECISION}nonsense\r\n\r\n`);
+    await engine.called();
+    release();
+    const answer = await wire.ends();
+    assert.match(answer, /^HTTP\/1.1 200 OK\r\n/);
+    assert.equal(rawHeader(answer, 'connection'), 'close');
+    assert.ok(answer.endsWith(ANSWER));
+  });
+
+  test('after an answered request gets its own 400', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`${GET}\r\n`);
+    const first = await wire.receives('\r\nok');
+    wire.send('nonsense\r\n\r\n');
+    isRefusal((await wire.ends()).slice(first.length), 400, 'malformed HTTP request');
+  });
+
+  test('and a caller who ends in the middle of the headers get no answer and no error in the log', async (t) => {
+    const { port, log, get } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send('GET /livez HTTP/1.1\r\nHos');
+    wire.socket.end();
+    assert.equal(await wire.ends(), '');
+    await get('/livez');
+    assert.deepEqual(
+      log.map(({ level, path }) => ({ level, path })),
+      [{ level: 30, path: '/livez' }],
+    );
+  });
+});
+
+suite('time-outs', () => {
+  test('headers that do not arrive in time get 408', async (t) => {
+    const { port } = await startServer(t, { timeouts: { headersMs: 60 } });
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone HTTP/1.1\r\nHost: loc');
+    isRefusal(await wire.ends(), 408, 'headers did not arrive within 0.06 s');
+  });
+
+  test("a body that does not arrive in time gets 408 with the request's own id", async (t) => {
+    const { port, engine, log } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 80 } });
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}x-request-id: mine\r\n\r\n{`);
+    const answer = await wire.ends();
+    isRefusal(answer, 408, 'body did not arrive within 0.08 s');
+    assert.equal(rawHeader(answer, 'x-request-id'), 'mine');
+    assert.equal(engine.calls.length, 0);
+    assert.deepEqual(
+      log.map(({ status, code }) => ({ status, code })),
+      [{ status: 408, code: 'body_timeout' }],
+    );
+  });
+
+  test('bound the rest of a body that was refused, without a second answer', async (t) => {
+    const { port } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 80 } });
+    const wire = await Wire.open(t, port);
+    wire.send(`POST /nothing HTTP/1.1\r\n${HOST}Content-Length: 10\r\n\r\n{`);
+    const answer = await wire.ends();
+    assert.equal(answer.split('HTTP/1.1').length, 2);
+    assert.match(answer, /^HTTP\/1.1 404 /);
+  });
+
+  test('do not count the time that the engine takes', async (t) => {
+    const { port, engine } = await startServer(t, { timeouts: { headersMs: 40, bodyMs: 50 } });
+    const release = engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}\r\n${DECISION}`);
+    await engine.called();
+    await new Promise((resolve) => setTimeout(resolve, 150));
+    release();
+    assert.match(await wire.receives(ANSWER), /^HTTP\/1.1 200 OK\r\n/);
+  });
+
+  test('end a connection on which nothing was asked without an answer', async (t) => {
+    const { port, log } = await startServer(t, { timeouts: { headersMs: 40 } });
+    const wire = await Wire.open(t, port);
+    assert.equal(await wire.ends(), '');
+    assert.deepEqual(log, []);
+  });
+
+  test('end an idle connection after the time that keep-alive allows', async (t) => {
+    const { port } = await startServer(t, { timeouts: { keepAliveMs: 50 } });
+    const wire = await Wire.open(t, port);
+    wire.send(`${GET}\r\n`);
+    assert.match(await wire.ends(), /\r\n\r\nok$/);
+  });
+
+  test('are 10 s for headers and 30 s for a body, checked every second', () => {
+    const { headersMs, bodyMs, checkMs } = DEFAULT_TIMEOUTS;
+    assert.deepEqual([headersMs, bodyMs, checkMs], [10_000, 30_000, 1_000]);
+  });
+
+  test('let load balancers keep a connection for 60 s', async (t) => {
+    const { get } = await startServer(t, { timeouts: DEFAULT_TIMEOUTS });
+    assert.equal((await get('/livez', { Connection: 'keep-alive' })).headers['keep-alive'], 'timeout=65');
+  });
+});
+
+suite('a connection', () => {
+  test('takes one request after the other', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    for (const count of [1, 2, 3]) {
+      wire.send(`${POST}\r\n${DECISION}`);
+      await wire.receives(ANSWER, count);
+    }
+  });
+
+  test('takes requests before the earlier are answered, and answers in their order', async (t) => {
+    const { port, engine } = await startServer(t);
+    const release = engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}x-request-id: first\r\n\r\n${DECISION}${GET}x-request-id: second\r\n\r\n`);
+    await engine.called();
+    release();
+    const received = await wire.receives('\r\nok');
+    assert.deepEqual(
+      [...received.matchAll(/x-request-id: (\w+)/g)].map(([, id]) => id),
+      ['first', 'second'],
+    );
+    assert.ok(received.indexOf(ANSWER) < received.indexOf('second'));
+  });
+
+  test('that breaks with several requests on it fires the signal of each', async (t) => {
+    const { port, engine } = await startServer(t);
+    engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}\r\n${DECISION}${POST}\r\n${DECISION}`);
+    await engine.called(1);
+    wire.socket.destroy();
+    await until(() => engine.calls.every(({ signal }) => signal.aborted));
+  });
+
+  test('takes a body in chunks', async (t) => {
+    const { port, engine } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`POST /v1/systemone HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n`);
+    for (const byte of DECISION) wire.send(`1\r\n${byte}\r\n`);
+    wire.send('0\r\n\r\n');
+    await wire.receives(ANSWER);
+    assert.equal(engine.calls[0]?.body.toString(), DECISION);
+  });
+
+  test('closes after an HTTP/1.0 request', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`POST /v1/systemone HTTP/1.0\r\nContent-Length: ${DECISION.length}\r\n\r\n${DECISION}`);
+    const answer = await wire.ends();
+    assert.match(answer, /^HTTP\/1.1 200 OK\r\n/);
+    assert.equal(rawHeader(answer, 'content-length'), String(ANSWER.length));
+    assert.ok(answer.endsWith(ANSWER));
+  });
+
+  test('stays open after an HTTP/1.0 request that asks for it', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    const keep = 'GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n';
+    wire.send(keep);
+    assert.match(await wire.receives('\r\nok'), /\r\nConnection: keep-alive\r\n/);
+    wire.send(keep);
+    await wire.receives('\r\nok', 2);
+  });
+
+  test('is told to go on when the caller expects it', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}Expect: 100-continue\r\n\r\n`);
+    assert.match(await wire.receives('\r\n\r\n'), /^HTTP\/1.1 100 Continue\r\n\r\n$/);
+    wire.send(DECISION);
+    assert.match(await wire.receives(ANSWER), /\r\n\r\nHTTP\/1.1 200 OK\r\n/);
+  });
+
+  test('ignores an expectation that is not known', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`${POST}Expect: miracles\r\n\r\n${DECISION}`);
+    assert.match(await wire.receives(ANSWER), /^HTTP\/1.1 200 OK\r\n/);
+  });
+
+  test('stays HTTP when the caller would rather speak another protocol', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    wire.send(`${GET}Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n`);
+    assert.match(await wire.receives('\r\nok'), /^HTTP\/1.1 200 OK\r\n/);
+  });
+
+  test('that breaks while an answer is written is no error in the log', async (t) => {
+    const { engine, port, log, get } = await startServer(t);
+    engine.answer = () => ({ ...REPLY, body: Buffer.alloc(50 * 2 ** 20) });
+    const wire = await Wire.open(t, port);
+    wire.socket.once('data', () => wire.socket.resetAndDestroy());
+    wire.send(`${POST}\r\n${DECISION}`);
+    assert.match(await wire.ends(), /^HTTP\/1.1 200 OK\r\n/);
+    await get('/livez');
+    assert.ok(log.length >= 2);
+    assert.ok(log.every(({ level }) => level <= 30));
+  });
+});
+
+test('a port that is in use refuses to start with one line that says what to do', async (t) => {
+  const { port } = await startServer(t);
+  await assert.rejects(startServer(t, { port }), (error) => {
+    assert.ok(error instanceof Refusal);
+    const why = 'the port is in use; choose another address with listen or --listen';
+    assert.equal(error.message, `cannot listen on 127.0.0.1:${port}: ${why}`);
+    return true;
+  });
+});
