@@ -18,7 +18,7 @@ export const ANSWER = '{"model": "svc","answers":{"10":{"p":1.0},"2":{}}}';
 
 export const REPLY = {
   body: Buffer.from(ANSWER),
-  timing: { encodeMs: 1.234, waitMs: 0, runMs: 5.671, totalMs: 7.1 },
+  timing: { encodeMs: 1.23, waitMs: 0, runMs: 5.67, totalMs: 7.1 },
   counts: { choice: 1, score: 2, noul: 3, inputTokens: 40, truncatedTokens: 0 },
 } satisfies Reply;
 

@@ -17,9 +17,14 @@ import type { RequestState } from './request.ts';
 export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'allowedHosts'>): Middleware<RequestState> {
   const guarded = isLoopback(listen.host);
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  let latestAllowed: string | undefined;
   const isAllowed = (host: string) => {
+    // Nearly every request names the same host: only a new one is looked at.
+    if (host === latestAllowed) return true;
     const name = host.replace(/:\d*$/, '');
-    return allowed.has(host) || allowed.has(name) || isLoopbackName(name);
+    if (!allowed.has(host) && !allowed.has(name) && !isLoopbackName(name)) return false;
+    latestAllowed = host;
+    return true;
   };
   return (ctx, next) => {
     const { host } = ctx.req.headers;

@@ -119,6 +119,14 @@ suite('the Host of a server on a loopback address', () => {
     assert.equal((await decide({ headers: { Host: '[fd00::1]:1' } })).status, 200);
   });
 
+  test('is looked at again for each request', async (t) => {
+    const { get } = await startServer(t);
+    const hosts = ['localhost', 'evil.example', 'localhost', 'evil.example'];
+    const statuses = [];
+    for (const host of hosts) statuses.push((await get('/livez', { Host: host })).status);
+    assert.deepEqual(statuses, [200, 403, 200, 403]);
+  });
+
   test('may not be empty', async (t) => {
     const { port } = await startServer(t);
     const wire = await Wire.open(t, port);
