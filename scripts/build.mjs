@@ -1,0 +1,101 @@
+/**
+ * Brings node_modules/ and dist/ up to date: dependencies, TypeScript, the Rust addon, ONNX Runtime. Each step runs only
+ * when its inputs have changed. It needs nothing but Node, since it runs before anything is installed.
+ */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
+import { filesUnder, whenChanged } from './stamp.mjs';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+
+const STAMPS = join('dist', '.stamps');
+
+function stop(message) {
+  process.stderr.write(`build: ${message}\n`);
+  process.exit(1);
+}
+
+function run(command, args, whenMissing) {
+  process.stdout.write(`build: ${[command === process.execPath ? 'node' : command, ...args].join(' ')}\n`);
+  // npm is a script on Windows, which only a shell starts.
+  const shell = process.platform === 'win32' && command === 'npm';
+  const { error, status, signal } = spawnSync(command, args, { stdio: 'inherit', shell });
+  if (error) stop(error.code === 'ENOENT' && whenMissing ? whenMissing : `${command}: ${error.message}`);
+  if (status !== 0)
+    stop(`${command === process.execPath ? args[0] : command} failed (${signal ?? `exit code ${status}`})`);
+}
+
+/** npm notes in node_modules/ what it put there. Only optional packages, made for other platforms, may be missing. */
+function isInstalled() {
+  const note = join('node_modules', '.package-lock.json');
+  if (!existsSync(note)) return false;
+  const [wanted, present] = ['package-lock.json', note].map((file) => JSON.parse(readFileSync(file, 'utf8')).packages);
+  const isSame = ([path, entry]) =>
+    present[path] ? present[path].integrity === entry.integrity : entry.optional === true;
+  const isWanted = (path) => wanted[path] !== undefined && existsSync(path);
+  const entries = Object.entries(wanted).filter(([path]) => path !== '');
+  return entries.every(isSame) && Object.keys(present).every(isWanted);
+}
+
+/** Compiled files whose source is gone would go on being run, tests above all. */
+function removeStale() {
+  for (const file of [join('dist', 'src'), join('dist', 'test')].flatMap(filesUnder)) {
+    const stem = /^dist.(.+?)(\.d\.ts|\.js|\.js\.map)$/.exec(file)?.[1];
+    if (stem !== undefined && !existsSync(join('ts', `${stem}.ts`))) rmSync(file);
+  }
+}
+
+function compileTypeScript() {
+  removeStale();
+  run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts']);
+}
+
+function compileRust() {
+  const whenMissing = 'cargo is not installed. Rust is needed: https://rustup.rs';
+  run('cargo', ['build', '--release', '--locked', '-p', 'svc-engine'], whenMissing);
+  copy({ from: BUILT_LIBRARY, to: ADDON });
+}
+
+/** Puts the file in place in one step: a server that runs keeps the old one open, and no other ever loads half a file. */
+function copy({ from, to }) {
+  if (isSameFile(from, to)) return;
+  process.stdout.write(`build: copy ${from} to ${to}\n`);
+  mkdirSync(dirname(to), { recursive: true });
+  const temporary = `${to}.${process.pid}.tmp`;
+  copyFileSync(from, temporary);
+  try {
+    renameSync(temporary, to);
+  } catch {
+    // Windows lets a library that is in use be renamed, but not replaced.
+    renameSync(to, `${to}.${process.pid}.old`);
+    renameSync(temporary, to);
+  }
+}
+
+function isSameFile(from, to) {
+  if (!existsSync(to) || statSync(from).size !== statSync(to).size) return false;
+  return readFileSync(from).equals(readFileSync(to));
+}
+
+if (!PLATFORM) stop(`there is no ONNX Runtime for ${process.platform}`);
+if (!isInstalled()) run('npm', ['ci', '--ignore-scripts']);
+whenChanged({
+  stamp: join(STAMPS, 'typescript'),
+  inputs: ['ts', 'package-lock.json'],
+  outputs: [join('dist', 'src', 'cli.js')],
+  work: compileTypeScript,
+});
+whenChanged({
+  stamp: join(STAMPS, 'rust'),
+  inputs: ['crates', 'Cargo.toml', 'Cargo.lock'],
+  outputs: [ADDON],
+  work: compileRust,
+});
+for (const file of RUNTIME_FILES) {
+  if (!existsSync(file.from)) stop(`there is no ONNX Runtime for ${process.platform} ${process.arch}`);
+  copy(file);
+}

@@ -1,0 +1,118 @@
+/** `svc ask`: one decision from the command line, made in this process or by a server. */
+import { readFileSync } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
+import { type Config, type Flags, loadConfig } from '../config.ts';
+import { errorCode } from '../exclusive-file.ts';
+import { loadConfiguredEngine } from '../model/load.ts';
+import { Refusal } from '../refusal.ts';
+import { answerTable } from './answer-table.ts';
+import { requestText } from './question.ts';
+
+export interface AskOptions extends Flags {
+  /** A text, `@FILE`, or `-` for stdin. */
+  readonly state?: string;
+  readonly question?: readonly string[];
+  /** The server that answers; without it the model is loaded here. */
+  readonly url?: string;
+  /** The answer as the server sends it, instead of a table. */
+  readonly json?: boolean;
+}
+
+/**
+ * Resolves once the answer is written to stdout.
+ *
+ * @param file - A request as JSON, `-` for stdin; or undefined when `options` hold a state and questions.
+ * @throws Refusal when the input is no request, or there is no answer to it.
+ */
+export async function ask(file: string | undefined, options: AskOptions): Promise<void> {
+  const { config, warnings } = loadConfig({ flags: options });
+  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  const request = await readRequest(file, options);
+  const answer =
+    options.url === undefined ? await decideHere(config, request) : await decideThere(options.url, request, config);
+  const colors = process.stdout.isTTY && process.stdout.hasColors();
+  process.stdout.write(options.json ? Buffer.concat([answer, Buffer.from('\n')]) : answerTable(answer, { colors }));
+}
+
+async function readRequest(file: string | undefined, { state, question = [] }: AskOptions): Promise<Buffer> {
+  if (file !== undefined) {
+    if (state === undefined && question.length === 0) return readInput(file);
+    throw new Refusal('a request file holds the state and the questions: leave out --state and --question');
+  }
+  if (state === undefined)
+    throw new Refusal('what is it about? Give --state TEXT, or a request file; see svc ask --help');
+  if (question.length === 0) throw new Refusal('nothing is asked: give --question TEXT; see svc ask --help');
+  return Buffer.from(requestText(await stateJson(state), question));
+}
+
+/** The state as JSON text: that of a `.json` file as it is, any other text as a string. */
+async function stateJson(state: string): Promise<string> {
+  const file = state === '-' ? state : /^@(.+)$/s.exec(state)?.[1];
+  if (file === undefined) return JSON.stringify(state);
+  const text = utf8Text(file, await readInput(file));
+  if (!file.endsWith('.json')) return JSON.stringify(text);
+  requireJson(file, text);
+  return text;
+}
+
+/** The text becomes a part of the request: what is no JSON value by itself could end it and go on as something else. */
+function requireJson(file: string, text: string): void {
+  try {
+    JSON.parse(text);
+  } catch {
+    throw new Refusal(`${file}: is not valid JSON`);
+  }
+}
+
+function utf8Text(file: string, bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Refusal(`${file === '-' ? 'stdin' : file}: is not UTF-8`);
+  }
+}
+
+async function readInput(file: string): Promise<Buffer> {
+  try {
+    return file === '-' ? await buffer(process.stdin) : readFileSync(file);
+  } catch (error) {
+    throw new Refusal(`${file}: cannot be read (${errorCode(error)})`);
+  }
+}
+
+async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
+  const { engine } = await loadConfiguredEngine(config);
+  const reply = await engine.decide(request);
+  await engine.close();
+  if (reply.failure !== undefined) throw new Refusal(reply.failure.message);
+  return reply.body;
+}
+
+/** The key of `svc.json` stays here: it is this machine's server's, and `url` may be another's. */
+async function decideThere(url: string, request: Buffer, { apiKey }: Config): Promise<Buffer> {
+  const endpoint = decisionUrl(url);
+  const key = apiKey.find(({ origin }) => origin === 'SVC_API_KEY');
+  const headers = {
+    'content-type': 'application/json',
+    accept: 'application/json, text/plain',
+    ...(key && { authorization: `Bearer ${key.reveal()}` }),
+  };
+  try {
+    const response = await fetch(endpoint, { method: 'POST', body: request, headers, redirect: 'error' });
+    const body = Buffer.from(await response.arrayBuffer());
+    if (response.ok) return body;
+    throw new Refusal(`${endpoint.origin} answers ${response.status}: ${body.toString('utf8').trim()}`);
+  } catch (error) {
+    if (error instanceof Refusal) throw error;
+    const cause = error instanceof Error ? error.cause : undefined;
+    throw new Refusal(`cannot reach ${endpoint.origin}: ${errorCode(cause) || String(cause ?? error)}`);
+  }
+}
+
+function decisionUrl(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
+    throw new Refusal('--url: must be the address of a server, such as http://127.0.0.1:21118');
+  }
+  return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
+}

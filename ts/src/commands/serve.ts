@@ -1,0 +1,97 @@
+/** `svc serve`: reads the settings, opens the port, loads the model, and ends in order when it is told to. */
+import type { Logger } from 'pino';
+import { formatAddress } from '../address.ts';
+import { createApp } from '../app.ts';
+import { type Flags, type LoadedConfig, loadConfig } from '../config.ts';
+import { announcement, type Credential, resolveApiKeys } from '../credentials.ts';
+import type { Engine } from '../engine.ts';
+import { Lifecycle } from '../lifecycle.ts';
+import { createLog } from '../log.ts';
+import { loadConfiguredEngine } from '../model/load.ts';
+import { EngineSlot } from '../model/slot.ts';
+import { createHttpServer } from '../server.ts';
+import { Stats } from '../stats.ts';
+
+/** npm passes on the Ctrl-C that the terminal has sent to the whole group already: one press, two signals. */
+const SAME_PRESS_MS = 250;
+
+/**
+ * Resolves once the server answers requests; it then runs until a signal ends the process.
+ *
+ * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
+ */
+export async function serve(flags: Flags): Promise<void> {
+  const loaded = loadConfig({ flags, create: true });
+  const { config } = loaded;
+  const isTerminal = process.stderr.isTTY;
+  const log = createLog(config.logLevel, isTerminal);
+  logConfig(log, loaded);
+  const apiKeys = resolveApiKeys(config);
+  logCredential(log, apiKeys, isTerminal);
+
+  const engine = new EngineSlot();
+  const lifecycle = new Lifecycle();
+  const app = createApp({ config, engine, apiKeys: apiKeys.secrets, log, lifecycle, stats: new Stats() });
+  const server = createHttpServer({ app, config, engine, lifecycle, log });
+
+  const { address, port } = await server.listen(config.listen);
+  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  const loading = loadConfiguredEngine(config).then(({ engine: ready, source }) => {
+    engine.loaded(ready, { source });
+    logModel(log, ready);
+  });
+  let isStopping = false;
+  stopOnSignal(log, async () => {
+    isStopping = true;
+    await server.drain();
+    // A model that is half loaded cannot be taken down in order.
+    await loading.catch(() => {});
+  });
+  await loading.catch((error: unknown) => {
+    if (!isStopping) throw error;
+  });
+}
+
+function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {
+  for (const warning of warnings) log.warn(warning);
+  if (created !== undefined) log.info(`settings: ${created} made, with the defaults`);
+  else log.info(`settings: ${config.file ?? 'no svc.json, the defaults'}`);
+}
+
+/** A key that is shown goes past the log: no level hides it, and no log file keeps it. */
+function logCredential(log: Logger, { status, warnings, generated }: Credential, isTerminal: boolean): void {
+  for (const warning of warnings) log.warn(warning);
+  log.info(status);
+  if (generated === undefined) return;
+  const line = announcement(generated, isTerminal);
+  if (isTerminal) process.stderr.write(`\n${line}\n\n`);
+  else log.info(line);
+}
+
+function logModel(log: Logger, engine: Engine): void {
+  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = engine.info();
+  for (const note of deviceNotes) log.info(note);
+  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
+}
+
+/** The first signal runs `stop` and ends the process with 0; a second one ends it at once. */
+function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
+  let firstMs: number | undefined;
+  const onSignal = (signal: 'SIGINT' | 'SIGTERM', status: number) => {
+    if (firstMs === undefined) {
+      firstMs = performance.now();
+      log.info(`${signal}: finishing the open requests; another signal stops at once`);
+      stop().then(
+        () => process.exit(0),
+        (error: unknown) => {
+          log.error({ err: error }, 'the engine did not close in order');
+          process.exit(1);
+        },
+      );
+    } else if (signal === 'SIGTERM' || performance.now() - firstMs > SAME_PRESS_MS) {
+      process.exit(status);
+    }
+  };
+  process.on('SIGINT', () => onSignal('SIGINT', 130));
+  process.on('SIGTERM', () => onSignal('SIGTERM', 143));
+}
