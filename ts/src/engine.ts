@@ -3,6 +3,8 @@
  * takes the `Engine` interface, which tests implement with a fake.
  */
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** Where the model comes from, what it runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
@@ -33,6 +35,8 @@ export interface ModelInfo {
   readonly version: string;
   /** Hex sha256 of the graph file. */
   readonly sha256: string;
+  /** Hex sha256 over all files of the folder that the model is made of. */
+  readonly digest: string;
   readonly layout: string;
   readonly device: string;
   readonly threads: number;
@@ -65,6 +69,8 @@ export interface Failure {
   readonly message: string;
   /** Present when the caller should come again: seconds until the queue has room, at least 1. */
   readonly retryAfterSeconds?: number | undefined;
+  /** What a library said, for the log alone. */
+  readonly cause?: string | undefined;
 }
 
 /** One decision: either `body`, `timing` and `counts`, or `failure`. */
@@ -95,4 +101,144 @@ export interface Engine {
   close(): Promise<void>;
   /** Stops running work at once and joins the engine's threads; for `process.on('exit')`. */
   shutdown(): void;
+}
+
+/** The addon's class, `crates/engine/src/node.rs`. Tickets count up; they are the order of arrival. */
+interface NativeEngine {
+  load(options: EngineOptions): Promise<{ readonly failure?: Failure }>;
+  decide(ticket: number, body: Buffer, elapsedMs: number): Promise<Reply>;
+  cancel(ticket: number): void;
+  info(): ModelInfo | null;
+  queue(): QueueLoad;
+  close(): Promise<void>;
+  shutdown(): void;
+}
+
+interface Addon {
+  readonly NativeEngine: new () => NativeEngine;
+  errorCodes(): string[];
+}
+
+const NATIVE = fileURLToPath(new URL('../native/', import.meta.url));
+
+/** What the platforms call the ONNX Runtime library that is shipped beside the addon. */
+const RUNTIMES: Partial<Record<NodeJS.Platform, string>> = {
+  darwin: 'libonnxruntime.1.29.0.dylib',
+  win32: 'onnxruntime.dll',
+};
+
+/** The path of the ONNX Runtime library that comes with the addon. */
+export function defaultRuntime(): string {
+  return join(NATIVE, RUNTIMES[process.platform] ?? 'libonnxruntime.so.1');
+}
+
+/** The path of the embedded model's folder. */
+export function defaultModel(): string {
+  return fileURLToPath(new URL('../../models/svc-small', import.meta.url));
+}
+
+/** An engine that could not be loaded: `code` is one of `errors.ts`, the message one line. */
+export class EngineError extends Error {
+  readonly code: string;
+
+  constructor({ code, message, cause }: Failure) {
+    super(cause === undefined ? message : `${message}: ${cause}`);
+    this.name = 'EngineError';
+    this.code = code;
+  }
+}
+
+/** The engines whose threads must have ended before the process tears its libraries down. */
+const open = new Set<NativeEngine>();
+
+function shutdownAll(): void {
+  for (const native of open) native.shutdown();
+  open.clear();
+}
+
+let addon: Addon | undefined;
+
+/**
+ * The addon, loaded at its first use.
+ *
+ * @throws EngineError `runtime_failed` when this platform has no addon, or a broken one.
+ */
+function loadAddon(): Addon {
+  if (addon) return addon;
+  const path = join(NATIVE, 'svc_engine.node');
+  try {
+    addon = createRequire(import.meta.url)(path) as Addon;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
+    throw new EngineError({ code: 'runtime_failed', message: `the engine cannot be loaded from ${path}`, cause });
+  }
+  process.on('exit', shutdownAll);
+  return addon;
+}
+
+/** Every error code that the engine itself can report. */
+export function engineErrorCodes(): string[] {
+  return loadAddon().errorCodes();
+}
+
+/**
+ * An engine with its model loaded, ready to answer.
+ *
+ * @throws EngineError when the runtime, the model or the device is not usable.
+ */
+export async function loadEngine(options: EngineOptions): Promise<Engine> {
+  const native = new (loadAddon().NativeEngine)();
+  open.add(native);
+  const { failure } = await native.load(options);
+  if (failure) {
+    open.delete(native);
+    throw new EngineError(failure);
+  }
+  return new AddonEngine(native);
+}
+
+class AddonEngine implements Engine {
+  readonly #native: NativeEngine;
+  readonly #info: ModelInfo;
+  #ticket = 0;
+
+  constructor(native: NativeEngine) {
+    this.#native = native;
+    const info = native.info();
+    if (info === null) throw new EngineError({ code: 'closing', message: 'the engine is closing' });
+    this.#info = info;
+  }
+
+  async decide(body: Buffer, { signal, elapsedMs = 0 }: DecideOptions = {}): Promise<Reply> {
+    if (signal?.aborted) return { failure: { code: 'cancelled', message: 'the caller has gone' } };
+    this.#ticket += 1;
+    const ticket = this.#ticket;
+    const answer = this.#native.decide(ticket, body, elapsedMs);
+    if (!signal) return answer;
+    const cancel = () => this.#native.cancel(ticket);
+    signal.addEventListener('abort', cancel, { once: true });
+    try {
+      return await answer;
+    } finally {
+      signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  info(): ModelInfo {
+    return this.#info;
+  }
+
+  queue(): QueueLoad {
+    return this.#native.queue();
+  }
+
+  async close(): Promise<void> {
+    await this.#native.close();
+    open.delete(this.#native);
+  }
+
+  shutdown(): void {
+    this.#native.shutdown();
+    open.delete(this.#native);
+  }
 }

@@ -3,13 +3,16 @@
 // The macros of napi-derive generate items that have no documentation of their own.
 #![allow(missing_docs)]
 
+use std::panic::catch_unwind;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use napi::bindgen_prelude::{Buffer, Object};
 use napi::{Env, JsDeferred};
 use napi_derive::napi;
+use parking_lot::Mutex;
 
 use crate::Error;
 use crate::engine::{Answered, Engine, Options};
@@ -167,41 +170,73 @@ type Deferred<T> = JsDeferred<T, Settle<T>>;
 /// An engine from JavaScript's side. Promises are settled by the engine's own threads; the pool of libuv is not used.
 #[napi]
 pub struct NativeEngine {
-    engine: Arc<OnceLock<Engine>>,
+    slot: Arc<Slot>,
+}
+
+/// The engine once it is loaded.
+#[derive(Default)]
+struct Slot {
+    engine: Mutex<Option<Arc<Engine>>>,
+    /// Held while the model is loaded.
+    loading: Mutex<()>,
+    ended: AtomicBool,
+}
+
+impl Slot {
+    fn load(&self, options: Options) -> Result<(), Error> {
+        let _loading = self.loading.lock();
+        if self.ended.load(Ordering::SeqCst) {
+            return Err(Error::Closing);
+        }
+        let engine = catch_unwind(|| Engine::load(options)).unwrap_or(Err(Error::Panicked))?;
+        *self.engine.lock() = Some(Arc::new(engine));
+        Ok(())
+    }
+
+    fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.lock().clone()
+    }
+
+    /// Lets the engine finish, then frees its model.
+    fn close(&self) {
+        if let Some(engine) = self.engine() {
+            engine.close();
+        }
+        self.engine.lock().take();
+    }
+
+    /// Ends the engine, also one that is being loaded: ONNX Runtime must be at rest when the process exits.
+    fn shutdown(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        let _loading = self.loading.lock();
+        if let Some(engine) = self.engine() {
+            engine.shutdown();
+        }
+    }
 }
 
 #[napi]
 impl NativeEngine {
     #[napi(constructor)]
     pub fn new(env: Env) -> napi::Result<Self> {
-        let engine = Arc::new(OnceLock::<Engine>::new());
+        let slot = Arc::new(Slot::default());
         // A worker thread can end without an `exit` event; its engine must not outlive it.
-        let weak = Arc::downgrade(&engine);
-        env.add_env_cleanup_hook(weak, |weak| {
-            if let Some(engine) = weak.upgrade() {
-                if let Some(engine) = engine.get() {
-                    engine.shutdown();
-                }
+        env.add_env_cleanup_hook(Arc::downgrade(&slot), |slot| {
+            if let Some(slot) = slot.upgrade() {
+                slot.shutdown();
             }
         })?;
-        Ok(Self { engine })
+        Ok(Self { slot })
     }
 
     /// Loads the model; resolves with the failure, or with nothing.
     #[napi(ts_return_type = "Promise<NativeReply>")]
     pub fn load<'env>(&self, env: &'env Env, options: NativeOptions) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
-        let slot = Arc::clone(&self.engine);
+        let slot = Arc::clone(&self.slot);
         let options = Options::from(options);
         std::thread::spawn(move || {
-            let loaded = std::panic::catch_unwind(|| Engine::load(options));
-            let failure = match loaded.unwrap_or(Err(Error::Panicked)) {
-                Ok(engine) => {
-                    let _ = slot.set(engine);
-                    None
-                }
-                Err(error) => Some(error.into()),
-            };
+            let failure = slot.load(options).err().map(NativeFailure::from);
             deferred.resolve(Box::new(move |_| {
                 Ok(NativeReply {
                     body: None,
@@ -227,7 +262,7 @@ impl NativeEngine {
         let reply = move |outcome: Result<Answered, Error>| {
             deferred.resolve(Box::new(move |_| Ok(outcome.into())));
         };
-        match self.engine.get() {
+        match self.slot.engine() {
             // The bytes are copied: JavaScript may change its buffer while the engine reads.
             Some(engine) => engine.decide(
                 ticket as u64,
@@ -243,7 +278,7 @@ impl NativeEngine {
     /// Drops a request whose caller has gone.
     #[napi]
     pub fn cancel(&self, ticket: f64) {
-        if let Some(engine) = self.engine.get() {
+        if let Some(engine) = self.slot.engine() {
             engine.cancel(ticket as u64);
         }
     }
@@ -251,7 +286,8 @@ impl NativeEngine {
     /// What is said of the model; nothing before it is loaded.
     #[napi]
     pub fn info(&self) -> Option<NativeInfo> {
-        let info = self.engine.get()?.info()?;
+        let engine = self.slot.engine()?;
+        let info = engine.info()?;
         Some(NativeInfo {
             name: info.name.clone(),
             version: info.version.clone(),
@@ -268,7 +304,7 @@ impl NativeEngine {
     /// How many requests there are.
     #[napi]
     pub fn queue(&self) -> NativeLoad {
-        let load = self.engine.get().map(Engine::load_now);
+        let load = self.slot.engine().map(|engine| engine.load_now());
         NativeLoad {
             running: load.map_or(0, |load| load.running as u32),
             waiting: load.map_or(0, |load| load.waiting as u32),
@@ -279,11 +315,9 @@ impl NativeEngine {
     #[napi(ts_return_type = "Promise<void>")]
     pub fn close<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<()>, _) = env.create_deferred()?;
-        let slot = Arc::clone(&self.engine);
+        let slot = Arc::clone(&self.slot);
         std::thread::spawn(move || {
-            if let Some(engine) = slot.get() {
-                engine.close();
-            }
+            slot.close();
             deferred.resolve(Box::new(|_| Ok(())));
         });
         Ok(promise)
@@ -292,9 +326,7 @@ impl NativeEngine {
     /// Ends everything now and waits for it.
     #[napi]
     pub fn shutdown(&self) {
-        if let Some(engine) = self.engine.get() {
-            engine.shutdown();
-        }
+        self.slot.shutdown();
     }
 }
 
