@@ -3,7 +3,16 @@
  * when its inputs have changed. It needs nothing but Node, since it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -81,8 +90,17 @@ function isSameFile(from, to) {
   return readFileSync(from).equals(readFileSync(to));
 }
 
+/**
+ * `npm start` begins with `exec`, so that no shell stands between npm and the server: a shell that gets the terminal's
+ * Ctrl-C as well dies of it, and npm then reports a failure. cmd.exe, which does not, is given a command of that name.
+ */
+function provideExec() {
+  if (process.platform === 'win32') writeFileSync(join('node_modules', '.bin', 'exec.cmd'), '@%*\r\n');
+}
+
 if (!PLATFORM) stop(`there is no ONNX Runtime for ${process.platform}`);
 if (!isInstalled()) run('npm', ['ci', '--ignore-scripts']);
+provideExec();
 whenChanged({
   stamp: join(STAMPS, 'typescript'),
   inputs: ['ts', 'package-lock.json'],

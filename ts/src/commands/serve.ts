@@ -2,9 +2,8 @@
 import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { createApp } from '../app.ts';
-import { type Flags, type LoadedConfig, loadConfig } from '../config.ts';
+import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
 import { announcement, type Credential, resolveApiKeys } from '../credentials.ts';
-import type { Engine } from '../engine.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
@@ -34,12 +33,7 @@ export async function serve(flags: Flags): Promise<void> {
   const app = createApp({ config, engine, apiKeys: apiKeys.secrets, log, lifecycle, stats: new Stats() });
   const server = createHttpServer({ app, config, engine, lifecycle, log });
 
-  const { address, port } = await server.listen(config.listen);
-  log.info(`listening on http://${formatAddress({ host: address, port })}`);
-  const loading = loadConfiguredEngine(config).then(({ engine: ready, source }) => {
-    engine.loaded(ready, { source });
-    logModel(log, ready);
-  });
+  let loading = Promise.resolve();
   let isStopping = false;
   stopOnSignal(log, async () => {
     isStopping = true;
@@ -47,9 +41,20 @@ export async function serve(flags: Flags): Promise<void> {
     // A model that is half loaded cannot be taken down in order.
     await loading.catch(() => {});
   });
+  const { address, port } = await server.listen(config.listen);
+  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  loading = load(engine, config, log);
   await loading.catch((error: unknown) => {
     if (!isStopping) throw error;
   });
+}
+
+async function load(slot: EngineSlot, config: Config, log: Logger): Promise<void> {
+  const { engine, source } = await loadConfiguredEngine(config);
+  slot.loaded(engine, { source });
+  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = engine.info();
+  for (const note of deviceNotes) log.info(note);
+  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
 }
 
 function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {
@@ -66,12 +71,6 @@ function logCredential(log: Logger, { status, warnings, generated }: Credential,
   const line = announcement(generated, isTerminal);
   if (isTerminal) process.stderr.write(`\n${line}\n\n`);
   else log.info(line);
-}
-
-function logModel(log: Logger, engine: Engine): void {
-  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = engine.info();
-  for (const note of deviceNotes) log.info(note);
-  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
 }
 
 /** The first signal runs `stop` and ends the process with 0; a second one ends it at once. */

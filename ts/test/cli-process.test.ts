@@ -1,0 +1,270 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { plainLine } from '../src/log.ts';
+import { runSvc, SvcProcess } from './svc-process.ts';
+import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
+
+const KEY = 'a-key-of-at-least-sixteen';
+const LISTEN = ['--listen', '127.0.0.1:0'];
+const QUESTION = 'team: Which team? = 10 | 9 | billing: payments';
+
+/** A server with its model loaded. */
+async function started(t: TestContext, cwd: string, env: Readonly<Record<string, string>> = {}) {
+  const svc = new SvcProcess(t, ['serve', ...LISTEN], { cwd, env });
+  await svc.logged(/model .* loaded/);
+  return { svc, url: await svc.url() };
+}
+
+suite('svc', () => {
+  test('--version prints the version of the package', async (t) => {
+    const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+    const { code, stdout } = await runSvc(t, ['--version'], { cwd: temporaryFolder(t) });
+    assert.equal(stdout, `${(JSON.parse(text) as { version: string }).version}\n`);
+    assert.equal(code, 0);
+  });
+
+  for (const args of [['--help'], ['help', 'ask'], ['ask', '--help'], ['serve', '-h']]) {
+    test(`${args.join(' ')} prints help`, async (t) => {
+      const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
+      assert.match(stdout, /^Usage: svc/);
+      assert.equal(stderr, '');
+      assert.equal(code, 0);
+    });
+  }
+
+  for (const [args, line] of [
+    [['sevre'], 'unknown command "sevre"; see svc --help'],
+    [['--prot', '1'], "unknown option '--prot'; see svc --help"],
+    [['ask', '--stat', 'x'], "unknown option '--stat' (Did you mean --state?); see svc --help"],
+    [['help', 'x'], 'unknown command; see svc --help'],
+    [['--threads', 'x'], '--threads: must be a whole number from 0 to 256'],
+    [['ask'], 'what is it about? Give --state TEXT, or a request file; see svc ask --help'],
+    [['ask', '--state', 'x'], 'nothing is asked: give --question TEXT; see svc ask --help'],
+    [['ask', 'no.json'], 'no.json: cannot be read (ENOENT)'],
+    [
+      ['ask', 'a', '--state', 'x'],
+      'a request file holds the state and the questions: leave out --state and --question',
+    ],
+    [['ask', '-', '--url', 'localhost'], '--url: must be the address of a server, such as http://127.0.0.1:21118'],
+  ] as const) {
+    test(`${args.join(' ')} is refused with one line and exit code 1`, async (t) => {
+      const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
+      assert.equal(stderr, `${line}\n`);
+      assert.equal(stdout, '');
+      assert.equal(code, 1);
+    });
+  }
+});
+
+suite('svc serve', () => {
+  test('makes svc.json, answers, and ends', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { url } = await started(t, cwd);
+    assert.deepEqual(readdirSync(cwd), ['svc.json']);
+    const health = await fetch(`${url}/health`);
+    assert.equal(health.status, 200);
+    const body = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';
+    const decision = await fetch(`${url}/v1/systemone`, { method: 'POST', body });
+    assert.equal(decision.status, 200);
+  });
+
+  test('says whether the key is required or off', async (t) => {
+    const { svc } = await started(t, temporaryFolder(t));
+    await svc.logged(/API key off: 127\.0\.0\.1 is loopback and no key is set/);
+    const guarded = await started(t, temporaryFolder(t), { SVC_API_KEY: KEY });
+    const [line] = await guarded.svc.logged(/.*API key required: set in SVC_API_KEY.*/);
+    assert.ok(!line.includes(KEY));
+    const answer = await fetch(`${guarded.url}/v1/systemone`, { method: 'POST', body: '{}' });
+    assert.equal(answer.status, 401);
+  });
+
+  test('tells warnings of the settings', async (t) => {
+    const { svc } = await started(t, folderWithConfig(t, { theads: 1 }));
+    await svc.logged(/"level":40.*svc\.json: unknown key \\"theads\\"/);
+  });
+
+  for (const [settings, env, line] of [
+    [{ threads: 'x' }, {}, 'svc.json: threads: must be a whole number from 0 to 256'],
+    ['{', {}, 'svc.json: invalid JSON at line 1, column 2: close brace expected'],
+    [{}, { SVC_ALLOW_NO_API_KEY: 'yes' }, 'SVC_ALLOW_NO_API_KEY: must be 1, true, 0 or false'],
+  ] as const) {
+    test(`with wrong settings is one line and exit code 1: ${line}`, async (t) => {
+      const { code, stderr } = await runSvc(t, [...LISTEN], { cwd: folderWithConfig(t, settings), env });
+      assert.equal(stderr, `${line}\n`);
+      assert.equal(code, 1);
+    });
+  }
+
+  test('with a key that is too short ends with that line and exit code 1', async (t) => {
+    const { code, stderr } = await runSvc(t, LISTEN, { cwd: temporaryFolder(t), env: { SVC_API_KEY: 'short' } });
+    assert.equal(stderr.trim().split('\n').at(-1), 'api key from SVC_API_KEY is 5 characters; use at least 16');
+    assert.equal(code, 1);
+  });
+
+  test('on a port that is taken ends with a line that names it and exit code 1', async (t) => {
+    const other = createServer().listen(0, '127.0.0.1');
+    t.after(() => other.close());
+    await new Promise((resolve) => other.once('listening', resolve));
+    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    const { code, stderr } = await runSvc(t, ['--listen', address], { cwd: temporaryFolder(t) });
+    assert.ok(stderr.trim().split('\n').at(-1)?.startsWith(`cannot listen on ${address}: `), stderr);
+    assert.equal(code, 1);
+  });
+
+  test('without its model ends with a line that names it and exit code 1', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { code, stderr } = await runSvc(t, [...LISTEN, '--model', 'nowhere'], { cwd });
+    const last = stderr.trim().split('\n').at(-1) ?? '';
+    assert.ok(last.includes(join(cwd, 'nowhere')) && !last.startsWith('{'), stderr);
+    assert.doesNotMatch(stderr, /^ +at /m);
+    assert.equal(code, 1);
+  });
+
+  // 192.0.2.1 is no address of any machine: the key is made, then listening fails.
+  test('logs file and fingerprint of the key that it makes, into a pipe never the key', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { code, stdout, stderr } = await runSvc(t, ['--listen', '192.0.2.1:0'], { cwd });
+    const key = readFileSync(join(cwd, 'svc.api-key'), 'utf8').trim();
+    assert.match(stderr, /API key generated: [^"]*svc\.api-key, sha256 [0-9a-f]{12}"/);
+    assert.ok(!stderr.includes(key) && !stdout.includes(key));
+    assert.equal(code, 1);
+  });
+});
+
+// Windows has no signals: to kill a process there is to end it at once.
+if (process.platform !== 'win32') {
+  suite('a signal', () => {
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+      test(`${signal} ends the server with 0`, async (t) => {
+        const { svc } = await started(t, temporaryFolder(t));
+        svc.signal(signal);
+        assert.equal((await svc.finished).code, 0);
+      });
+    }
+
+    test('while the model is loading ends the server with 0', async (t) => {
+      const svc = new SvcProcess(t, LISTEN, { cwd: temporaryFolder(t) });
+      await svc.url();
+      svc.signal('SIGTERM');
+      assert.equal((await svc.finished).code, 0);
+    });
+
+    for (const [signal, code] of [
+      ['SIGTERM', 143],
+      ['SIGINT', 130],
+    ] as const) {
+      test(`${signal} a second time ends the server at once with ${code}`, async (t) => {
+        const { svc } = await started(t, temporaryFolder(t), { SVC_DRAIN_DELAY_MS: '60000' });
+        svc.signal(signal);
+        await svc.logged(new RegExp(signal));
+        await sleep(400);
+        svc.signal(signal);
+        assert.equal((await svc.finished).code, code);
+      });
+    }
+
+    test('of Ctrl-C, which npm passes on once more, counts once', async (t) => {
+      const { svc } = await started(t, temporaryFolder(t), { SVC_DRAIN_DELAY_MS: '500' });
+      svc.signal('SIGINT');
+      await svc.logged(/SIGINT/);
+      svc.signal('SIGINT');
+      assert.equal((await svc.finished).code, 0);
+    });
+  });
+}
+
+suite('svc ask', () => {
+  test('answers in a table, and makes no svc.json', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { code, stdout, stderr } = await runSvc(t, ['ask', '--state', 'Hello', '--question', QUESTION], { cwd });
+    assert.match(stdout, /^team {2}\S+ {2}confidence \d\.\d\d\n( {2}\S+ +[█▏▎▍▌▋▊▉]* +\d+\.\d%\n){3}\n\d+ tokens in/u);
+    assert.equal(stderr, '');
+    assert.equal(code, 0);
+    assert.deepEqual(readdirSync(cwd), []);
+  });
+
+  test('--json prints the answer with the options in the order of the question', async (t) => {
+    const args = ['ask', '--json', '--state', '-', '--question', QUESTION];
+    const { stdout } = await runSvc(t, args, { cwd: temporaryFolder(t), input: 'Hello' });
+    assert.equal((JSON.parse(stdout) as { model: string }).model, 'svc');
+    assert.match(stdout, /"probabilities":\{"10":[\d.]+,"9":[\d.]+,"billing":[\d.]+\}/);
+    assert.ok(stdout.endsWith('}\n'));
+  });
+
+  test('gives a state as text, as a text file, as JSON file and in a request alike', async (t) => {
+    const cwd = temporaryFolder(t);
+    writeFileSync(join(cwd, 's.txt'), 'Hello');
+    writeFileSync(join(cwd, 's.json'), '"Hello"');
+    const criteria = '{"10":null,"9":null,"billing":"payments"}';
+    const question = `{"type":"choice","instructions":"Which team?","criteria":${criteria}}`;
+    writeFileSync(join(cwd, 'r.json'), `{"state":"Hello","questions":{"team":${question}}}`);
+    const asked = ['--question', QUESTION];
+    const inputs = [
+      ['--state', 'Hello', ...asked],
+      ['--state', '@s.txt', ...asked],
+      ['--state', '@s.json', ...asked],
+    ];
+    const answers = [...inputs, ['r.json']].map(async (args) => {
+      const { stdout } = await runSvc(t, ['ask', '--json', ...args], { cwd });
+      return (JSON.parse(stdout) as { answers: unknown }).answers;
+    });
+    const [first, ...others] = await Promise.all(answers);
+    for (const other of others) assert.deepEqual(other, first);
+  });
+
+  for (const [name, content, line] of [
+    ['s.json', '1},"questions":{"x":1', 's.json: is not valid JSON'],
+    ['s.txt', Buffer.from([0x61, 0xff]), 's.txt: is not UTF-8'],
+  ] as const) {
+    test(`refuses a state that ${line.replace(/^\S+ /, '')}`, async (t) => {
+      const cwd = temporaryFolder(t);
+      writeFileSync(join(cwd, name), content);
+      const { code, stderr } = await runSvc(t, ['ask', '--state', `@${name}`, '--question', 'Is it?'], { cwd });
+      assert.equal(stderr, `${line}\n`);
+      assert.equal(code, 1);
+    });
+  }
+
+  test('tells what is wrong with a request in one line', async (t) => {
+    const args = ['ask', '--state', 'x', '--question', 'Which? = a | a'];
+    const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
+    assert.match(stderr, /^q1: .*twice\n$/);
+    assert.equal(stdout, '');
+    assert.equal(code, 1);
+  });
+
+  test('--url asks a server, with the key of SVC_API_KEY and not that of svc.json', async (t) => {
+    const { url } = await started(t, temporaryFolder(t), { SVC_API_KEY: KEY });
+    const args = ['ask', '--url', url, '--json', '--state', 'Hello', '--question', QUESTION];
+    const cwd = folderWithConfig(t, { api_key: KEY });
+    const refused = await runSvc(t, args, { cwd });
+    assert.equal(refused.stderr, `${url} answers 401: {"error":"missing or wrong API key"}\n`);
+    assert.equal(refused.code, 1);
+    const { stdout, code } = await runSvc(t, args, { cwd, env: { SVC_API_KEY: KEY } });
+    assert.match(stdout, /^\{"model":"svc",/);
+    assert.equal(code, 0);
+  });
+
+  test('--url with no server there says so', async (t) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const { port } = server.address() as AddressInfo;
+    await new Promise((resolve) => server.close(resolve));
+    const args = ['ask', '--url', `http://127.0.0.1:${port}`, '--state', 'x', '--question', 'Is it?'];
+    const { code, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
+    assert.equal(stderr, `cannot reach http://127.0.0.1:${port}: ECONNREFUSED\n`);
+    assert.equal(code, 1);
+  });
+});
+
+suite('the log on a terminal', () => {
+  test('is one plain line for each of its JSON lines', () => {
+    const time = new Date(2026, 0, 2, 3, 4, 5).toISOString();
+    const json = JSON.stringify({ level: 40, time, msg: 'model loaded', device: 'cpu', threads: 2, dirs: ['a'] });
+    assert.equal(plainLine(`${json}\n`), '03:04:05 warn  model loaded device=cpu threads=2 dirs=["a"]');
+  });
+});
