@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import type { Reply } from '../../src/engine.ts';
+import { startEngine, textOf } from './model-folders.ts';
+import { manyQuestions, THREE_TYPES } from './requests.ts';
+
+/** Some seconds of work. */
+const LONG = Buffer.from(manyQuestions(1000));
+const SHORT = Buffer.from(THREE_TYPES);
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
+
+suite('an AbortSignal', () => {
+  test('that has fired keeps a request from the engine', async (t) => {
+    const engine = await startEngine(t);
+    const { failure } = await engine.decide(SHORT, { signal: AbortSignal.abort() });
+    assert.equal(failure?.code, 'cancelled');
+  });
+
+  test('drops waiting work at once and stops running work at its next run', async (t) => {
+    const engine = await startEngine(t);
+    const [runningEnd, waitingEnd] = [new AbortController(), new AbortController()];
+    const running = engine.decide(LONG, { signal: runningEnd.signal });
+    await until(() => engine.queue().running === 1);
+    const waiting = engine.decide(LONG, { signal: waitingEnd.signal });
+    const last = engine.decide(SHORT);
+    await until(() => engine.queue().waiting === 2);
+
+    waitingEnd.abort();
+    assert.equal((await waiting).failure?.code, 'cancelled');
+    assert.deepEqual(engine.queue(), { running: 1, waiting: 1 });
+
+    const startMs = performance.now();
+    runningEnd.abort();
+    assert.equal((await running).failure?.code, 'cancelled');
+    assert.ok(textOf(await last));
+    // Either of the two long requests would have taken seconds.
+    assert.ok(performance.now() - startMs < 500);
+    assert.deepEqual(engine.queue(), { running: 0, waiting: 0 });
+  });
+
+  test('that fires after the answer changes nothing', async (t) => {
+    const engine = await startEngine(t);
+    const controller = new AbortController();
+    textOf(await engine.decide(SHORT, { signal: controller.signal }));
+    controller.abort();
+    assert.ok(textOf(await engine.decide(SHORT)));
+  });
+
+  test('drops all of a full line, and the engine is free again', async (t) => {
+    const engine = await startEngine(t, { maxQueue: 50 });
+    // One signal for each: so the server does it, and so Node likes it.
+    const controllers = Array.from({ length: 51 }, () => new AbortController());
+    const replies: Promise<Reply>[] = [];
+    for (const { signal } of controllers) {
+      replies.push(engine.decide(replies.length === 0 ? LONG : SHORT, { signal }));
+      await until(() => engine.queue().running === 1);
+    }
+    const { failure } = await engine.decide(SHORT);
+    assert.equal(failure?.code, 'queue_full');
+    assert.ok((failure?.retryAfterSeconds ?? 0) >= 1);
+    for (const controller of controllers) controller.abort();
+    const codes = (await Promise.all(replies)).map((reply) => reply.failure?.code);
+    assert.deepEqual(new Set(codes), new Set(['cancelled']));
+    assert.ok(textOf(await engine.decide(SHORT)));
+  });
+});
+
+suite('the time limits', () => {
+  test('request_timeout_ms ends a wait', async (t) => {
+    const engine = await startEngine(t, { requestTimeoutMs: 50 });
+    const controller = new AbortController();
+    const running = engine.decide(LONG, { signal: controller.signal });
+    await until(() => engine.queue().running === 1);
+    const { failure } = await engine.decide(SHORT);
+    assert.deepEqual(
+      [failure?.code, failure?.message],
+      ['queue_timeout', 'no turn on the model within 50 ms (request_timeout_ms)'],
+    );
+    controller.abort();
+    await running;
+  });
+
+  test('max_run_ms ends a run, and the next request is answered', async (t) => {
+    const engine = await startEngine(t, { maxRunMs: 50 });
+    const [long, short] = await Promise.all([engine.decide(LONG), engine.decide(SHORT)]);
+    assert.deepEqual(
+      [long.failure?.code, long.failure?.message],
+      ['run_timeout', 'not finished after 50 ms on the model (max_run_ms)'],
+    );
+    assert.ok(textOf(short));
+  });
+});

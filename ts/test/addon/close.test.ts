@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { loadEngine } from '../../src/engine.ts';
+import { answersText, engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
+import { manyQuestions, THREE_TYPES } from './requests.ts';
+
+suite('close', () => {
+  test('lets queued and running work finish, and refuses what comes later', async (t) => {
+    const engine = await startEngine(t);
+    const alone = answersText(textOf(await engine.decide(Buffer.from(THREE_TYPES))));
+    const first = engine.decide(Buffer.from(manyQuestions(20)));
+    const queued = Array.from({ length: 20 }, () => engine.decide(Buffer.from(THREE_TYPES)));
+    const closed = engine.close();
+    await closed;
+    assert.ok(textOf(await first));
+    for (const reply of await Promise.all(queued)) assert.equal(answersText(textOf(reply)), alone);
+    const { failure } = await engine.decide(Buffer.from(THREE_TYPES));
+    assert.deepEqual([failure?.code, failure?.message], ['closing', 'the engine is closing']);
+    assert.deepEqual(engine.queue(), { running: 0, waiting: 0 });
+  });
+
+  test('refuses what comes while it waits', async (t) => {
+    const engine = await startEngine(t);
+    const first = engine.decide(Buffer.from(manyQuestions(100)));
+    const closed = engine.close();
+    // It closes on a thread of its own, which may need a moment.
+    let failure = (await engine.decide(Buffer.from(THREE_TYPES))).failure;
+    while (failure === undefined) failure = (await engine.decide(Buffer.from(THREE_TYPES))).failure;
+    assert.equal(failure.code, 'closing');
+    assert.ok(textOf(await first));
+    await closed;
+  });
+
+  test('a second time is as good as once, and shutdown after it does nothing', async () => {
+    const engine = await loadEngine(engineOptions({ model: fixture('marker') }));
+    await Promise.all([engine.close(), engine.close()]);
+    await engine.close();
+    engine.shutdown();
+  });
+
+  test('gives the memory back: twenty models in a row take the room of one', async () => {
+    const rssMiB: number[] = [];
+    for (let round = 0; round < 20; round++) {
+      const engine = await loadEngine(engineOptions());
+      textOf(await engine.decide(Buffer.from(THREE_TYPES)));
+      await engine.close();
+      rssMiB.push(Math.round(process.memoryUsage.rss() / 2 ** 20));
+    }
+    const [warm = 0, last = 0] = [Math.max(...rssMiB.slice(0, 5)), Math.min(...rssMiB.slice(-5))];
+    // One model needs some 80 MiB: were they kept, it would be more than 1,000.
+    assert.ok(last - warm < 100, `MiB after each round: ${rssMiB.join(', ')}`);
+  });
+});
+
+test('shutdown stops running work at once', async (t) => {
+  const engine = await startEngine(t);
+  const replies = [1, 2, 3].map(() => engine.decide(Buffer.from(manyQuestions(1000))));
+  while (engine.queue().running === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  const startMs = performance.now();
+  engine.shutdown();
+  const tookMs = performance.now() - startMs;
+  const codes = (await Promise.all(replies)).map((reply) => reply.failure?.code);
+  for (const code of codes) assert.match(String(code), /^(closing|cancelled)$/);
+  // A thousand questions take seconds.
+  assert.ok(tookMs < 1000, `${tookMs} ms`);
+});

@@ -1,0 +1,342 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { type EngineError, loadEngine } from '../../src/engine.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { copyOfFixture, engineOptions, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
+import { THREE_TYPES } from './requests.ts';
+
+type Json = Record<string, unknown>;
+
+/** What is done to a copy of a good folder, and the message about it: below the folder and without its path. */
+interface Spoilt {
+  readonly what: string;
+  readonly model?: Fixture;
+  readonly spoil: (folder: string) => void;
+  /** The file that the message starts with; empty for the folder itself. */
+  readonly file?: string;
+  readonly problem: RegExp;
+}
+
+/** Changes `config.json`. */
+const config = (change: (config: Json) => void) => (folder: string) => {
+  const file = join(folder, 'config.json');
+  const value = JSON.parse(readFileSync(file, 'utf8'));
+  change(value);
+  writeFileSync(file, JSON.stringify(value));
+};
+
+const set = (key: string, value: unknown) => config((object) => Object.assign(object, { [key]: value }));
+const without = (key: string) => config((object) => Reflect.deleteProperty(object, key));
+
+const setIn = (key: string, inner: string, value: unknown) =>
+  config((object) => Object.assign(object[key] as Json, { [inner]: value }));
+
+const write = (name: string, text: string) => (folder: string) => writeFileSync(join(folder, name), text);
+const remove = (name: string) => (folder: string) => rmSync(join(folder, name));
+
+/** The digests are taken out, so that what they would stop goes further. */
+const unchecked = config((object) => {
+  delete object['sha256'];
+  delete object['files'];
+});
+
+const both =
+  (...changes: ((folder: string) => void)[]) =>
+  (folder: string) => {
+    for (const change of changes) change(folder);
+  };
+
+const DIGEST = '[0-9a-f]{64}';
+
+const FOLDERS: readonly Spoilt[] = [
+  { what: 'config.json is missing', spoil: remove('config.json'), file: 'config.json', problem: /^no such file$/ },
+  {
+    what: 'tokenizer.json is missing',
+    spoil: remove('tokenizer.json'),
+    file: 'tokenizer.json',
+    problem: /^no such file$/,
+  },
+  { what: 'the graph is missing', spoil: remove('model.onnx'), file: '', problem: /^no \.onnx file$/ },
+  {
+    what: 'a listed file is missing',
+    spoil: setIn('files', 'extra.bin', '0'.repeat(64)),
+    file: 'extra.bin',
+    problem: /^no such file$/,
+  },
+];
+
+const CONFIGS: readonly Spoilt[] = [
+  { what: 'is empty', spoil: write('config.json', ''), problem: /^EOF while parsing/ },
+  { what: 'is no JSON', spoil: write('config.json', '{"name": tiny}'), problem: /line 1 column 11$/ },
+  {
+    what: 'is not UTF-8',
+    spoil: (folder) => writeFileSync(join(folder, 'config.json'), Buffer.of(0xff)),
+    problem: /^not UTF-8$/,
+  },
+  { what: 'is a list', spoil: write('config.json', '[]'), problem: /./ },
+  ...['name', 'version', 'temperature', 'special_ids'].map((key) => ({
+    what: `has no ${key}`,
+    spoil: without(key),
+    problem: new RegExp(`missing field \`${key}\``),
+  })),
+  ...[
+    'chunk',
+    'head_max',
+    'option_max',
+    'state_max',
+    'run_tokens',
+    'head_prefix',
+    'type_ids',
+    'layers',
+    'heads',
+    'head_dim',
+  ].map(
+    (key): Spoilt => ({
+      what: `of shared-state has no ${key}`,
+      model: 'shared-state',
+      spoil: without(key),
+      problem: new RegExp(`missing field \`${key}\``),
+    }),
+  ),
+  { what: 'has a number for a name', spoil: set('name', 7), problem: /^name: invalid type/ },
+  { what: 'has a text for a length', spoil: set('max_len', 'long'), problem: /^max_len: invalid type/ },
+  { what: 'has a negative length', spoil: set('max_len', -1), problem: /^max_len: invalid value/ },
+  { what: 'has a length too small for a row', spoil: set('max_len', 10), problem: /^max_len: must be at least \d+$/ },
+  { what: 'has a head too small for its text', spoil: set('head_max', 3), problem: /^head_max: must be at least \d+$/ },
+  {
+    what: 'of shared-state has a chunk without room',
+    model: 'shared-state',
+    spoil: set('chunk', 2),
+    problem: /^chunk: must be at least 3$/,
+  },
+  {
+    what: 'of shared-state has runs too short for one option',
+    model: 'shared-state',
+    spoil: set('run_tokens', 4),
+    problem: /^run_tokens: must be at least \d+$/,
+  },
+  {
+    what: 'has a temperature too few',
+    spoil: set('temperature', { choice: 1, score: 1 }),
+    problem: /^temperature: missing field `noul`/,
+  },
+  ...[0, -1].map((value) => ({
+    what: `has the temperature ${value}`,
+    spoil: setIn('temperature', 'score', value),
+    problem: /^temperature\.score: must be greater than 0$/,
+  })),
+  {
+    what: 'has a temperature as text',
+    spoil: setIn('temperature', 'choice', '1.3'),
+    problem: /^temperature\.choice: invalid type/,
+  },
+  {
+    what: 'has a temperature beyond numbers',
+    spoil: (folder) =>
+      write('config.json', readFileSync(join(folder, 'config.json'), 'utf8').replace('1.3', '1e999'))(folder),
+    problem: /^temperature\.choice: number out of range/,
+  },
+  {
+    what: 'has a special id beyond the vocabulary',
+    spoil: setIn('special_ids', 'mask', 1_000_000),
+    problem: /^special_ids\.mask: 1000000 is not a token of the tokenizer, which has \d+$/,
+  },
+  {
+    what: 'has a negative special id',
+    spoil: setIn('special_ids', 'cls', -1),
+    problem: /^special_ids\.cls: -1 is not a token/,
+  },
+  {
+    what: 'has an unknown layout',
+    spoil: set('layout', 'pairs'),
+    problem: /^layout: "pairs" is not one of marker, shared-state/,
+  },
+  {
+    what: 'has another sha256 than the graph',
+    spoil: set('sha256', 'ab'.repeat(32)),
+    problem: new RegExp(`^sha256: does not match model\\.onnx, which has ${DIGEST}$`),
+  },
+  {
+    what: 'has another digest than a file',
+    spoil: setIn('files', 'tokenizer.json', 'ab'.repeat(32)),
+    problem: new RegExp(`^files\\.tokenizer\\.json: does not match the file, which has ${DIGEST}$`),
+  },
+  {
+    what: 'lists a file outside of the folder',
+    spoil: setIn('files', '../secret', 'ab'.repeat(32)),
+    problem: /^files\.\.\.\/secret: must be a file of this folder$/,
+  },
+  {
+    what: 'has a calibration that cannot be',
+    spoil: set('calibration', { abc: { temperature: 0 } }),
+    problem: /^calibration\.abc: needs a temperature greater than 0/,
+  },
+];
+
+const FILES: readonly Spoilt[] = [
+  {
+    what: 'a tokenizer that is none',
+    spoil: both(unchecked, write('tokenizer.json', '{"model": 1}')),
+    file: 'tokenizer.json',
+    problem: /^not a tokenizer: /,
+  },
+  {
+    what: 'a graph that is cut off',
+    spoil: both(unchecked, (folder) => truncateSync(join(folder, 'model.onnx'), 2000)),
+    file: 'model.onnx',
+    problem: /./,
+  },
+  {
+    what: 'a graph that is a text',
+    spoil: both(unchecked, write('model.onnx', 'no graph')),
+    file: 'model.onnx',
+    problem: /./,
+  },
+  {
+    what: 'the graph of another layout',
+    spoil: both(unchecked, (folder) =>
+      copyFileSync(join(fixture('shared-state'), 'model.onnx'), join(folder, 'model.onnx')),
+    ),
+    file: 'model.onnx',
+    problem: /^the graph has no input "attention_mask"$/,
+  },
+  {
+    what: 'a layout of another graph',
+    model: 'shared-state',
+    spoil: both(unchecked, (folder) => copyFileSync(join(fixture('marker'), 'model.onnx'), join(folder, 'model.onnx'))),
+    file: 'model.onnx',
+    problem: /^the graph has no input "positions"$/,
+  },
+  {
+    what: 'fewer layers than the graph',
+    model: 'shared-state',
+    spoil: set('layers', 1),
+    file: 'model.onnx',
+    problem: /^the graph wants an input "past_k1" that its layout does not give$/,
+  },
+  {
+    what: 'more layers than the graph',
+    model: 'shared-state',
+    spoil: set('layers', 3),
+    file: 'model.onnx',
+    problem: /^the graph has no input "past_k2"$/,
+  },
+  {
+    what: 'other heads than the graph',
+    model: 'shared-state',
+    spoil: set('heads', 3),
+    file: 'model.onnx',
+    problem: /^a trial decision failed: /,
+  },
+  {
+    what: 'a tokenizer with more tokens than the graph knows',
+    model: 'shared-state',
+    spoil: both(unchecked, (folder) =>
+      copyFileSync(join(fixture('marker'), 'tokenizer.json'), join(folder, 'tokenizer.json')),
+    ),
+    file: 'model.onnx',
+    problem: /^a trial decision failed: /,
+  },
+  {
+    what: 'two graphs and none is the usual',
+    spoil: both(unchecked, (folder) => {
+      for (const name of ['a.onnx', 'b.onnx']) copyFileSync(join(folder, 'model.onnx'), join(folder, name));
+      rmSync(join(folder, 'model.onnx'));
+    }),
+    file: '',
+    problem: /^several \.onnx files and none is model\.onnx$/,
+  },
+];
+
+function refuses({ what, model = 'marker', spoil, file = 'config.json', problem }: Spoilt): void {
+  test(what, async (t) => {
+    const folder = realpathSync(copyOfFixture(t, model));
+    spoil(folder);
+    const error = await loadEngine(engineOptions({ model: folder })).then(
+      () => assert.fail('it loads'),
+      (reason: EngineError) => reason,
+    );
+    const start = `${join(folder, file)}: `;
+    assert.deepEqual([error.code, error.message.slice(0, start.length)], ['bad_model', start]);
+    const rest = error.message.slice(start.length);
+    assert.match(rest, problem);
+    assert.doesNotMatch(rest, /\n/);
+    // No path but the folder's: not of this machine, nor of the one that a library was built on.
+    assert.doesNotMatch(rest.replaceAll(folder, ''), /[\\/]\w+[\\/]\w+/);
+  });
+}
+
+suite('a model folder refuses with one line when', () => FOLDERS.forEach(refuses));
+suite('a model folder refuses with one line when its config.json', () => CONFIGS.forEach(refuses));
+suite('a model folder refuses with one line when it has', () => FILES.forEach(refuses));
+
+suite('the place of a model', () => {
+  test('that is not there refuses', async (t) => {
+    const model = join(temporaryFolder(t), 'model');
+    await assert.rejects(loadEngine(engineOptions({ model })), {
+      code: 'bad_model',
+      message: `${model}: no such model folder`,
+    });
+  });
+
+  test('that is a file refuses', async (t) => {
+    const model = join(temporaryFolder(t), 'model');
+    writeFileSync(model, '');
+    await assert.rejects(loadEngine(engineOptions({ model })), {
+      code: 'bad_model',
+      message: `${model}: not a folder`,
+    });
+  });
+
+  test('that is an empty folder refuses', async (t) => {
+    const model = realpathSync(temporaryFolder(t));
+    await assert.rejects(loadEngine(engineOptions({ model })), {
+      code: 'bad_model',
+      message: `${join(model, 'config.json')}: no such file`,
+    });
+  });
+
+  test('may have spaces and letters of all kinds in its name', async (t) => {
+    const model = join(temporaryFolder(t), 'mödel 日本 (1)');
+    mkdirSync(model);
+    for (const name of ['config.json', 'tokenizer.json', 'model.onnx']) {
+      copyFileSync(join(fixture('marker'), name), join(model, name));
+    }
+    const engine = await startEngine(t, { model });
+    assert.deepEqual([engine.info().dir, engine.info().name], [realpathSync(model), 'tiny-marker']);
+  });
+});
+
+suite('of several graphs', () => {
+  test('the one that sha256 names is taken', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    writeFileSync(join(folder, 'a.onnx'), 'not it');
+    writeFileSync(join(folder, 'z.onnx'), 'nor this');
+    const engine = await startEngine(t, { model: folder });
+    const graph = readFileSync(join(folder, 'model.onnx'));
+    assert.equal(engine.info().sha256, createHash('sha256').update(graph).digest('hex'));
+    assert.ok(textOf(await engine.decide(Buffer.from(THREE_TYPES))));
+  });
+
+  test('model.onnx is taken where there is no sha256', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    unchecked(folder);
+    writeFileSync(join(folder, 'a.onnx'), 'not it');
+    assert.equal((await startEngine(t, { model: folder })).info().name, 'tiny-marker');
+  });
+});
+
+test('what is kept of a folder is keyed by all of its files, and the graph has a digest of its own', async (t) => {
+  const [one, other] = [copyOfFixture(t, 'marker'), copyOfFixture(t, 'marker')];
+  set('version', '0.0.2')(other);
+  const [first, second] = [
+    (await startEngine(t, { model: one })).info(),
+    (await startEngine(t, { model: other })).info(),
+  ];
+  assert.equal(first.sha256, second.sha256);
+  assert.notEqual(first.digest, second.digest);
+  assert.match(first.digest, new RegExp(`^${DIGEST}$`));
+});

@@ -1,0 +1,10 @@
+/** Ends the process after some milliseconds, wherever it is then: in the load of a model or in the middle of its runs. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loadEngine } from '../../../src/engine.ts';
+import { engineOptions } from '../model-folders.ts';
+import { manyQuestions } from '../requests.ts';
+
+const [delayMs, status] = process.argv.slice(2).map(Number);
+void sleep(delayMs).then(() => process.exit(status));
+const engine = await loadEngine(engineOptions());
+for (;;) await Promise.all(Array.from({ length: 4 }, () => engine.decide(Buffer.from(manyQuestions(50)))));

@@ -1,0 +1,9 @@
+/** A worker thread that loads an engine, tells so, and keeps it at work until it is terminated. */
+import { parentPort } from 'node:worker_threads';
+import { loadEngine } from '../../../src/engine.ts';
+import { engineOptions, textOf } from '../model-folders.ts';
+import { manyQuestions, THREE_TYPES } from '../requests.ts';
+
+const engine = await loadEngine(engineOptions());
+parentPort?.postMessage(textOf(await engine.decide(Buffer.from(THREE_TYPES))));
+for (;;) await Promise.all([1, 2, 3].map(() => engine.decide(Buffer.from(manyQuestions(50)))));
