@@ -15,9 +15,10 @@ use crate::Error;
 use crate::decode::{Answer, Logits};
 use crate::layout::Plan;
 use crate::model::{Info, Model, Source};
-use crate::question::{Kind, Question};
+use crate::question::{Kind, Question, Request};
 use crate::queue::{Limits, Load, Queue, Stop, Turn};
 use crate::session::MAX_THREADS;
+use crate::tokenize::Meter;
 use crate::wire::systemone::{self, Usage};
 
 /// What an engine is made of.
@@ -83,7 +84,7 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// Those of the model.
-    fn encode(&self, request: &crate::question::Request) -> Result<Plan, Error>;
+    fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error>;
     /// See [`Model::run`].
     ///
     /// # Errors
@@ -99,8 +100,8 @@ pub trait Backend: Send + Sync {
 }
 
 impl Backend for Model {
-    fn encode(&self, request: &crate::question::Request) -> Result<Plan, Error> {
-        self.encode(request)
+    fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error> {
+        self.encode(request, meter)
     }
 
     fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
@@ -314,13 +315,12 @@ fn encode(shared: &Shared, job: &Job) -> Result<(Vec<Question>, Plan, Duration),
     let started = Instant::now();
     job.stop.check()?;
     let request = systemone::parse(&job.body, shared.max_questions)?;
-    let plan = shared.backend.encode(&request)?;
-    let tokens = plan.input_tokens();
-    if tokens > shared.max_tokens {
-        return Err(Error::TooManyTokens {
-            limit: shared.max_tokens,
-            actual: tokens,
-        });
+    let limit = shared.max_tokens;
+    let mut meter = Meter::new(limit, &job.stop);
+    let plan = shared.backend.encode(&request, &mut meter)?;
+    // The texts' tokens were counted once; a layout may put the state into every row.
+    if plan.input_tokens() > limit {
+        return Err(Error::TooManyTokens { limit });
     }
     if shared.refuse_truncation && plan.truncated_tokens > 0 {
         return Err(Error::TextTooLong {
@@ -402,7 +402,6 @@ fn expire(shared: &Shared) {
 mod tests {
     use super::*;
     use crate::layout::{QuestionRows, Row};
-    use crate::question::Request;
     use std::sync::mpsc;
 
     /// Answers two equal logits; what the state says decides how a run goes.
@@ -412,7 +411,7 @@ mod tests {
     }
 
     impl Backend for Fake {
-        fn encode(&self, request: &Request) -> Result<Plan, Error> {
+        fn encode(&self, request: &Request, _: &mut Meter<'_>) -> Result<Plan, Error> {
             assert!(request.state != "panic in encode");
             let row = Row {
                 ids: vec![request.state.len() as i64; 3],
@@ -649,13 +648,7 @@ mod tests {
         let rig = Rig::new(|options| options.max_tokens = 2);
         rig.ask(1, "fine");
         let error = rig.next().1.expect_err("3 tokens");
-        assert_eq!(
-            error,
-            Error::TooManyTokens {
-                limit: 2,
-                actual: 3
-            }
-        );
+        assert_eq!(error, Error::TooManyTokens { limit: 2 });
         let questions: Vec<String> = (0..4)
             .map(|id| format!(r#""{id}":{{"type":"noul"}}"#))
             .collect();

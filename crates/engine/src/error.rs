@@ -45,8 +45,8 @@ pub enum Error {
     TooFewOptions { id: String },
     #[error("{actual} questions, the limit is {limit} (max_questions)")]
     TooManyQuestions { limit: usize, actual: usize },
-    #[error("{actual} tokens, the limit is {limit} (max_tokens)")]
-    TooManyTokens { limit: usize, actual: usize },
+    #[error("too many tokens, the limit is {limit} (max_tokens)")]
+    TooManyTokens { limit: usize },
     #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
     TextTooLong { tokens: usize },
     #[error("too many requests are waiting")]

@@ -14,7 +14,7 @@ use crate::layout::{self, Layout, PerKind, Plan, SpecialIds, marker, shared_stat
 use crate::question::{Kind, Outcome, Question, Request};
 use crate::queue::Stop;
 use crate::session::{Device, Graph, Sessions};
-use crate::tokenize::Tokenizer;
+use crate::tokenize::{Meter, Tokenizer};
 
 /// What `config.json` says, whatever the layout.
 #[derive(Debug, Deserialize)]
@@ -147,9 +147,10 @@ impl Model {
     /// The rows of a request.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] where the tokenizer cannot represent a text.
-    pub fn encode(&self, request: &Request) -> Result<Plan, Error> {
-        self.layout.encode(&self.tokenizer, request)
+    /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
+    /// represent a text.
+    pub fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error> {
+        self.layout.encode(&self.tokenizer, request, meter)
     }
 
     /// The logits of a plan, one set per question.
@@ -370,7 +371,12 @@ fn open_sessions(
             threads: source.threads,
         })
     };
-    let plan = layout.encode(tokenizer, &probe_request())?;
+    let stop = Stop::never();
+    let plan = layout.encode(
+        tokenizer,
+        &probe_request(),
+        &mut Meter::new(usize::MAX, &stop),
+    )?;
     let probe = |sessions: &Sessions| probe(layout, sessions, &plan);
     let processor = open(Device::Cpu)?;
     let expected = probe(&processor).map_err(|error| match error {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::Error;
+use crate::queue::Stop;
 
 /// A Hugging Face tokenizer that adds nothing, cuts nothing, and takes special tokens written in a text for text.
 pub struct Tokenizer {
@@ -34,15 +35,201 @@ impl Tokenizer {
         self.inner.get_vocab_size(true)
     }
 
-    /// The ids of a text's tokens, without special ones around them.
+    /// The ids of a text's tokens, without special ones around them: the first `keep`, and how many more there are.
+    ///
+    /// A long text is read in pieces, so that what it takes in memory does not grow with it.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] where the tokenizer cannot represent the text.
-    pub fn encode(&self, text: &str) -> Result<Vec<i64>, Error> {
-        let encoding = self.inner.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| Error::ModelFailed {
-            cause: format!("tokenizer: {error}"),
-        })?;
-        Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
+    /// Those of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot represent the text.
+    pub fn encode(&self, text: &str, keep: usize, meter: &mut Meter<'_>) -> Result<Tokens, Error> {
+        let mut tokens = Tokens::default();
+        for piece in pieces(text) {
+            let encoding = self.inner.encode_fast(piece, false);
+            let encoding = encoding.map_err(|error| Error::ModelFailed {
+                cause: format!("tokenizer: {error}"),
+            })?;
+            let ids = encoding.get_ids();
+            meter.add(ids.len())?;
+            let kept = ids.len().min(keep - tokens.ids.len());
+            let ids = ids[..kept].iter().map(|id| i64::from(*id));
+            tokens.ids.extend(ids);
+            tokens.left_out += encoding.len() - kept;
+        }
+        Ok(tokens)
+    }
+}
+
+/// The tokens of a text.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tokens {
+    /// Their ids, as many as were to be kept.
+    pub ids: Vec<i64>,
+    /// How many came behind those.
+    pub left_out: usize,
+}
+
+/// Counts the tokens of a request's texts while they are made, so that a text that is far too long is refused before
+/// all of it has been read.
+pub struct Meter<'a> {
+    limit: usize,
+    counted: usize,
+    stop: &'a Stop,
+}
+
+impl<'a> Meter<'a> {
+    /// A meter that allows `limit` tokens and asks `stop` whether anybody still waits for them.
+    pub fn new(limit: usize, stop: &'a Stop) -> Self {
+        Self {
+            limit,
+            counted: 0,
+            stop,
+        }
+    }
+
+    /// Counts tokens.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTokens`], and what `stop` says.
+    pub fn add(&mut self, tokens: usize) -> Result<(), Error> {
+        self.stop.check()?;
+        self.counted += tokens;
+        if self.counted > self.limit {
+            return Err(Error::TooManyTokens { limit: self.limit });
+        }
+        Ok(())
+    }
+}
+
+/// The longest piece of text that is tokenized at once, in bytes.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// A text in pieces of at most [`PIECE_BYTES`], cut where no token can stand across: before a space between two
+/// characters that are none, which ends a word for every pre-tokenizer in use (BERT, byte-level, Metaspace); where a
+/// piece has no such space, before punctuation behind a letter or digit; else where it is full.
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, behind) = rest.split_at(piece_end(rest));
+        rest = behind;
+        Some(piece)
+    })
+}
+
+fn piece_end(text: &str) -> usize {
+    if text.len() <= PIECE_BYTES {
+        return text.len();
+    }
+    let full = text.floor_char_boundary(PIECE_BYTES);
+    let between = |at: usize| {
+        let before = text[..at].chars().next_back();
+        let behind = text[at + 1..].chars().next();
+        [before, behind]
+            .iter()
+            .all(|each| each.is_some_and(|each| !each.is_whitespace()))
+    };
+    let bytes = text.as_bytes();
+    let space = (1..full)
+        .rev()
+        .find(|at| bytes[*at] == b' ' && between(*at));
+    let punctuation = || {
+        let ends =
+            |at: &usize| bytes[*at].is_ascii_punctuation() && bytes[at - 1].is_ascii_alphanumeric();
+        (1..full).rev().find(ends)
+    };
+    space.or_else(punctuation).unwrap_or(full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tokenizer(folder: &str) -> Tokenizer {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let file = folder.join("tokenizer.json");
+        let bytes = std::fs::read(&file).expect("a committed tokenizer");
+        Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
+    }
+
+    const FOLDERS: [&str; 3] = [
+        "tests/fixtures/marker",
+        "tests/fixtures/shared-state",
+        "../../models/svc-small",
+    ];
+
+    fn whole(tokenizer: &Tokenizer, text: &str) -> Vec<i64> {
+        let encoding = tokenizer.inner.encode(text, false).expect("tokens");
+        encoding.get_ids().iter().map(|id| i64::from(*id)).collect()
+    }
+
+    fn in_pieces(tokenizer: &Tokenizer, text: &str) -> Vec<i64> {
+        let stop = Stop::never();
+        let mut meter = Meter::new(usize::MAX, &stop);
+        tokenizer
+            .encode(text, usize::MAX, &mut meter)
+            .expect("tokens")
+            .ids
+    }
+
+    #[test]
+    fn a_long_text_has_the_same_tokens_in_pieces() {
+        let prose = "The customer's order (no. 17) was charged twice,  and nobody answers — 日本 ok!\n\n\tplease ";
+        let json = "{\"id\":17,\"total\":249.50,\"items\":[\"lamp\",\"desk\"],\"note\":null},";
+        for folder in FOLDERS {
+            let tokenizer = tokenizer(folder);
+            for text in [
+                prose.repeat(900),
+                json.repeat(1200),
+                format!("{}{}", json.repeat(700), prose.repeat(700)),
+            ] {
+                assert!(pieces(&text).count() > 1);
+                assert_eq!(
+                    in_pieces(&tokenizer, &text),
+                    whole(&tokenizer, &text),
+                    "{folder}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn text_without_a_place_to_cut_is_read_all_the_same() {
+        let tokenizer = tokenizer(FOLDERS[0]);
+        for text in ["a".repeat(100_000), "é".repeat(50_000), " ".repeat(100_000)] {
+            assert_eq!(pieces(&text).collect::<String>(), text);
+            assert!(!in_pieces(&tokenizer, &text).is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_the_limit_is_counted_and_too_much_is_refused() {
+        let tokenizer = tokenizer(FOLDERS[1]);
+        let stop = Stop::never();
+        let text = "order ".repeat(20_000);
+        let tokens = tokenizer
+            .encode(&text, 7, &mut Meter::new(20_000, &stop))
+            .expect("tokens");
+        assert_eq!((tokens.ids.len(), tokens.left_out), (7, 19_993));
+        let refused = tokenizer.encode(&text, 7, &mut Meter::new(19_999, &stop));
+        assert_eq!(refused, Err(Error::TooManyTokens { limit: 19_999 }));
+        stop.cancel();
+        let cancelled = tokenizer.encode("order", 7, &mut Meter::new(1, &stop));
+        assert_eq!(cancelled, Err(Error::Cancelled));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn pieces_are_cut_where_no_token_stands_across(parts in prop::collection::vec("[ a-z0-9.,'é日\n]{1,40}", 20..60)) {
+            let text = parts.concat().repeat(1 + 40_000 / parts.concat().len());
+            for folder in FOLDERS {
+                let tokenizer = tokenizer(folder);
+                prop_assert_eq!(in_pieces(&tokenizer, &text), whole(&tokenizer, &text));
+            }
+        }
     }
 }

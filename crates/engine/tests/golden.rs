@@ -8,7 +8,8 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use svc_engine::layout::{Layout, Plan, Row, marker, shared_state};
-use svc_engine::tokenize::Tokenizer;
+use svc_engine::queue::Stop;
+use svc_engine::tokenize::{Meter, Tokenizer};
 use svc_engine::wire::systemone;
 
 /// int8 roundings may flip on a processor that multiplies in another order.
@@ -142,7 +143,11 @@ fn plan(layout: &dyn Layout, name: &str, line: &Value) -> (Vec<String>, Plan) {
     let body = line["body"].as_str().expect("a body");
     let request = systemone::parse(body.as_bytes(), 1024).expect("a request");
     let plan = layout
-        .encode(&tokenizer.expect("a tokenizer"), &request)
+        .encode(
+            &tokenizer.expect("a tokenizer"),
+            &request,
+            &mut Meter::new(usize::MAX, &Stop::never()),
+        )
         .expect("rows");
     let ids = request.questions.into_iter().map(|question| question.id);
     (ids.collect(), plan)

@@ -2,14 +2,15 @@
 //! `CLS head SEP (MASK option)… SEP state SEP`, and the logit of an option is read at its mask token.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::Deserialize;
 
-use super::{Interface, Layout, Plan, QuestionRows, Row, SpecialIds, cut};
+use super::{Encoder, Interface, Layout, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, Request};
 use crate::session::Input;
-use crate::tokenize::Tokenizer;
+use crate::tokenize::{Meter, Tokenizer, Tokens};
 
 /// An option keeps at most so many tokens, its marker not counted.
 const OPTION_MAX: usize = 48;
@@ -44,14 +45,17 @@ fn default_head_max() -> usize {
 impl Settings {
     /// The first setting that cannot work, and what it must be.
     pub fn problem(&self) -> Option<(&'static str, String)> {
-        // Below this a row could not hold a head, one option and the special tokens around them.
-        let least = HEAD_MIN + OPTION_MAX + 5;
-        if self.max_len < least {
-            return Some(("max_len", format!("must be at least {least}")));
-        }
-        if self.head_max < HEAD_RESERVE + OPTION_MIN {
-            let least = HEAD_RESERVE + OPTION_MIN;
+        let least = HEAD_RESERVE + OPTION_MIN;
+        if self.head_max < least {
             return Some(("head_max", format!("must be at least {least}")));
+        }
+        // Head and one option always fit into head_max; a row holds the special tokens around them too.
+        let least = self.head_max + fixed(0);
+        if self.max_len < least {
+            return Some((
+                "max_len",
+                format!("must be at least {least}, head_max and {}", fixed(0)),
+            ));
         }
         None
     }
@@ -83,31 +87,35 @@ impl Marker {
         }
     }
 
+    /// The rows of a question on a state, of which each row takes as much as it has room for.
     fn question(
         &self,
-        tokenizer: &Tokenizer,
+        encoder: &mut Encoder<'_, '_>,
         question: &Question,
-        state: &[i64],
-        truncated: &mut usize,
+        state: &Tokens,
     ) -> Result<QuestionRows, Error> {
         let instructions = scrub(&question.instructions);
-        let mut head = tokenizer.encode(&format!("{} question: {instructions}", question.kind))?;
-        let mut options = self.options(tokenizer, question, truncated)?;
-        let budget = self.share(&mut options, truncated);
-        *truncated += cut(&mut head, budget.max(HEAD_MIN));
+        let head = format!("{} question: {instructions}", question.kind);
+        let mut head = encoder.encode(&head, self.settings.head_max.max(HEAD_MIN))?;
+        let mut options = self.options(encoder, question)?;
+        let budget = self.share(encoder, &mut options);
+        encoder.cut(&mut head, budget.max(HEAD_MIN));
 
         let groups = self.groups(head.len(), &options);
         let rows: Vec<Row> = groups
             .into_iter()
-            .map(|group| self.row(question.kind, &head, &options, group, state))
+            .map(|group| {
+                self.row(
+                    question.kind,
+                    &head,
+                    &options[group.clone()],
+                    (group, &state.ids),
+                )
+            })
             .collect();
-        let fixed = self.fixed(head.len())
-            + rows[0]
-                .outcomes
-                .iter()
-                .map(|at| options[*at].len())
-                .sum::<usize>();
-        *truncated += state.len() - (rows[0].ids.len() - fixed);
+        let markers = rows[0].outcomes.iter().map(|at| options[*at].len());
+        let kept = rows[0].ids.len() - fixed(head.len()) - markers.sum::<usize>();
+        encoder.truncated_tokens += state.ids.len() - kept + state.left_out;
         Ok(QuestionRows {
             outcomes: options.len(),
             rows,
@@ -117,16 +125,14 @@ impl Marker {
     /// The options' tokens, each with its marker.
     fn options(
         &self,
-        tokenizer: &Tokenizer,
+        encoder: &mut Encoder<'_, '_>,
         question: &Question,
-        truncated: &mut usize,
     ) -> Result<Vec<Vec<i64>>, Error> {
         let outcomes = question.outcomes.iter();
         outcomes
             .map(|outcome| {
-                let text = scrub(&option_text(question.kind, outcome)).into_owned();
-                let mut option = tokenizer.encode(&format!(" {text}"))?;
-                *truncated += cut(&mut option, OPTION_MAX);
+                let text = option_text(question.kind, outcome);
+                let mut option = encoder.encode(&format!(" {}", scrub(&text)), OPTION_MAX)?;
                 option.insert(0, self.settings.special_ids.mask);
                 Ok(option)
             })
@@ -134,7 +140,7 @@ impl Marker {
     }
 
     /// Shortens options that leave the head too little, evenly, and returns what is left for the head.
-    fn share(&self, options: &mut [Vec<i64>], truncated: &mut usize) -> usize {
+    fn share(&self, encoder: &mut Encoder<'_, '_>, options: &mut [Vec<i64>]) -> usize {
         let head_max = self.settings.head_max;
         let left = |options: &[Vec<i64>]| {
             let used: usize = options.iter().map(Vec::len).sum();
@@ -146,19 +152,14 @@ impl Marker {
         }
         let each = ((head_max - HEAD_RESERVE) / options.len()).max(OPTION_MIN);
         for option in options.iter_mut() {
-            *truncated += cut(option, each);
+            encoder.cut(option, each);
         }
         left(options)
     }
 
-    /// The tokens of a row that are neither options nor state: `CLS head SEP`, `SEP`, `SEP`.
-    fn fixed(&self, head: usize) -> usize {
-        head + 4
-    }
-
     /// Which options stand in which row: in order, as many as one row can hold.
-    fn groups(&self, head: usize, options: &[Vec<i64>]) -> Vec<std::ops::Range<usize>> {
-        let room = self.settings.max_len - self.fixed(head);
+    fn groups(&self, head: usize, options: &[Vec<i64>]) -> Vec<Range<usize>> {
+        let room = self.settings.max_len - fixed(head);
         let (mut groups, mut start, mut used) = (Vec::new(), 0, 0);
         for (index, option) in options.iter().enumerate() {
             if used + option.len() > room && index > start {
@@ -171,21 +172,21 @@ impl Marker {
         groups
     }
 
+    /// One row: the options of a group of outcomes, and the state that there is room for.
     fn row(
         &self,
         kind: Kind,
         head: &[i64],
         options: &[Vec<i64>],
-        group: std::ops::Range<usize>,
-        state: &[i64],
+        (group, state): (Range<usize>, &[i64]),
     ) -> Row {
         let special = self.settings.special_ids;
-        let mut ids = Vec::with_capacity(self.settings.max_len.min(64 + state.len()));
+        let mut ids = Vec::with_capacity(self.settings.max_len.min(512 + state.len()));
         ids.push(special.cls);
         ids.extend_from_slice(head);
         ids.push(special.sep);
-        let mut markers = Vec::with_capacity(group.len());
-        for option in &options[group.clone()] {
+        let mut markers = Vec::with_capacity(options.len());
+        for option in options {
             markers.push(ids.len() as i64);
             ids.extend_from_slice(option);
         }
@@ -201,6 +202,11 @@ impl Marker {
             ..Row::default()
         }
     }
+}
+
+/// The tokens of a row that are neither options nor state: `CLS head SEP`, `SEP`, `SEP`.
+fn fixed(head: usize) -> usize {
+    head + 4
 }
 
 /// The value of the published graphs' `qtype` input.
@@ -243,17 +249,24 @@ impl Layout for Marker {
         &self.interface
     }
 
-    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error> {
-        let state = tokenizer.encode(&scrub(&request.state))?;
-        let mut truncated_tokens = 0;
+    fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        request: &Request,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        let state = tokenizer.encode(&scrub(&request.state), self.settings.max_len, meter)?;
+        let mut encoder = Encoder {
+            tokenizer,
+            meter,
+            truncated_tokens: 0,
+        };
         let questions = request.questions.iter();
-        let questions = questions
-            .map(|question| self.question(tokenizer, question, &state, &mut truncated_tokens))
-            .collect::<Result<_, _>>()?;
+        let questions = questions.map(|question| self.question(&mut encoder, question, &state));
         Ok(Plan {
             state: Vec::new(),
-            questions,
-            truncated_tokens,
+            questions: questions.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
         })
     }
 

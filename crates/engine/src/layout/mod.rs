@@ -10,7 +10,7 @@ use crate::decode::Logits;
 use crate::question::{Kind, Request};
 use crate::queue::Stop;
 use crate::session::{Input, Memory, Outputs, Sessions};
-use crate::tokenize::Tokenizer;
+use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
 pub mod shared_state;
@@ -85,8 +85,14 @@ pub trait Layout: Send + Sync {
     /// The rows of a request.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] where the tokenizer cannot represent a text.
-    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error>;
+    /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
+    /// represent a text.
+    fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        request: &Request,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error>;
 
     /// The tensors of a row, by input name; what is kept is added by the caller.
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
@@ -181,9 +187,24 @@ pub struct SpecialIds {
     pub mask: i64,
 }
 
-/// Shortens `tokens` to `limit` and returns how many were left out.
-fn cut(tokens: &mut Vec<i64>, limit: usize) -> usize {
-    let left_out = tokens.len().saturating_sub(limit);
-    tokens.truncate(limit);
-    left_out
+/// Encodes the texts of one request: adds up what is left out, and what is too much.
+struct Encoder<'e, 'm> {
+    tokenizer: &'e Tokenizer,
+    meter: &'e mut Meter<'m>,
+    truncated_tokens: usize,
+}
+
+impl Encoder<'_, '_> {
+    /// The first `keep` tokens of a text.
+    fn encode(&mut self, text: &str, keep: usize) -> Result<Vec<i64>, Error> {
+        let tokens = self.tokenizer.encode(text, keep, self.meter)?;
+        self.truncated_tokens += tokens.left_out;
+        Ok(tokens.ids)
+    }
+
+    /// Shortens tokens to `keep`.
+    fn cut(&mut self, tokens: &mut Vec<i64>, keep: usize) {
+        self.truncated_tokens += tokens.len().saturating_sub(keep);
+        tokens.truncate(keep);
+    }
 }

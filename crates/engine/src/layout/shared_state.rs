@@ -5,11 +5,11 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Interface, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds, cut};
+use super::{Encoder, Interface, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, Request};
 use crate::session::Input;
-use crate::tokenize::Tokenizer;
+use crate::tokenize::{Meter, Tokenizer};
 
 /// What `config.json` says of the layout. Lengths are in tokens, special ones included.
 #[derive(Debug, Clone, Deserialize)]
@@ -88,9 +88,8 @@ impl SharedState {
     }
 
     /// The state's chunks, each a row of its own; an empty state has none.
-    fn chunks(&self, mut ids: Vec<i64>, truncated: &mut usize) -> Vec<Row> {
+    fn chunks(&self, ids: &[i64]) -> Vec<Row> {
         let special = self.settings.special_ids;
-        *truncated += cut(&mut ids, self.settings.state_max);
         ids.chunks(self.settings.chunk - 2)
             .map(|part| {
                 let mut ids = Vec::with_capacity(part.len() + 2);
@@ -109,25 +108,22 @@ impl SharedState {
 
     fn question(
         &self,
-        tokenizer: &Tokenizer,
+        encoder: &mut Encoder<'_, '_>,
         question: &Question,
-        truncated: &mut usize,
     ) -> Result<QuestionRows, Error> {
-        let head = self.head(tokenizer, question, truncated)?;
-        let mut texts: Vec<(String, usize)> = question
+        let head = self.head(encoder, question)?;
+        let texts = question
             .outcomes
             .iter()
-            .map(|outcome| option_text(question, outcome))
-            .zip(0..)
-            .collect();
+            .map(|outcome| option_text(question, outcome));
+        let mut texts: Vec<(String, usize)> = texts.zip(0..).collect();
         if question.kind == Kind::Choice {
             // Options stand in the byte order of their texts, so that the caller's order cannot matter.
             texts.sort();
         }
         let mut rows = vec![head.clone()];
         for (text, outcome) in texts {
-            let mut option = tokenizer.encode(&text)?;
-            *truncated += cut(&mut option, self.settings.option_max - 1);
+            let mut option = encoder.encode(&text, self.settings.option_max - 1)?;
             option.insert(0, self.settings.special_ids.mask);
             let full = rows.last().is_some_and(|row| {
                 !row.markers.is_empty() && row.ids.len() + option.len() > self.settings.run_tokens
@@ -146,16 +142,11 @@ impl SharedState {
     }
 
     /// A row that holds only the question's head.
-    fn head(
-        &self,
-        tokenizer: &Tokenizer,
-        question: &Question,
-        truncated: &mut usize,
-    ) -> Result<Row, Error> {
+    fn head(&self, encoder: &mut Encoder<'_, '_>, question: &Question) -> Result<Row, Error> {
         let special = self.settings.special_ids;
         let prefix = self.settings.head_prefix.get(question.kind);
-        let mut ids = tokenizer.encode(&format!("{prefix}{}", question.instructions))?;
-        *truncated += cut(&mut ids, self.settings.head_max - 2);
+        let text = format!("{prefix}{}", question.instructions);
+        let mut ids = encoder.encode(&text, self.settings.head_max - 2)?;
         ids.insert(0, special.cls);
         ids.push(special.sep);
         Ok(Row {
@@ -210,17 +201,24 @@ impl Layout for SharedState {
         &self.interface
     }
 
-    fn encode(&self, tokenizer: &Tokenizer, request: &Request) -> Result<Plan, Error> {
-        let mut truncated_tokens = 0;
-        let state = self.chunks(tokenizer.encode(&request.state)?, &mut truncated_tokens);
+    fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        request: &Request,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        let mut encoder = Encoder {
+            tokenizer,
+            meter,
+            truncated_tokens: 0,
+        };
+        let state = encoder.encode(&request.state, self.settings.state_max)?;
         let questions = request.questions.iter();
-        let questions = questions
-            .map(|question| self.question(tokenizer, question, &mut truncated_tokens))
-            .collect::<Result<_, _>>()?;
+        let questions = questions.map(|question| self.question(&mut encoder, question));
         Ok(Plan {
-            state,
-            questions,
-            truncated_tokens,
+            questions: questions.collect::<Result<_, _>>()?,
+            state: self.chunks(&state),
+            truncated_tokens: encoder.truncated_tokens,
         })
     }
 
