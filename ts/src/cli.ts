@@ -1,9 +1,8 @@
 /** The command line: which commands and flags there are, and how a refusal is told. */
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
-import { type AskOptions, ask } from './commands/ask.ts';
+import type { AskOptions } from './commands/ask.ts';
 import { QUESTION_HELP } from './commands/question.ts';
-import { serve } from './commands/serve.ts';
 import type { Flags } from './config.ts';
 import { Refusal } from './refusal.ts';
 
@@ -12,6 +11,12 @@ export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
 }
+
+/** Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing. */
+const ACTIONS: Actions = {
+  serve: async (flags) => (await import('./commands/serve.ts')).serve(flags),
+  ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
+};
 
 const EXAMPLES = `
 Examples:
@@ -44,7 +49,7 @@ export async function main(args: readonly string[]): Promise<void> {
   // The reader of a pipe may leave before the last line, as `head` does.
   process.stdout.on('error', () => process.exit(0));
   try {
-    await createCommand({ serve, ask }).parseAsync(args, { from: 'user' });
+    await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     process.stderr.write(`${explanation(error)}\n`, () => process.exit(1));

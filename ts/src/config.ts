@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
-import { Value } from 'typebox/value';
+import { Check } from 'typebox/schema';
 import { type Address, parseAddress } from './address.ts';
 import { createExclusively, errorCode } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
@@ -207,7 +207,7 @@ function meantSettings(layer: Settings, warnings: string[]): [ConfigKey, Setting
 }
 
 function requireValid(key: ConfigKey, { value, where, wanted }: Setting): void {
-  const isValid = Value.Check(settingSchema(key), value) && (key !== 'listen' || parseAddress(String(value)));
+  const isValid = Check(settingSchema(key), value) && (key !== 'listen' || parseAddress(String(value)));
   if (!isValid) throw new Refusal(`${where}: must be ${wanted ?? wantedValue(key)}`);
 }
 

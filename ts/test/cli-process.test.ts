@@ -19,7 +19,7 @@ async function started(t: TestContext, cwd: string, env: Readonly<Record<string,
   return { svc, url: await svc.url() };
 }
 
-suite('svc', () => {
+suite('svc', { concurrency: 2 }, () => {
   test('--version prints the version of the package', async (t) => {
     const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
     const { code, stdout } = await runSvc(t, ['--version'], { cwd: temporaryFolder(t) });
@@ -60,7 +60,7 @@ suite('svc', () => {
   }
 });
 
-suite('svc serve', () => {
+suite('svc serve', { concurrency: 2 }, () => {
   test('makes svc.json, answers, and ends', async (t) => {
     const cwd = temporaryFolder(t);
     const { url } = await started(t, cwd);
@@ -137,7 +137,7 @@ suite('svc serve', () => {
 
 // Windows has no signals: to kill a process there is to end it at once.
 if (process.platform !== 'win32') {
-  suite('a signal', () => {
+  suite('a signal', { concurrency: 2 }, () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       test(`${signal} ends the server with 0`, async (t) => {
         const { svc } = await started(t, temporaryFolder(t));
@@ -177,7 +177,7 @@ if (process.platform !== 'win32') {
   });
 }
 
-suite('svc ask', () => {
+suite('svc ask', { concurrency: 2 }, () => {
   test('answers in a table, and makes no svc.json', async (t) => {
     const cwd = temporaryFolder(t);
     const { code, stdout, stderr } = await runSvc(t, ['ask', '--state', 'Hello', '--question', QUESTION], { cwd });
