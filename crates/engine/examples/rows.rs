@@ -1,0 +1,79 @@
+//! Prints the rows of tokens that requests become, for programs that run a graph themselves.
+//!
+//! `cargo run --release --example rows -- MODEL_FOLDER` reads one request body a line and writes one line of JSON for
+//! each: `{"state":[row],"questions":[{"kind","outcomes","rows":[row]}],"truncated_tokens"}`, with the fields of `Row`.
+
+use std::error::Error;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use svc_engine::layout::{Layout, Row, marker, shared_state};
+use svc_engine::question::Request;
+use svc_engine::queue::Stop;
+use svc_engine::tokenize::{Meter, Tokenizer};
+use svc_engine::wire::systemone;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: rows MODEL_FOLDER")?;
+    let folder = Path::new(&folder);
+    let layout = layout(folder)?;
+    let file = folder.join("tokenizer.json");
+    let tokenizer = Tokenizer::from_bytes(&file, &std::fs::read(&file)?)?;
+    let mut out = stdout().lock();
+    for body in stdin().lock().lines() {
+        let request = systemone::parse(body?.as_bytes(), usize::MAX)?;
+        let plan = rows(layout.as_ref(), &tokenizer, &request)?;
+        writeln!(out, "{plan}")?;
+    }
+    Ok(())
+}
+
+fn layout(folder: &Path) -> Result<Box<dyn Layout>, Box<dyn Error>> {
+    let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json"))?)?;
+    Ok(match config["layout"].as_str() {
+        None | Some("marker") => {
+            Box::new(marker::Marker::new(marker::Settings::deserialize(&config)?))
+        }
+        Some("shared-state") => {
+            let settings = shared_state::Settings::deserialize(&config)?;
+            Box::new(shared_state::SharedState::new(settings))
+        }
+        Some(other) => return Err(format!("unknown layout {other}").into()),
+    })
+}
+
+fn rows(
+    layout: &dyn Layout,
+    tokenizer: &Tokenizer,
+    request: &Request,
+) -> Result<Value, svc_engine::Error> {
+    let stop = Stop::never();
+    let plan = layout.encode(tokenizer, request, &mut Meter::new(usize::MAX, &stop))?;
+    let questions = request.questions.iter().zip(&plan.questions);
+    let questions = questions.map(|(question, rows)| {
+        json!({
+            "id": question.id,
+            "kind": question.kind.name(),
+            "outcomes": question.outcomes.iter().map(|outcome| &outcome.name).collect::<Vec<_>>(),
+            "rows": rows.rows.iter().map(row).collect::<Vec<_>>(),
+        })
+    });
+    Ok(json!({
+        "state": plan.state.iter().map(row).collect::<Vec<_>>(),
+        "questions": questions.collect::<Vec<_>>(),
+        "truncated_tokens": plan.truncated_tokens,
+    }))
+}
+
+fn row(row: &Row) -> Value {
+    json!({
+        "ids": row.ids,
+        "positions": row.positions,
+        "option_ids": row.option_ids,
+        "markers": row.markers,
+        "type_id": row.type_id,
+        "outcomes": row.outcomes,
+    })
+}
