@@ -15,5 +15,6 @@ pub mod queue;
 pub mod session;
 pub mod tokenize;
 pub mod wire;
+pub mod words;
 
 pub use error::Error;

@@ -83,8 +83,16 @@ fn cause(error: &dyn std::error::Error) -> String {
     one_line(&innermost.to_string())
 }
 
+/// A message of the library without its source file, its status number and the folders of this machine.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let (_, message) = text.rsplit_once(" : FAIL : ").unwrap_or(("", text));
+    let words = message
+        .split_whitespace()
+        .map(|word| match word.rsplit_once('/') {
+            Some((folder, name)) if folder.starts_with('/') => name,
+            _ => word,
+        });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// What the model runs on.
@@ -111,6 +119,16 @@ impl Device {
             Self::Cuda => "cuda",
             Self::CoreMl => "coreml",
             Self::DirectMl => "directml",
+        }
+    }
+
+    /// Whether there can be such a device on this operating system.
+    pub fn is_possible(self) -> bool {
+        match self {
+            Self::Cpu => true,
+            Self::Cuda => !cfg!(target_os = "macos"),
+            Self::CoreMl => cfg!(target_os = "macos"),
+            Self::DirectMl => cfg!(windows),
         }
     }
 

@@ -2,12 +2,17 @@
 
 use std::path::Path;
 
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
 use crate::Error;
 use crate::queue::Stop;
+use crate::words::{Words, pieces, words};
 
 /// A Hugging Face tokenizer that adds nothing, cuts nothing, and takes special tokens written in a text for text.
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    /// The tokens of common words, where words can be told apart without the tokenizer.
+    words: Option<Words>,
 }
 
 impl Tokenizer {
@@ -27,7 +32,8 @@ impl Tokenizer {
             .map_err(|error| bad(error.to_string()))?;
         inner.with_padding(None);
         inner.set_encode_special_tokens(true);
-        Ok(Self { inner })
+        let words = has_plain_words(&inner).then(Words::default);
+        Ok(Self { inner, words })
     }
 
     /// How many ids there are, added tokens included: every id is below this.
@@ -43,20 +49,71 @@ impl Tokenizer {
     /// Those of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot represent the text.
     pub fn encode(&self, text: &str, keep: usize, meter: &mut Meter<'_>) -> Result<Tokens, Error> {
         let mut tokens = Tokens::default();
-        for piece in pieces(text) {
-            let encoding = self.inner.encode_fast(piece, false);
-            let encoding = encoding.map_err(|error| Error::ModelFailed {
-                cause: format!("tokenizer: {error}"),
-            })?;
-            let ids = encoding.get_ids();
+        let mut take = |ids: &[i64]| {
             meter.add(ids.len())?;
             let kept = ids.len().min(keep - tokens.ids.len());
-            let ids = ids[..kept].iter().map(|id| i64::from(*id));
-            tokens.ids.extend(ids);
-            tokens.left_out += encoding.len() - kept;
+            tokens.ids.extend_from_slice(&ids[..kept]);
+            tokens.left_out += ids.len() - kept;
+            Ok(())
+        };
+        match &self.words {
+            Some(words) => words.tokens(text, |word| self.tokenize(word), take)?,
+            None => {
+                for piece in pieces(text) {
+                    take(&self.tokenize(piece)?)?;
+                }
+            }
         }
         Ok(tokens)
     }
+
+    fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
+        let encoding = self.inner.encode_fast(text, false);
+        let encoding = encoding.map_err(|error| Error::ModelFailed {
+            cause: format!("tokenizer: {error}"),
+        })?;
+        Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
+    }
+}
+
+/// Whether the words of [`crate::words::words`] have the same tokens alone as together: the pre-tokenizer is BERT's or
+/// the byte-level one, no normalizer looks beyond a word, and no added token reaches over a space.
+fn has_plain_words(tokenizer: &tokenizers::Tokenizer) -> bool {
+    let words = match tokenizer.get_pre_tokenizer() {
+        Some(PreTokenizerWrapper::BertPreTokenizer(_)) => true,
+        Some(PreTokenizerWrapper::ByteLevel(level)) => level.use_regex && !level.add_prefix_space,
+        _ => false,
+    };
+    let added = tokenizer.get_added_tokens_decoder();
+    // Special tokens are not looked for in a text, so theirs do not matter.
+    let mut added = added.values().filter(|token| !token.special);
+    words
+        && tokenizer.get_normalizer().is_none_or(is_local)
+        && added.all(|token| {
+            let text = token.content.as_str();
+            !token.lstrip
+                && !token.rstrip
+                && (text.trim().is_empty() || !text.contains(' '))
+                && !has_cut(text)
+        })
+}
+
+/// Whether a normalizer changes each word the same alone as together.
+fn is_local(normalizer: &NormalizerWrapper) -> bool {
+    match normalizer {
+        NormalizerWrapper::BertNormalizer(_)
+        | NormalizerWrapper::StripAccents(_)
+        | NormalizerWrapper::NFC(_)
+        | NormalizerWrapper::NFD(_)
+        | NormalizerWrapper::Lowercase(_) => true,
+        NormalizerWrapper::Sequence(sequence) => sequence.as_ref().iter().all(is_local),
+        _ => false,
+    }
+}
+
+/// Whether [`words`] would take a text apart.
+fn has_cut(text: &str) -> bool {
+    words(text).count() > 1
 }
 
 /// The tokens of a text.
@@ -100,52 +157,11 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The longest piece of text that is tokenized at once, in bytes.
-const PIECE_BYTES: usize = 32 * 1024;
-
-/// A text in pieces of at most [`PIECE_BYTES`], cut where no token can stand across: before a space between two
-/// characters that are none, which ends a word for every pre-tokenizer in use (BERT, byte-level, Metaspace); where a
-/// piece has no such space, before punctuation behind a letter or digit; else where it is full.
-fn pieces(text: &str) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let (piece, behind) = rest.split_at(piece_end(rest));
-        rest = behind;
-        Some(piece)
-    })
-}
-
-fn piece_end(text: &str) -> usize {
-    if text.len() <= PIECE_BYTES {
-        return text.len();
-    }
-    let full = text.floor_char_boundary(PIECE_BYTES);
-    let between = |at: usize| {
-        let before = text[..at].chars().next_back();
-        let behind = text[at + 1..].chars().next();
-        [before, behind]
-            .iter()
-            .all(|each| each.is_some_and(|each| !each.is_whitespace()))
-    };
-    let bytes = text.as_bytes();
-    let space = (1..full)
-        .rev()
-        .find(|at| bytes[*at] == b' ' && between(*at));
-    let punctuation = || {
-        let ends =
-            |at: &usize| bytes[*at].is_ascii_punctuation() && bytes[at - 1].is_ascii_alphanumeric();
-        (1..full).rev().find(ends)
-    };
-    space.or_else(punctuation).unwrap_or(full)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::sync::LazyLock;
 
     fn tokenizer(folder: &str) -> Tokenizer {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -166,6 +182,12 @@ mod tests {
     }
 
     fn in_pieces(tokenizer: &Tokenizer, text: &str) -> Vec<i64> {
+        let parts = pieces(text).map(|piece| tokenizer.tokenize(piece).expect("tokens"));
+        parts.flatten().collect()
+    }
+
+    fn by_words(tokenizer: &Tokenizer, text: &str) -> Vec<i64> {
+        assert!(tokenizer.words.is_some());
         let stop = Stop::never();
         let mut meter = Meter::new(usize::MAX, &stop);
         tokenizer
@@ -186,11 +208,9 @@ mod tests {
                 format!("{}{}", json.repeat(700), prose.repeat(700)),
             ] {
                 assert!(pieces(&text).count() > 1);
-                assert_eq!(
-                    in_pieces(&tokenizer, &text),
-                    whole(&tokenizer, &text),
-                    "{folder}"
-                );
+                let whole = whole(&tokenizer, &text);
+                assert_eq!(in_pieces(&tokenizer, &text), whole, "{folder}");
+                assert_eq!(by_words(&tokenizer, &text), whole, "{folder}");
             }
         }
     }
@@ -229,6 +249,21 @@ mod tests {
             for folder in FOLDERS {
                 let tokenizer = tokenizer(folder);
                 prop_assert_eq!(in_pieces(&tokenizer, &text), whole(&tokenizer, &text));
+            }
+        }
+    }
+
+    static TOKENIZERS: LazyLock<[Tokenizer; 3]> = LazyLock::new(|| FOLDERS.map(tokenizer));
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn words_have_the_same_tokens_alone_as_together(
+            text in "([a-zA-Z]{1,5}|[0-9]{1,3}|[ \\t\n]{1,3}|[!-/:-@\\[-`{-~]{1,3}|'(s|t|re|ll)|é|e\u{301}|\u{338}|日本|😀|\u{a0}|\\[(MASK|SEP)\\]){0,40}",
+        ) {
+            for tokenizer in &*TOKENIZERS {
+                prop_assert_eq!(by_words(tokenizer, &text), whole(tokenizer, &text));
             }
         }
     }
