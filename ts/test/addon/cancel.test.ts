@@ -4,7 +4,7 @@ import type { Reply } from '../../src/engine.ts';
 import { startEngine, textOf } from './model-folders.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
 
-/** Some seconds of work. */
+/** A thousand runs, on one thread: about a second on the fastest machine. */
 const LONG = Buffer.from(manyQuestions(1000));
 const SHORT = Buffer.from(THREE_TYPES);
 
@@ -14,13 +14,13 @@ async function until(condition: () => boolean): Promise<void> {
 
 suite('an AbortSignal', () => {
   test('that has fired keeps a request from the engine', async (t) => {
-    const engine = await startEngine(t);
+    const engine = await startEngine(t, { threads: 1 });
     const { failure } = await engine.decide(SHORT, { signal: AbortSignal.abort() });
     assert.equal(failure?.code, 'cancelled');
   });
 
   test('drops waiting work at once and stops running work at its next run', async (t) => {
-    const engine = await startEngine(t);
+    const engine = await startEngine(t, { threads: 1 });
     const [runningEnd, waitingEnd] = [new AbortController(), new AbortController()];
     const running = engine.decide(LONG, { signal: runningEnd.signal });
     await until(() => engine.queue().running === 1);
@@ -42,7 +42,7 @@ suite('an AbortSignal', () => {
   });
 
   test('that fires after the answer changes nothing', async (t) => {
-    const engine = await startEngine(t);
+    const engine = await startEngine(t, { threads: 1 });
     const controller = new AbortController();
     textOf(await engine.decide(SHORT, { signal: controller.signal }));
     controller.abort();
@@ -50,7 +50,7 @@ suite('an AbortSignal', () => {
   });
 
   test('drops all of a full line, and the engine is free again', async (t) => {
-    const engine = await startEngine(t, { maxQueue: 50 });
+    const engine = await startEngine(t, { threads: 1, maxQueue: 50 });
     // One signal for each: so the server does it, and so Node likes it.
     const controllers = Array.from({ length: 51 }, () => new AbortController());
     const replies: Promise<Reply>[] = [];
@@ -70,7 +70,7 @@ suite('an AbortSignal', () => {
 
 suite('the time limits', () => {
   test('request_timeout_ms ends a wait', async (t) => {
-    const engine = await startEngine(t, { requestTimeoutMs: 50 });
+    const engine = await startEngine(t, { threads: 1, requestTimeoutMs: 50 });
     const controller = new AbortController();
     const running = engine.decide(LONG, { signal: controller.signal });
     await until(() => engine.queue().running === 1);
@@ -84,7 +84,7 @@ suite('the time limits', () => {
   });
 
   test('max_run_ms ends a run, and the next request is answered', async (t) => {
-    const engine = await startEngine(t, { maxRunMs: 50 });
+    const engine = await startEngine(t, { threads: 1, maxRunMs: 50 });
     const [long, short] = await Promise.all([engine.decide(LONG), engine.decide(SHORT)]);
     assert.deepEqual(
       [long.failure?.code, long.failure?.message],

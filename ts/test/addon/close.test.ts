@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { loadEngine } from '../../src/engine.ts';
 import { answersText, engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
+import { runProgram } from './program.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
 
 suite('close', () => {
@@ -39,16 +40,13 @@ suite('close', () => {
   });
 
   test('gives the memory back: twenty models in a row take the room of one', async () => {
-    const rssMiB: number[] = [];
-    for (let round = 0; round < 20; round++) {
-      const engine = await loadEngine(engineOptions());
-      textOf(await engine.decide(Buffer.from(THREE_TYPES)));
-      await engine.close();
-      rssMiB.push(Math.round(process.memoryUsage.rss() / 2 ** 20));
-    }
-    const [warm = 0, last = 0] = [Math.max(...rssMiB.slice(0, 5)), Math.min(...rssMiB.slice(-5))];
+    // Of many arenas glibc keeps holes in each, which say nothing of what is still held.
+    const { code, stdout } = await runProgram('load-again', { args: ['20'], env: { MALLOC_ARENA_MAX: '1' } });
+    assert.equal(code, 0);
+    const rssMiB: number[] = JSON.parse(stdout);
+    const [warm, last] = [Math.max(...rssMiB.slice(0, 5)), Math.min(...rssMiB.slice(-5))];
     // One model needs some 80 MiB: were they kept, it would be more than 1,000.
-    assert.ok(last - warm < 100, `MiB after each round: ${rssMiB.join(', ')}`);
+    assert.ok(last - warm < 150, `MiB after each: ${stdout}`);
   });
 });
 

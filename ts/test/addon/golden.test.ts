@@ -1,15 +1,5 @@
 import { suite, test } from 'node:test';
-import { defaultModel } from '../../src/engine.ts';
-import {
-  assertGolden,
-  EMBEDDED_TOLERANCE,
-  type Fixture,
-  fixture,
-  goldenLines,
-  startEngine,
-  TOLERANCES,
-  textOf,
-} from './model-folders.ts';
+import { assertGolden, type Fixture, fixture, goldenLines, startEngine, TOLERANCES, textOf } from './model-folders.ts';
 
 suite('the addon answers as the reference', () => {
   for (const [name, tolerance] of Object.entries(TOLERANCES) as [Fixture, number][]) {
@@ -20,11 +10,4 @@ suite('the addon answers as the reference', () => {
       }
     });
   }
-
-  test('on the embedded model', async (t) => {
-    const engine = await startEngine(t);
-    for (const golden of goldenLines(defaultModel())) {
-      assertGolden(textOf(await engine.decide(Buffer.from(golden.body))), golden, EMBEDDED_TOLERANCE);
-    }
-  });
 });

@@ -1,0 +1,130 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { fixture } from '../addon/model-folders.ts';
+import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { LiveServer, type Received } from './live-server.ts';
+
+const choice = (options: number) => {
+  const names = Array.from({ length: options }, (_, index) => [`option ${index}`, `number ${index} of the list`]);
+  return { type: 'choice', instructions: 'Which one?', criteria: Object.fromEntries(names) };
+};
+const score = (levels: number) => ({
+  type: 'score',
+  instructions: 'How much?',
+  criteria: Array.from({ length: levels }, (_, index) => `grade ${index}`),
+});
+
+function assertRefused({ status, headers, text }: Received, expected: number, message: RegExp): void {
+  assert.equal(status, expected, text);
+  assert.match(text, message);
+  if (expected === 503) assert.match(String(headers['retry-after']), /^[1-9]\d*$/);
+}
+
+suite('what a request may hold, on the embedded model', () => {
+  test('255 options, 10 levels and 400 questions at once, each answered as alone', async (t) => {
+    const server = await LiveServer.start(t);
+    const state = 'The parcel arrived crushed.';
+    const { questions } = JSON.parse(manyQuestions(398, state));
+    const all: Record<string, unknown> = { options: choice(255), levels: score(10), ...questions };
+    const { answers } = JSON.parse(await server.answer(JSON.stringify({ state, questions: all })));
+    assert.deepEqual(Object.keys(answers), Object.keys(all));
+    assert.equal(Object.keys(answers.options.probabilities).length, 255);
+    assert.equal(Object.keys(answers.levels.probabilities).length, 10);
+    for (const id of ['options', 'levels', 'q0', 'q250', 'q397']) {
+      const alone = JSON.parse(await server.answer(JSON.stringify({ state, questions: { [id]: all[id] } })));
+      assert.deepEqual(alone.answers[id], answers[id], id);
+    }
+  });
+
+  test('a state of 100 kB, and what is beyond the window is counted', async (t) => {
+    const server = await LiveServer.start(t);
+    const state = 'The order was late and the box was open. '.repeat(2500);
+    assert.ok(state.length > 100_000);
+    const questions = { q: { type: 'noul', instructions: 'Was it late?' } };
+    const { usage } = JSON.parse(await server.answer(JSON.stringify({ state, questions })));
+    // Ten tokens a sentence; the model reads 16,384 of them, in chunks of 254 with two more around them.
+    assert.equal(usage.truncated_tokens, 25_000 - 16_384);
+    assert.ok(usage.input_tokens > 16_384 + 2 * 64 && usage.input_tokens < 16_384 + 200);
+    const short = JSON.parse(await server.answer(JSON.stringify({ state: state.slice(0, 40_000), questions }))).usage;
+    assert.equal('truncated_tokens' in short, false);
+  });
+});
+
+suite('a limit', () => {
+  const model = fixture('shared-state');
+
+  test('max_questions is 1,024, and one more gets 413 that names it', async (t) => {
+    const server = await LiveServer.start(t, { model });
+    assert.equal((await server.decide(manyQuestions(1024))).status, 200);
+    const refused = await server.decide(manyQuestions(1025));
+    assertRefused(refused, 413, /^1025 questions, the limit is 1024 \(max_questions\)$/);
+  });
+
+  test('max_tokens lets as many pass, and one more gets 413 that names it', async (t) => {
+    const { usage } = JSON.parse(await (await LiveServer.start(t, { model })).answer(THREE_TYPES));
+    const tokens: number = usage.input_tokens;
+    const [enough, few] = [
+      await LiveServer.start(t, { model, env: { SVC_MAX_TOKENS: String(tokens) } }),
+      await LiveServer.start(t, { model, settings: { max_tokens: tokens - 1 } }),
+    ];
+    assert.equal((await enough.decide(THREE_TYPES)).status, 200);
+    const message = new RegExp(`tokens, the limit is ${tokens - 1} \\(max_tokens\\)$`);
+    assertRefused(await few.decide(THREE_TYPES), 413, message);
+  });
+
+  test('max_body_bytes counts decompressed bytes', async (t) => {
+    const bytes = Buffer.byteLength(THREE_TYPES);
+    const server = await LiveServer.start(t, { model, settings: { max_body_bytes: bytes } });
+    const gzip = { 'Content-Encoding': 'gzip' };
+    assert.equal((await server.decide(THREE_TYPES)).status, 200);
+    assert.equal((await server.decide(gzipSync(THREE_TYPES), { headers: gzip })).status, 200);
+    const message = new RegExp(`^body larger than ${bytes} bytes \\(max_body_bytes\\)$`);
+    assertRefused(await server.decide(`${THREE_TYPES} `), 413, message);
+    assertRefused(await server.decide(gzipSync(`${THREE_TYPES} `), { headers: gzip }), 413, message);
+  });
+
+  test('truncate "error" gets 413 with the tokens that "count" only counts', async (t) => {
+    const long = JSON.stringify({ state: 'late '.repeat(500), questions: { q: { type: 'noul' } } });
+    const [count, error] = [
+      await LiveServer.start(t, { model }),
+      await LiveServer.start(t, { model, settings: { truncate: 'error' } }),
+    ];
+    const { truncated_tokens } = JSON.parse(await count.answer(long)).usage;
+    assert.ok(truncated_tokens > 0);
+    const message = new RegExp(`^${truncated_tokens} tokens are beyond the model's window and truncate is "error"$`);
+    assertRefused(await error.decide(long), 413, message);
+    assert.equal((await error.decide('{"state":"late","questions":{"q":{"type":"noul"}}}')).status, 200);
+  });
+});
+
+suite('when the model is busy', () => {
+  /** A thousand runs on one thread: about a second on the fastest machine. */
+  const long = manyQuestions(1000);
+  const args = ['--threads', '1'];
+
+  test('max_queue requests wait, and one more gets 503 with Retry-After', async (t) => {
+    const server = await LiveServer.start(t, { args, settings: { max_queue: 2 } });
+    const callers = [1, 2, 3].map(() => new AbortController());
+    const held: Promise<unknown>[] = [];
+    // One after the other: the first is on the model when the second comes.
+    for (const { signal } of callers) {
+      held.push(server.decide(long, { signal }).catch((error) => error.code));
+      await sleep(100);
+    }
+    assertRefused(await server.decide(THREE_TYPES), 503, /^too many requests are waiting$/);
+    for (const caller of callers) caller.abort();
+    assert.deepEqual(await Promise.all(held), ['ABORT_ERR', 'ABORT_ERR', 'ABORT_ERR']);
+    assert.equal((await server.decide(THREE_TYPES)).status, 200);
+  });
+
+  test('request_timeout_ms ends the wait with 503, and max_run_ms the run', async (t) => {
+    const server = await LiveServer.start(t, { args, settings: { request_timeout_ms: 100, max_run_ms: 500 } });
+    const running = server.decide(long);
+    await sleep(150);
+    assertRefused(await server.decide(THREE_TYPES), 503, /^no turn on the model within 100 ms \(request_timeout_ms\)$/);
+    assertRefused(await running, 503, /^not finished after 500 ms on the model \(max_run_ms\)$/);
+    assert.equal((await server.decide(THREE_TYPES)).status, 200);
+  });
+});

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { answersText, fixture } from '../addon/model-folders.ts';
+import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { LiveServer } from './live-server.ts';
+
+const CONNECTIONS = 64;
+const WORDS = ['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'price', 'outage', 'invoice', '17', 'é'];
+
+/** Request number `n`, unlike any other: state, questions and options of all sizes. */
+function differentRequest(n: number): string {
+  const word = (at: number) => WORDS[(n * 7 + at * 5) % WORDS.length];
+  const words = (count: number) => Array.from({ length: count }, (_, at) => word(at)).join(' ');
+  const options = Array.from({ length: 2 + (n % 5) }, (_, at) => [`${word(at)} ${at}`, n % 2 ? words(at) : null]);
+  const questions = {
+    choice: { type: 'choice', instructions: words(n % 9), criteria: Object.fromEntries(options) },
+    score: { type: 'score', instructions: `${n}`, criteria: options.map(([name]) => name) },
+    noul: { type: 'noul', instructions: `Is it ${word(3)}?` },
+  };
+  const some = Object.entries(questions).filter((_, at) => n % 4 === 3 || at === n % 4);
+  return JSON.stringify({ state: `${n} ${words(n % 60)}`, questions: Object.fromEntries(some) });
+}
+
+/** The answers to all bodies, asked on so many connections at a time, in the order of the bodies. */
+async function answerAll(server: LiveServer, bodies: readonly string[], connections: number): Promise<string[]> {
+  const answers: string[] = [];
+  let next = 0;
+  const caller = async () => {
+    for (let at = next++; at < bodies.length; at = next++) {
+      answers[at] = answersText(await server.answer(bodies[at] ?? ''));
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, caller));
+  return answers;
+}
+
+suite(`different requests over ${CONNECTIONS} connections have the answers that each has alone, bit for bit`, () => {
+  for (const [name, count, model] of [
+    ['1,000 on a tiny int8 model', 1000, fixture('shared-state-int8')],
+    ['1,000 on a tiny marker model', 1000, fixture('marker')],
+    ['100 on the embedded model', 100, undefined],
+  ] as const) {
+    test(name, async (t) => {
+      const server = await LiveServer.start(t, model ? { model } : {});
+      const bodies = Array.from({ length: count }, (_, n) => differentRequest(n));
+      const alone = await answerAll(server, bodies, 1);
+      const together = await answerAll(server, bodies.toReversed(), CONNECTIONS);
+      assert.deepEqual(together.toReversed(), alone);
+      assert.ok(new Set(alone).size > count * 0.9);
+    });
+  }
+});
+
+test('callers who hang up leave the line: what they asked is never run', async (t) => {
+  // One thread: it shall take its time on a fast machine, too.
+  const server = await LiveServer.start(t, { args: ['--threads', '1'] });
+  const long = manyQuestions(500);
+  const startMs = performance.now();
+  await server.answer(long);
+  const longMs = performance.now() - startMs;
+
+  const callers = Array.from({ length: 20 }, () => new AbortController());
+  const gone = callers.map(({ signal }) => server.decide(long, { signal }).catch(() => 'gone'));
+  await sleep(longMs / 4);
+  const waiting = server.answer(THREE_TYPES);
+  await sleep(50);
+  const hungUpMs = performance.now();
+  for (const caller of callers) caller.abort();
+  assert.deepEqual(new Set(await Promise.all(gone)), new Set(['gone']));
+  assert.ok(await waiting);
+  // The one on the model stops at its next run, the nineteen behind it never start.
+  assert.ok(performance.now() - hungUpMs < longMs, `${performance.now() - hungUpMs} ms, one takes ${longMs} ms`);
+  await server.process.logged(/(?:"status":499(?:(?!"status":499)[\s\S])*){20}/);
+});
