@@ -61,6 +61,8 @@ export interface Counts {
   readonly noul: number;
   readonly inputTokens: number;
   readonly truncatedTokens: number;
+  /** The confidence of each answer, by question type, from 0 to 1. */
+  readonly confidences: Readonly<Record<'choice' | 'score' | 'noul', readonly number[]>>;
 }
 
 /** Why a request got no answer. `code` is one of `errors.ts`. */

@@ -19,7 +19,14 @@ export const ANSWER = '{"model": "svc","answers":{"10":{"p":1.0},"2":{}}}';
 export const REPLY = {
   body: Buffer.from(ANSWER),
   timing: { encodeMs: 1.23, waitMs: 0, runMs: 5.67, totalMs: 7.1 },
-  counts: { choice: 1, score: 2, noul: 3, inputTokens: 40, truncatedTokens: 0 },
+  counts: {
+    choice: 1,
+    score: 2,
+    noul: 3,
+    inputTokens: 40,
+    truncatedTokens: 0,
+    confidences: { choice: [0.5], score: [0.1, 0.9], noul: [0.2, 0.3, 1] },
+  },
 } satisfies Reply;
 
 /** One call of `decide`. */

@@ -73,6 +73,8 @@ pub struct Answered {
     pub timing: Timing,
     /// What it was made of.
     pub counts: Counts,
+    /// The confidence of each answer, with its question's type.
+    pub confidences: Vec<(Kind, f64)>,
 }
 
 /// What is called with the outcome of a request, once, on a thread of the engine.
@@ -365,6 +367,9 @@ fn answer(
         truncated_tokens: work.plan.truncated_tokens,
         server_ms: total.as_secs_f64() * 1e3,
     };
+    let confidences = work.questions.iter().zip(&answers);
+    let confidences =
+        confidences.map(|(question, answer)| (question.kind, answer.confidence(question.kind)));
     let of_kind = |kind| {
         work.questions
             .iter()
@@ -386,6 +391,7 @@ fn answer(
             input_tokens: usage.input_tokens,
             truncated_tokens: usage.truncated_tokens,
         },
+        confidences: confidences.collect(),
     })
 }
 

@@ -18,6 +18,7 @@ use crate::Error;
 use crate::engine::{Answered, Engine, Options};
 use crate::error::CODES;
 use crate::model::Source;
+use crate::question::Kind;
 use crate::queue::Limits;
 use crate::wire::systemone::hundredths;
 
@@ -91,6 +92,14 @@ pub struct NativeCounts {
     pub noul: u32,
     pub input_tokens: u32,
     pub truncated_tokens: u32,
+    pub confidences: NativeConfidences,
+}
+
+#[napi(object)]
+pub struct NativeConfidences {
+    pub choice: Vec<f64>,
+    pub score: Vec<f64>,
+    pub noul: Vec<f64>,
 }
 
 #[napi(object)]
@@ -129,6 +138,11 @@ impl From<Result<Answered, Error>> for NativeReply {
         match outcome {
             Ok(answered) => {
                 let (timing, counts) = (answered.timing, answered.counts);
+                let of = |kind| {
+                    let all = answered.confidences.iter();
+                    let own = all.filter(|(each, _)| *each == kind);
+                    own.map(|(_, confidence)| *confidence).collect()
+                };
                 let ms = |duration: Duration| hundredths(duration.as_secs_f64() * 1e3);
                 Self {
                     body: Some(answered.body.into()),
@@ -144,6 +158,11 @@ impl From<Result<Answered, Error>> for NativeReply {
                         noul: counts.noul as u32,
                         input_tokens: counts.input_tokens as u32,
                         truncated_tokens: counts.truncated_tokens as u32,
+                        confidences: NativeConfidences {
+                            choice: of(Kind::Choice),
+                            score: of(Kind::Score),
+                            noul: of(Kind::Noul),
+                        },
                     }),
                     failure: None,
                 }
