@@ -87,6 +87,16 @@ export interface QueueLoad {
   readonly waiting: number;
 }
 
+/** How the kept states are doing. Counts are chunks of states, since the start. */
+export interface CacheStats {
+  readonly hits: number;
+  readonly misses: number;
+  readonly evictions: number;
+  readonly entries: number;
+  readonly bytes: number;
+  readonly limitBytes: number;
+}
+
 export interface DecideOptions {
   /** When it fires, waiting work is dropped and running work stops at its next model run. */
   readonly signal?: AbortSignal;
@@ -99,6 +109,7 @@ export interface Engine {
   decide(body: Buffer, options?: DecideOptions): Promise<Reply>;
   info(): ModelInfo;
   queue(): QueueLoad;
+  cache(): CacheStats;
   /** Lets queued and running work finish, then frees the model. */
   close(): Promise<void>;
   /** Stops running work at once and joins the engine's threads; for `process.on('exit')`. */
@@ -112,6 +123,7 @@ interface NativeEngine {
   cancel(ticket: number): void;
   info(): ModelInfo | null;
   queue(): QueueLoad;
+  cache(): CacheStats;
   close(): Promise<void>;
   shutdown(): void;
 }
@@ -232,6 +244,10 @@ class AddonEngine implements Engine {
 
   queue(): QueueLoad {
     return this.#native.queue();
+  }
+
+  cache(): CacheStats {
+    return this.#native.cache();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 /** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
-import type { DecideOptions, Engine, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
+import type { CacheStats, DecideOptions, Engine, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
 
 export const MODEL_INFO: ModelInfo = {
   name: 'fake',
@@ -85,6 +85,10 @@ export class FakeEngine implements Engine {
 
   queue(): QueueLoad {
     return { running: 0, waiting: 0 };
+  }
+
+  cache(): CacheStats {
+    return { hits: 0, misses: 0, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 };
   }
 
   async close(): Promise<void> {

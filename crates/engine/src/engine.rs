@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use parking_lot::Mutex;
 
 use crate::Error;
+use crate::cache::CacheStats;
 use crate::decode::{Answer, Logits};
 use crate::layout::Plan;
 use crate::model::{Info, Model, Source};
@@ -97,6 +98,10 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// Those of the model.
     fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
+    /// See [`Model::cache_stats`].
+    fn cache_stats(&self) -> CacheStats {
+        CacheStats::default()
+    }
     /// See [`Model::terminate`].
     fn terminate(&self);
 }
@@ -112,6 +117,10 @@ impl Backend for Model {
 
     fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
         self.decode(question, logits)
+    }
+
+    fn cache_stats(&self) -> CacheStats {
+        self.cache_stats()
     }
 
     fn terminate(&self) {
@@ -209,6 +218,11 @@ impl Engine {
     /// How many requests there are.
     pub fn load_now(&self) -> Load {
         self.shared.queue.load()
+    }
+
+    /// How the kept states are doing.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.shared.backend.cache_stats()
     }
 
     /// Answers a request, some time later, through `reply`. Tickets count up; `elapsed` is what the caller already
@@ -479,6 +493,7 @@ mod tests {
                     folder: "".into(),
                     device: "cpu".into(),
                     threads: 2,
+                    state_cache_bytes: 0,
                 },
                 max_questions: 3,
                 max_tokens: 100,

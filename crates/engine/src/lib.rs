@@ -4,6 +4,7 @@
 //! turns on the model, [`session`] runs it, [`decode`] turns logits into probabilities, [`wire`] writes.
 //! [`engine`] joins them; [`node`] is their N-API face.
 
+pub mod cache;
 pub mod decode;
 pub mod engine;
 pub mod error;

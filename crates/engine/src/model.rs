@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
+use crate::cache::{CacheStats, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
-use crate::layout::{self, Layout, PerKind, Plan, SpecialIds, marker, shared_state};
+use crate::layout::{Layout, PerKind, Plan, Runner, SpecialIds, marker, shared_state};
 use crate::question::{Kind, Outcome, Question, Request};
 use crate::queue::Stop;
 use crate::session::{Device, Graph, Sessions};
@@ -55,6 +56,8 @@ pub struct Source {
     pub device: String,
     /// Intra-op threads.
     pub threads: usize,
+    /// Bytes of states that are kept; 0 keeps none.
+    pub state_cache_bytes: usize,
 }
 
 /// What is said of a loaded model.
@@ -86,6 +89,7 @@ pub struct Model {
     tokenizer: Tokenizer,
     layout: Box<dyn Layout>,
     sessions: Sessions,
+    cache: StateCache,
     temperature: PerKind<f64>,
     calibration: BTreeMap<String, QuestionCalibration>,
 }
@@ -118,11 +122,12 @@ impl Model {
         let layout = folder.layout(&manifest.layout)?;
         let (sessions, device, device_notes) =
             open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
+        let digest = hex(&digest_of(&digests));
         let info = Info {
             name: manifest.name,
             version: manifest.version,
             sha256,
-            digest: hex(&digest_of(&digests)),
+            digest: digest.clone(),
             layout: layout.name(),
             device,
             threads: source.threads,
@@ -134,6 +139,7 @@ impl Model {
             tokenizer,
             layout,
             sessions,
+            cache: StateCache::new(source.state_cache_bytes, &digest),
             temperature: manifest.temperature,
             calibration: manifest.calibration,
         })
@@ -158,7 +164,17 @@ impl Model {
     /// # Errors
     /// What `stop` says between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        layout::run(self.layout.as_ref(), &self.sessions, plan, stop)
+        let runner = Runner {
+            layout: self.layout.as_ref(),
+            sessions: &self.sessions,
+            cache: &self.cache,
+        };
+        runner.run(plan, stop)
+    }
+
+    /// How the kept states are doing.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
     }
 
     /// The answer to a question, with its own calibration where it has one.
@@ -447,7 +463,12 @@ fn agree(got: &[Vec<f64>], expected: &[Vec<f64>]) -> Result<(), Error> {
 }
 
 fn probe(layout: &dyn Layout, sessions: &Sessions, plan: &Plan) -> Result<Vec<Vec<f64>>, Error> {
-    let logits = layout::run(layout, sessions, plan, &Stop::never())?;
+    let runner = Runner {
+        layout,
+        sessions,
+        cache: &StateCache::new(0, ""),
+    };
+    let logits = runner.run(plan, &Stop::never())?;
     let calibration = Calibration {
         temperature: 1.0,
         bias: &[],

@@ -46,6 +46,7 @@ impl From<NativeOptions> for Options {
                 folder: PathBuf::from(options.model),
                 device: options.device,
                 threads: options.threads as usize,
+                state_cache_bytes: options.state_cache_bytes as usize,
             },
             max_questions: options.max_questions as usize,
             max_tokens: options.max_tokens as usize,
@@ -181,6 +182,16 @@ impl From<Result<Answered, Error>> for NativeReply {
 pub struct NativeLoad {
     pub running: u32,
     pub waiting: u32,
+}
+
+#[napi(object)]
+pub struct NativeCacheStats {
+    pub hits: f64,
+    pub misses: f64,
+    pub evictions: f64,
+    pub entries: f64,
+    pub bytes: f64,
+    pub limit_bytes: f64,
 }
 
 type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
@@ -327,6 +338,21 @@ impl NativeEngine {
         NativeLoad {
             running: load.map_or(0, |load| load.running as u32),
             waiting: load.map_or(0, |load| load.waiting as u32),
+        }
+    }
+
+    /// How the kept states are doing, counted in chunks.
+    #[napi]
+    pub fn cache(&self) -> NativeCacheStats {
+        let stats = self.slot.engine().map(|engine| engine.cache_stats());
+        let stats = stats.unwrap_or_default();
+        NativeCacheStats {
+            hits: stats.hits as f64,
+            misses: stats.misses as f64,
+            evictions: stats.evictions as f64,
+            entries: stats.entries as f64,
+            bytes: stats.bytes as f64,
+            limit_bytes: stats.limit_bytes as f64,
         }
     }
 

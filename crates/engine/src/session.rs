@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ort::AsPointer;
 use ort::environment::Environment;
@@ -216,17 +216,30 @@ impl<'a> Input<'a> {
 /// [`Interface::kept`].
 pub struct Memory {
     values: Vec<DynValue>,
+    bytes: usize,
 }
 
 impl Memory {
+    /// Room for the keys and values of `tokens` tokens, outside the arenas of the sessions: it goes back to the
+    /// system when it is dropped.
+    fn with_room(interface: &Interface, tokens: usize) -> ort::Result<Self> {
+        let [heads, head_dim] = interface.kept_shape;
+        let value = || Tensor::<f32>::new(&Allocator::default(), [1, heads, tokens, head_dim]);
+        let values = interface.kept.iter().map(|_| Ok(value()?.into_dyn()));
+        Ok(Self {
+            values: values.collect::<ort::Result<_>>()?,
+            bytes: interface.kept.len() * heads * tokens * head_dim * size_of::<f32>(),
+        })
+    }
+
     /// The memories of a state's chunks as one, in order; `None` where there are none. A single one is handed on as
     /// it is.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the chunks do not have one shape.
-    pub fn join(mut chunks: Vec<Self>) -> Result<Option<Self>, Error> {
+    pub fn join(chunks: &[Arc<Self>]) -> Result<Option<Arc<Self>>, Error> {
         if chunks.len() <= 1 {
-            return Ok(chunks.pop());
+            return Ok(chunks.first().cloned());
         }
         let count = chunks[0].values.len();
         let values = (0..count).map(|index| {
@@ -234,17 +247,13 @@ impl Memory {
             concatenate(&parts)
         });
         let values = values.collect::<ort::Result<_>>().map_err(run_failed)?;
-        Ok(Some(Self { values }))
+        let bytes = chunks.iter().map(|chunk| chunk.bytes).sum();
+        Ok(Some(Arc::new(Self { values, bytes })))
     }
 
-    /// The memory of an empty state: no tokens.
-    fn empty(interface: &Interface) -> ort::Result<Self> {
-        let [heads, head_dim] = interface.kept_shape;
-        let value = || Tensor::<f32>::new(&Allocator::default(), [1, heads, 0, head_dim]);
-        let values = interface.kept.iter().map(|_| Ok(value()?.into_dyn()));
-        Ok(Self {
-            values: values.collect::<ort::Result<_>>()?,
-        })
+    /// The size of the keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 
@@ -283,20 +292,14 @@ pub struct Outputs {
     pub action: Option<[f32; 2]>,
 }
 
-/// What a state's run gives.
-pub struct Reading {
-    /// The keys and values of the tokens that were read.
-    pub memory: Memory,
-}
-
 /// A session, used by one thread at a time.
 pub struct Lane {
     session: Session,
     interface: Arc<Interface>,
     answer: RunOptions<HasSelectedOutputs>,
-    read: RunOptions<HasSelectedOutputs>,
     has_action: bool,
     empty: Arc<Memory>,
+    running: Arc<Running>,
 }
 
 /// What one session needs beside the graph's own settings.
@@ -305,6 +308,7 @@ struct LaneSettings<'a> {
     prepacked: &'a PrepackedWeights,
     interface: &'a Arc<Interface>,
     empty: &'a Arc<Memory>,
+    running: &'a Arc<Running>,
 }
 
 impl Lane {
@@ -325,42 +329,50 @@ impl Lane {
         if has_action {
             answer = answer.with("act_logits");
         }
-        let mut read = OutputSelector::no_default();
-        for (_, present) in &interface.kept {
-            read = read.with(present);
-        }
-        let options = |outputs| Ok(RunOptions::new()?.with_outputs(outputs));
-        let options = |outputs| options(outputs).map_err(|error: ort::Error| bad(cause(&error)));
+        let answer = RunOptions::new().map(|options| options.with_outputs(answer));
         Ok(Self {
             session,
             interface: Arc::clone(interface),
-            answer: options(answer)?,
-            read: options(read)?,
+            answer: answer.map_err(|error| bad(cause(&error)))?,
             has_action,
             empty: Arc::clone(settings.empty),
+            running: Arc::clone(settings.running),
         })
     }
 
-    /// Reads a row of a state.
+    /// Reads a row of a state, `tokens` long.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn read(&mut self, inputs: Vec<(&'static str, Input<'_>)>) -> Result<Reading, Error> {
-        let values = tensors(&inputs, &self.interface, &self.empty).map_err(run_failed)?;
-        let mut outputs = self
-            .session
-            .run_with_options(values, &self.read)
-            .map_err(run_failed)?;
-        let kept = self.interface.kept.iter();
-        let values = kept.map(|(_, present)| outputs.remove(present));
-        let values: Option<Vec<DynValue>> = values.collect();
-        values
-            .map(|values| Reading {
-                memory: Memory { values },
-            })
-            .ok_or_else(|| Error::ModelFailed {
-                cause: "the graph gave no memory".into(),
-            })
+    pub fn read(
+        &mut self,
+        inputs: Vec<(&'static str, Input<'_>)>,
+        tokens: usize,
+    ) -> Result<Memory, Error> {
+        self.try_read(&inputs, tokens).map_err(run_failed)
+    }
+
+    fn try_read(
+        &mut self,
+        inputs: &[(&'static str, Input<'_>)],
+        tokens: usize,
+    ) -> ort::Result<Memory> {
+        let mut memory = Memory::with_room(&self.interface, tokens)?;
+        let mut selector = OutputSelector::no_default();
+        for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
+            selector = selector.with(present).preallocate(present, value);
+        }
+        let options = RunOptions::new()?.with_outputs(selector);
+        let _running = self.running.start(&options);
+        let values = tensors(inputs, &self.interface, &self.empty)?;
+        let mut outputs = self.session.run_with_options(values, &options)?;
+        for (_, present) in &self.interface.kept {
+            let value = outputs.remove(present);
+            memory
+                .values
+                .push(value.ok_or_else(|| ort::Error::new("the graph gave no memory"))?);
+        }
+        Ok(memory)
     }
 
     /// Runs a row of a question on what is kept of its state.
@@ -374,6 +386,7 @@ impl Lane {
     ) -> Result<Outputs, Error> {
         let memory = memory.unwrap_or(&self.empty);
         let values = tensors(&inputs, &self.interface, memory).map_err(run_failed)?;
+        let _running = self.running.start(&self.answer);
         let outputs = self
             .session
             .run_with_options(values, &self.answer)
@@ -475,13 +488,73 @@ fn check_interface(session: &Session, interface: &Interface) -> Result<bool, Str
     Ok(has_action)
 }
 
-/// Stops a run from another thread.
-struct Terminator(*const ort::sys::OrtRunOptions);
+/// The runs that are under way, so that another thread can stop them.
+#[derive(Default)]
+struct Running {
+    state: Mutex<RunningState>,
+}
 
-// SAFETY: `RunOptionsSetTerminate` may be called from any thread while a run uses the options; that is what it is for.
-unsafe impl Send for Terminator {}
-// SAFETY: as above; nothing else is done through the pointer.
-unsafe impl Sync for Terminator {}
+#[derive(Default)]
+struct RunningState {
+    terminated: bool,
+    options: Vec<RunHandle>,
+}
+
+/// The options of a run that is under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct RunHandle(*const ort::sys::OrtRunOptions);
+
+// SAFETY: all that is done through the pointer is `RunOptionsSetTerminate`, which is made to be called from another
+// thread than the run's.
+unsafe impl Send for RunHandle {}
+
+impl RunHandle {
+    fn terminate(self) {
+        // SAFETY: a handle is in the list only while its options live, see `RunGuard`. The status would only say that
+        // the pointer is null.
+        let _ = unsafe { (ort::api().RunOptionsSetTerminate)(self.0.cast_mut()) };
+    }
+}
+
+/// Takes a run off the list when it is over. It borrows the options, so they outlive it.
+struct RunGuard<'r> {
+    running: &'r Running,
+    handle: RunHandle,
+}
+
+impl Running {
+    fn start<'r>(&'r self, options: &'r RunOptions<HasSelectedOutputs>) -> RunGuard<'r> {
+        let handle = RunHandle(options.ptr());
+        let mut state = self.state.lock();
+        if state.terminated {
+            handle.terminate();
+        }
+        state.options.push(handle);
+        RunGuard {
+            running: self,
+            handle,
+        }
+    }
+
+    fn terminate(&self) {
+        let mut state = self.state.lock();
+        state.terminated = true;
+        for handle in &state.options {
+            handle.terminate();
+        }
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.state.lock().terminated
+    }
+}
+
+impl Drop for RunGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.running.state.lock();
+        state.options.retain(|handle| *handle != self.handle);
+    }
+}
 
 /// The sessions of one graph: one with all threads, and for each thread one of its own.
 pub struct Sessions {
@@ -489,9 +562,7 @@ pub struct Sessions {
     one_thread: Vec<Mutex<Lane>>,
     /// Runs rows beside the calling thread.
     beside: Option<rayon::ThreadPool>,
-    /// Of the options that the lanes own; they live as long as `self`.
-    terminators: Vec<Terminator>,
-    terminated: AtomicBool,
+    running: Arc<Running>,
 }
 
 impl Sessions {
@@ -508,14 +579,16 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let interface = Arc::new(graph.interface.clone());
-        let empty = Memory::empty(&interface).map_err(run_failed)?;
+        let empty = Memory::with_room(&interface, 0).map_err(run_failed)?;
         let (prepacked, empty) = (PrepackedWeights::new(), Arc::new(empty));
+        let running = Arc::new(Running::default());
         let open = |threads| {
             let settings = LaneSettings {
                 threads,
                 prepacked: &prepacked,
                 interface: &interface,
                 empty: &empty,
+                running: &running,
             };
             Lane::open(&environment, graph, &settings)
         };
@@ -525,19 +598,13 @@ impl Sessions {
         let one_thread = (0..if side_by_side { graph.threads } else { 0 })
             .map(|_| open(1))
             .collect::<Result<Vec<_>, _>>()?;
-        let lanes = std::iter::once(&all_threads).chain(&one_thread);
-        let terminators = lanes
-            .flat_map(|lane| [lane.answer.ptr(), lane.read.ptr()])
-            .map(Terminator)
-            .collect();
         Ok(Self {
             beside: side_by_side
                 .then(|| beside(graph.threads - 1))
                 .transpose()?,
             all_threads: Mutex::new(all_threads),
             one_thread: one_thread.into_iter().map(Mutex::new).collect(),
-            terminators,
-            terminated: AtomicBool::new(false),
+            running,
         })
     }
 
@@ -555,7 +622,7 @@ impl Sessions {
             stop.check()?;
             let result = run(lane, index);
             // A run that was terminated fails with words of the library; what happened is that the engine closes.
-            if result.is_err() && self.terminated.load(Ordering::Relaxed) {
+            if result.is_err() && self.running.is_terminated() {
                 return Err(Error::Closing);
             }
             result
@@ -605,11 +672,7 @@ impl Sessions {
 
     /// Stops every run, now and from now on; for the end of the process.
     pub fn terminate(&self) {
-        self.terminated.store(true, Ordering::Relaxed);
-        for terminator in &self.terminators {
-            // SAFETY: the options live in the lanes of `self`. A status would only say that the pointer is null.
-            let _ = unsafe { (ort::api().RunOptionsSetTerminate)(terminator.0.cast_mut()) };
-        }
+        self.running.terminate();
     }
 }
 

@@ -4,8 +4,11 @@
 //! rows first, then every question's rows side by side.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::Error;
+use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Request};
 use crate::queue::Stop;
@@ -98,34 +101,66 @@ pub trait Layout: Send + Sync {
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
 }
 
-/// Runs a plan: the state's rows side by side, then the questions' rows side by side, each set on all threads.
-///
-/// # Errors
-/// What `stop` says between two runs, and [`Error::ModelFailed`].
-pub fn run(
-    layout: &dyn Layout,
-    sessions: &Sessions,
-    plan: &Plan,
-    stop: &Stop,
-) -> Result<Vec<Logits>, Error> {
-    let chunks = sessions.run_all(plan.state.len(), stop, |lane, index| {
-        let reading = lane.read(layout.inputs(&plan.state[index]))?;
-        Ok(reading.memory)
-    })?;
-    let memory = Memory::join(chunks)?;
-    let rows: Vec<&Row> = plan
-        .questions
-        .iter()
-        .flat_map(|question| &question.rows)
-        .collect();
-    let outputs = sessions.run_all(rows.len(), stop, |lane, index| {
-        lane.answer(layout.inputs(rows[index]), memory.as_ref())
-    })?;
-    let mut outputs = outputs.into_iter();
-    let questions = plan.questions.iter();
-    questions
-        .map(|question| join(question, &mut outputs))
-        .collect()
+/// What a plan is run with.
+pub struct Runner<'a> {
+    /// Says which tensors a row becomes.
+    pub layout: &'a dyn Layout,
+    /// Runs them.
+    pub sessions: &'a Sessions,
+    /// Keeps what was read of states.
+    pub cache: &'a StateCache,
+}
+
+impl Runner<'_> {
+    /// Runs a plan: the state's rows that are not kept side by side, then the questions' rows side by side.
+    ///
+    /// # Errors
+    /// What `stop` says between two runs, and [`Error::ModelFailed`].
+    pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
+        let memory = Memory::join(&self.read(&plan.state, stop)?)?;
+        let questions = plan.questions.iter();
+        let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
+        let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
+            lane.answer(self.layout.inputs(rows[index]), memory.as_deref())
+        })?;
+        let mut outputs = outputs.into_iter();
+        let questions = plan.questions.iter();
+        questions
+            .map(|question| join(question, &mut outputs))
+            .collect()
+    }
+
+    /// What is kept of each row of a state, read where it is not kept yet.
+    fn read(&self, rows: &[Row], stop: &Stop) -> Result<Vec<Arc<Memory>>, Error> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
+        let mut found = self.cache.get(&keys);
+        // A state may say the same thing twice; it is read once.
+        let mut missing: Vec<usize> = (0..rows.len())
+            .filter(|index| found[*index].is_none())
+            .collect();
+        missing.sort_by_key(|index| keys[*index]);
+        missing.dedup_by_key(|index| keys[*index]);
+        let read = self.sessions.run_all(missing.len(), stop, |lane, index| {
+            let row = &rows[missing[index]];
+            lane.read(self.layout.inputs(row), row.ids.len())
+                .map(Arc::new)
+        })?;
+        let read: HashMap<Key, Arc<Memory>> =
+            missing.iter().map(|index| keys[*index]).zip(read).collect();
+        let memories = keys.iter().zip(&mut found);
+        let memories: Option<Vec<_>> = memories
+            .map(|(key, found)| found.take().or_else(|| read.get(key).cloned()))
+            .collect();
+        let memories = memories.unwrap_or_default();
+        if !read.is_empty() {
+            let chunks: Vec<_> = keys.into_iter().zip(memories.iter().cloned()).collect();
+            self.cache.keep(&chunks);
+        }
+        Ok(memories)
+    }
 }
 
 /// Puts the logits of a question's rows into the caller's order.

@@ -54,6 +54,7 @@ pub fn options(folder: &Path, threads: usize) -> Options {
             folder: folder.to_owned(),
             device: "cpu".into(),
             threads,
+            state_cache_bytes: 0,
         },
         max_questions: 1024,
         max_tokens: 1 << 20,
