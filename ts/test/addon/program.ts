@@ -1,5 +1,6 @@
-/** Programs of their own process, for what would take the tests down with it. */
+/** Programs in a process of their own: the tests' own, and those of the system. */
 import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
@@ -13,21 +14,22 @@ export interface Ended {
 
 export interface RunOptions {
   readonly args?: readonly string[];
+  readonly cwd?: string;
   /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
   /** A program that hangs is killed, so that the test fails instead. */
   readonly timeoutMs?: number;
+  /** What it reads from stdin; closed when left out. */
+  readonly input?: string;
 }
 
-/** Runs `programs/<name>.ts` with Node and returns how it ended. */
-export async function runProgram(
-  name: string,
-  { args = [], env = {}, timeoutMs = 60_000 }: RunOptions = {},
-): Promise<Ended> {
-  const file = fileURLToPath(new URL(`programs/${name}.js`, import.meta.url));
-  const child = spawn(process.execPath, [file, ...args], {
+/** Runs a command and returns how it ended. */
+export async function runCommand(command: string, options: RunOptions = {}): Promise<Ended> {
+  const { args = [], cwd, env = {}, timeoutMs = 60_000, input } = options;
+  const child = spawn(command, args, {
+    cwd,
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     timeout: timeoutMs,
     killSignal: 'SIGKILL',
   });
@@ -35,6 +37,17 @@ export async function runProgram(
     child.on('error', reject);
     child.on('close', (code, signal) => resolve({ code, signal }));
   });
-  const [stdout, stderr, end] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  child.stdin?.end(input);
+  const [stdout, stderr, end] = await Promise.all([
+    text(child.stdout as Readable),
+    text(child.stderr as Readable),
+    ended,
+  ]);
   return { ...end, stdout, stderr };
+}
+
+/** Runs `programs/<name>.ts` with Node and returns how it ended. */
+export function runProgram(name: string, { args = [], ...options }: RunOptions = {}): Promise<Ended> {
+  const file = fileURLToPath(new URL(`programs/${name}.js`, import.meta.url));
+  return runCommand(process.execPath, { args: [file, ...args], ...options });
 }

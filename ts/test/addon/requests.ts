@@ -20,3 +20,19 @@ export function manyQuestions(count: number, state = 'The parcel arrived crushed
   const questions = ids.map((id) => [id, { type: 'noul', instructions: `Is it about parcel number ${id}?` }] as const);
   return JSON.stringify({ state, questions: Object.fromEntries(questions) });
 }
+
+const WORDS = ['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'price', 'outage', 'invoice', '17', 'é'];
+
+/** Request number `n`, unlike any other: state, questions and options of all sizes. */
+export function differentRequest(n: number): string {
+  const word = (at: number) => WORDS[(n * 7 + at * 5) % WORDS.length];
+  const words = (count: number) => Array.from({ length: count }, (_, at) => word(at)).join(' ');
+  const options = Array.from({ length: 2 + (n % 5) }, (_, at) => [`${word(at)} ${at}`, n % 2 ? words(at) : null]);
+  const questions = {
+    choice: { type: 'choice', instructions: words(n % 9), criteria: Object.fromEntries(options) },
+    score: { type: 'score', instructions: `${n}`, criteria: options.map(([name]) => name) },
+    noul: { type: 'noul', instructions: `Is it ${word(3)}?` },
+  };
+  const some = Object.entries(questions).filter((_, at) => n % 4 === 3 || at === n % 4);
+  return JSON.stringify({ state: `${n} ${words(n % 60)}`, questions: Object.fromEntries(some) });
+}

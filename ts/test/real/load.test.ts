@@ -2,26 +2,10 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { answersText, fixture } from '../addon/model-folders.ts';
-import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { differentRequest, manyQuestions, THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from './live-server.ts';
 
 const CONNECTIONS = 64;
-const WORDS = ['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'price', 'outage', 'invoice', '17', 'é'];
-
-/** Request number `n`, unlike any other: state, questions and options of all sizes. */
-function differentRequest(n: number): string {
-  const word = (at: number) => WORDS[(n * 7 + at * 5) % WORDS.length];
-  const words = (count: number) => Array.from({ length: count }, (_, at) => word(at)).join(' ');
-  const options = Array.from({ length: 2 + (n % 5) }, (_, at) => [`${word(at)} ${at}`, n % 2 ? words(at) : null]);
-  const questions = {
-    choice: { type: 'choice', instructions: words(n % 9), criteria: Object.fromEntries(options) },
-    score: { type: 'score', instructions: `${n}`, criteria: options.map(([name]) => name) },
-    noul: { type: 'noul', instructions: `Is it ${word(3)}?` },
-  };
-  const some = Object.entries(questions).filter((_, at) => n % 4 === 3 || at === n % 4);
-  return JSON.stringify({ state: `${n} ${words(n % 60)}`, questions: Object.fromEntries(some) });
-}
-
 /** The answers to all bodies, asked on so many connections at a time, in the order of the bodies. */
 async function answerAll(server: LiveServer, bodies: readonly string[], connections: number): Promise<string[]> {
   const answers: string[] = [];

@@ -1,0 +1,55 @@
+/** Runs test runners, shows what they print, and counts what passed and what failed. */
+import { spawn } from 'node:child_process';
+import process from 'node:process';
+import { stripVTControlCharacters } from 'node:util';
+
+/** Runs a command, shows what it prints as it comes, and returns all of it. */
+async function show(command, args, env) {
+  process.stdout.write(`test: ${command === process.execPath ? 'node' : command} ${args.slice(0, 3).join(' ')}\n`);
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+    process.stdout.write(text);
+  });
+  const exitCode = await new Promise((done) => {
+    child.on('error', (error) => {
+      process.stderr.write(`test: ${command}: ${error.message}\n`);
+      done(1);
+    });
+    child.on('close', (code) => done(code ?? 1));
+  });
+  return { exitCode, output: stripVTControlCharacters(output) };
+}
+
+function sum(output, pattern) {
+  return [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
+}
+
+/** Runs `cargo test` and counts. */
+export async function cargoTests(args, env) {
+  const { exitCode, output } = await show('cargo', ['test', ...args], env);
+  const passed = sum(output, /^test result: .*?(\d+) passed/gm);
+  const failed = sum(output, /^test result: .*?(\d+) failed/gm);
+  return { name: 'cargo test', exitCode, passed, failed };
+}
+
+/** Runs compiled test files with Node's runner and counts. What is skipped has not passed. */
+export async function nodeTests(files, env) {
+  const { exitCode, output } = await show(process.execPath, ['--test', '--test-reporter=spec', ...files], env);
+  const passed = sum(output, /^ℹ pass (\d+)/gm);
+  const failed = sum(output, /^ℹ (?:fail|cancelled|skipped|todo) (\d+)/gm);
+  return { name: 'node --test', exitCode, passed, failed };
+}
+
+/** Ends the output with one line that counts all results, and the process with 1 unless all is well. */
+export function close(results) {
+  for (const { name, exitCode, passed, failed } of results) {
+    if (passed + failed === 0) process.stdout.write(`${name}: no test has run\n`);
+    else if (exitCode !== 0 && failed === 0) process.stdout.write(`${name}: exit code ${exitCode}\n`);
+  }
+  const total = (key) => results.reduce((sum, result) => sum + result[key], 0);
+  process.stdout.write(`${total('passed')} passed, ${total('failed')} failed\n`);
+  const isWell = results.every(({ exitCode, passed, failed }) => exitCode === 0 && passed > 0 && failed === 0);
+  process.exitCode = isWell ? 0 : 1;
+}

@@ -1,0 +1,62 @@
+/**
+ * Runs the tests that need more than Node and Rust: curl, strace, a terminal, and Python with the packages of the
+ * reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that is gone
+ * afterwards. It ends with one line that counts.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { filesUnder } from './stamp.mjs';
+import { close, nodeTests } from './test-run.mjs';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+
+/** Each tool, how to see that it is there, and the package that has it. */
+const TOOLS = [
+  { works: ['curl', '--version'], packages: ['curl'] },
+  { works: ['strace', '--version'], packages: ['strace'] },
+  // Debian's Python comes without what makes a virtual environment.
+  { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
+];
+const REQUIREMENTS = join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt');
+
+const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
+
+function run(command, ...args) {
+  process.stdout.write(`test: ${command} ${args.join(' ')}\n`);
+  const { status, error } = spawnSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
+  if (status !== 0) throw new Error(`${command} failed: ${error?.message ?? `exit code ${status}`}`);
+}
+
+function installTools() {
+  const packages = TOOLS.filter((tool) => !isThere(tool)).flatMap((tool) => tool.packages);
+  if (packages.length === 0) return;
+  if (!isThere({ works: ['apt-get', '--version'] })) throw new Error(`please install ${packages.join(', ')}`);
+  const asRoot = process.getuid() === 0 ? [] : ['sudo', '-n'];
+  const aptGet = (...args) => run(...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args);
+  aptGet('update', '-q');
+  aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
+}
+
+/** The interpreter of a virtual environment in `folder` that has the packages of the reference. */
+function makePython(folder) {
+  run('python3', '-m', 'venv', folder);
+  const python = join(folder, 'bin', 'python');
+  run(python, '-m', 'pip', 'install', '-q', '-r', REQUIREMENTS);
+  return python;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
+try {
+  installTools();
+  const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
+  close([await nodeTests(files, { SYSTEM_TEST_PYTHON: makePython(folder) })]);
+} catch (error) {
+  process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { defaultModel } from '../../src/engine.ts';
+import { assertGolden, EMBEDDED_TOLERANCE, type Golden, goldenLines } from '../addon/model-folders.ts';
+import { differentRequest } from '../addon/requests.ts';
+import { LiveServer } from '../real/live-server.ts';
+import { FIXTURES, runPython, runScript } from './python.ts';
+
+/** The last of six decimals; on one machine the reference and the server run the same kernels. */
+const SAME_MACHINE_TOLERANCE = 1.5e-6;
+
+test('the tiny models and their reference answers are what make.py makes', async () => {
+  const { code, stdout, stderr } = await runPython([join(FIXTURES, 'make.py'), '--check']);
+  assert.deepEqual([code, stdout, stderr], [0, '', '']);
+});
+
+test('Python and the server give the same answers, to the reference requests and to 200 others', async (t) => {
+  const golden = goldenLines(defaultModel());
+  const others = Array.from({ length: 200 }, (_, n) => differentRequest(n));
+  const bodies = [...golden.map(({ body }) => body), ...others];
+  const { code, stdout, stderr } = await runScript('answer.py', [FIXTURES, defaultModel()], JSON.stringify(bodies));
+  assert.deepEqual([code, stderr], [0, '']);
+  const lines = stdout.trimEnd().split('\n');
+  assert.equal(lines.length, bodies.length);
+
+  const server = await LiveServer.start(t);
+  for (const [index, line] of lines.entries()) {
+    const { body, probabilities, input_tokens, truncated_tokens } = JSON.parse(line);
+    const python: Golden = {
+      name: `request ${index}`,
+      body,
+      probabilities,
+      inputTokens: input_tokens,
+      truncatedTokens: truncated_tokens,
+      action: undefined,
+    };
+    const response = await server.answer(body);
+    assertGolden(response, python, SAME_MACHINE_TOLERANCE);
+    const committed = golden[index];
+    if (committed) assertGolden(response, committed, EMBEDDED_TOLERANCE);
+  }
+});

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { runScript } from './python.ts';
+
+/** Runs `npm start` on a terminal, on a free port and with settings of its own, until Ctrl-C is pressed. */
+async function start(test: TestContext, pattern: string, listen = '127.0.0.1:0') {
+  const folder = temporaryFolder(test);
+  const config = join(folder, 'svc.json');
+  writeFileSync(config, '{}');
+  const npm = ['npm', '--prefix', REPOSITORY, 'start', '--', '--config', config, '--listen', listen];
+  return { folder, ended: await runScript('press_ctrl_c.py', [pattern, ...npm]) };
+}
+
+suite('Ctrl-C on a terminal', () => {
+  for (const [moment, pattern] of [
+    ['when the model is loaded', 'model .* loaded'],
+    ['while the model is loading', 'listening on'],
+  ] as const) {
+    test(`ends npm start with 0, ${moment}`, async (t) => {
+      const { ended } = await start(t, pattern);
+      assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+      assert.match(ended.stdout, /^\d\d:\d\d:\d\d info {2}listening on http:\/\/127\.0\.0\.1:\d+\r$/m);
+      assert.match(ended.stdout, /\^C\d\d:\d\d:\d\d info {2}SIGINT: finishing the open requests/);
+    });
+  }
+});
+
+test('a terminal is shown the key that is made, once, and the file has it', async (t) => {
+  const { folder, ended } = await start(t, 'model .* loaded', '0.0.0.0:0');
+  const key = readFileSync(join(folder, 'svc.api-key'), 'utf8').trim();
+  assert.equal(ended.code, 0, ended.stdout);
+  assert.equal(ended.stdout.split(key).length - 1, 1);
+});
