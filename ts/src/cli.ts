@@ -1,10 +1,10 @@
 /** The command line: which commands and flags there are, and how a refusal is told. */
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import type { AskOptions } from './commands/ask.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { Flags } from './config.ts';
 import { Refusal } from './refusal.ts';
+import { packageVersion } from './version.ts';
 
 /** What the commands do, in place of which tests put their own. */
 export interface Actions {
@@ -71,6 +71,7 @@ export function createCommand(actions: Actions): Command {
     .description('serve decisions over HTTP (the default command)')
     .option('--listen <host:port>', 'listen address; beyond loopback an API key is required')
     .option('--log-level <level>', 'fatal, error, warn, info, debug, trace or silent')
+    .option('--log-format <format>', 'json or pretty (default: pretty on a terminal, else json)')
     // As the default command it gets what is no command, too.
     .allowExcessArguments()
     .action((flags: Flags, { args: [unknown] }: Command) => {
@@ -110,9 +111,4 @@ function explanation(error: unknown): string {
     return `${message.replace(/^error: |\.$/g, '').replace(/\s*\n\s*/g, ' ')}; see svc --help`;
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
-}
-
-function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { readonly version: string }).version;
 }

@@ -49,6 +49,7 @@ export interface Flags {
   readonly runtime?: string;
   readonly threads?: string;
   readonly logLevel?: string;
+  readonly logFormat?: string;
 }
 
 export interface Environment {

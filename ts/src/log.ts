@@ -1,4 +1,4 @@
-/** The log: to stderr, as JSON lines for a machine and as plain lines for a person at a terminal. */
+/** The log: to stderr, as JSON lines for a machine or as plain lines for a person. */
 import pino, { type DestinationStream, type Logger } from 'pino';
 
 /** Fields that every line has and that a person does not need. */
@@ -12,16 +12,25 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-/**
- * The logger of the process. Lines are written before the call returns, so that none is lost when the process exits.
- *
- * @param level - A `log_level` of `svc.json`.
- * @param isTerminal - Whether a person reads along.
- */
-export function createLog(level: string, isTerminal: boolean): Logger {
-  const stderr = pino.destination({ fd: 2, sync: true });
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isTerminal ? plain(stderr) : stderr);
+export interface LogOptions {
+  /** A `log_level` of `svc.json`. */
+  readonly level: string;
+  /** A `log_format` of `svc.json`. */
+  readonly format: string;
+  /** Whether a person reads along. */
+  readonly isTerminal: boolean;
 }
+
+/** The logger of the process. Lines are written before the call returns, so that none is lost when the process exits. */
+export function createLog({ level, format, isTerminal }: LogOptions): Logger {
+  const stderr = pino.destination({ fd: 2, sync: true });
+  const isPretty = format === 'auto' ? isTerminal : format === 'pretty';
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : stderr);
+}
+
+/** What a terminal may take for a command, a line break among it. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
+const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g;
 
 /** One line for a person: `12:00:01 warn  text key=value`. */
 export function plainLine(json: string): string {
@@ -31,7 +40,11 @@ export function plainLine(json: string): string {
   const fields = Object.entries(line).flatMap(([key, value]) =>
     HIDDEN.has(key) ? [] : [`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`],
   );
-  return [time, level.padEnd(5), line.msg ?? '', ...fields].join(' ').trimEnd();
+  return printable([time, level.padEnd(5), line.msg ?? '', ...fields].join(' ').trimEnd());
+}
+
+function printable(text: string): string {
+  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function plain(destination: DestinationStream): DestinationStream {

@@ -24,7 +24,7 @@ suite('svc', () => {
 
   test('takes every flag of serve, with and without its name', async () => {
     const args = ['--config', 'c.json', '--listen', '127.0.0.1:0', '--model', 'm', '--device', 'cpu'];
-    args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn');
+    args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn', '--log-format', 'json');
     const flags = {
       config: 'c.json',
       listen: '127.0.0.1:0',
@@ -33,6 +33,7 @@ suite('svc', () => {
       threads: '2',
       runtime: 'r.so',
       logLevel: 'warn',
+      logFormat: 'json',
     };
     assert.deepEqual(await parsed(...args), ['serve', flags]);
     assert.deepEqual(await parsed('serve', ...args), ['serve', flags]);

@@ -49,6 +49,7 @@ suite('defaults', () => {
         corsOrigins: [],
         allowedHosts: [],
         logLevel: 'info',
+        logFormat: 'auto',
         maxBodyBytes: 8_388_608,
         maxQuestions: 1024,
         maxTokens: 131_072,
@@ -120,6 +121,7 @@ suite('order', () => {
       ['runtime', [join(cwd, 'r'), join(cwd, 'r')]],
       ['truncate', ['error', 'error']],
       ['log_level', ['debug', 'debug']],
+      ['log_format', ['pretty', 'pretty']],
       ['allow_no_api_key', ['1', true]],
       ['allow_no_password', ['true', true]],
       ['cors_origins', ['https://a.example, tauri://b', ['https://a.example', 'tauri://b']]],
@@ -136,7 +138,8 @@ suite('order', () => {
 
   test('all flags are taken', (t) => {
     const cwd = temporaryFolder(t);
-    const flags = { listen: '[::1]:0', device: 'cpu', model: 'm', runtime: 'r.so', threads: '4', logLevel: 'warn' };
+    const engine = { device: 'cpu', model: 'm', runtime: 'r.so', threads: '4' };
+    const flags = { listen: '[::1]:0', ...engine, logLevel: 'warn', logFormat: 'json' };
     const { config } = load({ cwd, flags });
     assert.deepEqual(config.listen, { host: '::1', port: 0 });
     assert.equal(config.device, 'cpu');
@@ -144,6 +147,7 @@ suite('order', () => {
     assert.equal(config.runtime, join(cwd, 'r.so'));
     assert.equal(config.threads, 4);
     assert.equal(config.logLevel, 'warn');
+    assert.equal(config.logFormat, 'json');
   });
 });
 
@@ -236,6 +240,7 @@ suite('wrong values', () => {
     [{ max_body_bytes: 0 }, 'max_body_bytes: must be a whole number from 1 to 1099511627776'],
     [{ device: 'tpu' }, 'device: must be one of auto, cpu, gpu, cuda, coreml, directml'],
     [{ truncate: true }, 'truncate: must be one of count, error'],
+    [{ log_format: 'xml' }, 'log_format: must be one of auto, json, pretty'],
     [{ log_level: 'loud' }, 'log_level: must be one of fatal, error, warn, info, debug, trace, silent'],
     [{ model: 1 }, 'model: must be a string'],
     [{ allow_no_api_key: 1 }, 'allow_no_api_key: must be true or false'],

@@ -15,6 +15,7 @@ const oneOf = (names: readonly string[], value: string, description: string) =>
 
 const DEVICES = ['auto', 'cpu', 'gpu', 'cuda', 'coreml', 'directml'];
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const LOG_FORMATS = ['auto', 'json', 'pretty'];
 
 /** Every key of `svc.json`. A key that is not here is a warning, a wrong value refuses to start. */
 export const ConfigSchema = Type.Object({
@@ -59,6 +60,7 @@ export const ConfigSchema = Type.Object({
     description: 'Names in the `Host` header that a server on a loopback address takes beside its own.',
   }),
   log_level: oneOf(LOG_LEVELS, 'info', 'The least serious thing that is logged.'),
+  log_format: oneOf(LOG_FORMATS, 'auto', 'What a line of the log is. `auto`: `pretty` on a terminal, else `json`.'),
   max_body_bytes: bytes(8 * 2 ** 20, 'Bytes of one decision request, decompressed. Memory grows with it.'),
   max_questions: count(1024, 'Questions in one request. One request holds the model for all of them.'),
   max_tokens: Type.Integer({
