@@ -5,16 +5,22 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import type { Metrics } from './metrics.ts';
 import { type ApiKey, requireApiKey } from './middleware/api-key.ts';
 import { checkHost, refuseCrossSite } from './middleware/caller.ts';
 import { cors } from './middleware/cors.ts';
 import { refuseWhileDraining } from './middleware/draining.ts';
+import { createOperator, type Operator } from './middleware/password.ts';
 import { handleRequests, type RequestState } from './middleware/request.ts';
+import { WrongGuesses } from './middleware/wrong-guesses.ts';
 import type { EngineSlot } from './model/slot.ts';
 import { decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
+import { showMetrics } from './routes/metrics.ts';
 import { listModels } from './routes/models.ts';
-import type { Stats } from './stats.ts';
+import { showStats } from './routes/stats.ts';
+import type { Secret } from './secret.ts';
+import type { FinishedDecision, Stats } from './stats.ts';
 
 /** The settings that the app reads. */
 export type AppConfig = Pick<Config, 'listen' | 'allowedHosts' | 'corsOrigins' | 'maxBodyBytes'>;
@@ -24,18 +30,21 @@ export interface AppParts {
   readonly engine: EngineSlot;
   /** Empty: the API key is off. */
   readonly apiKeys: readonly ApiKey[];
+  /** Absent: the dashboard password is off. */
+  readonly password: Secret | undefined;
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
+  readonly metrics: Metrics;
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {
-  const { config, log, lifecycle } = parts;
+  const { config, log, lifecycle, metrics } = parts;
   const app = new Koa<RequestState>();
   // What arrives here is a connection that broke under an answer; Koa would print it.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   const router = createRouter(parts);
-  app.use(handleRequests(log, lifecycle));
+  app.use(handleRequests({ log, lifecycle, metrics }));
   app.use(refuseWhileDraining(lifecycle));
   app.use(checkHost(config));
   if (config.corsOrigins.length > 0) app.use(cors(config.corsOrigins));
@@ -44,14 +53,32 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   return app;
 }
 
-function createRouter({ config, engine, apiKeys, lifecycle, stats }: AppParts): Router<RequestState> {
+function createRouter(parts: AppParts): Router<RequestState> {
+  const { config, engine, apiKeys, password, lifecycle } = parts;
   // Exact paths only: a gate in front compares them byte by byte, and must not see others than we do.
   const router = new Router<RequestState>({ sensitive: true, strict: true });
-  const apiKey = requireApiKey(apiKeys);
-  router.post('/v1/systemone', refuseCrossSite(config), apiKey, decide({ config, engine, stats }));
+  const guesses = new WrongGuesses();
+  const apiKey = requireApiKey(apiKeys, guesses);
+  const record = recorder(parts);
+  router.post('/v1/systemone', refuseCrossSite(config.corsOrigins), apiKey, decide({ config, engine, record }));
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
+  operatorRoutes(router, createOperator({ password, apiKeys, guesses }), parts);
   return router;
+}
+
+/** What is the operator's: `guard` for what shows something, `action` for what does something. */
+function operatorRoutes(router: Router<RequestState>, { guard }: Operator, parts: AppParts): void {
+  router.get('/stats', guard, showStats({ ...parts, hasApiKey: parts.apiKeys.length > 0 }));
+  router.get('/metrics', guard, showMetrics(parts.metrics));
+}
+
+/** Returns what counts a finished decision, in all places where they are counted. */
+function recorder({ stats, metrics }: AppParts): (finished: FinishedDecision) => void {
+  return (finished) => {
+    stats.record(finished);
+    if (finished.timing) metrics.observe(finished.timing);
+  };
 }
 
 /** 405 for a path that has routes of other methods, 404 for one that has none. */

@@ -31,6 +31,7 @@ export const ERROR_STATUS = {
   bad_request: 400,
   bad_body: 400,
   unauthorized: 401,
+  wrong_password: 401,
   bad_host: 403,
   cross_site: 403,
   not_found: 404,

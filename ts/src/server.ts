@@ -10,6 +10,7 @@ import type { Config } from './config.ts';
 import { Connections } from './connections.ts';
 import { HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import type { Metrics } from './metrics.ts';
 import { type RequestState, requestId, requestIdHeaders } from './middleware/request.ts';
 import type { EngineSlot } from './model/slot.ts';
 import { Refusal } from './refusal.ts';
@@ -40,6 +41,7 @@ export interface HttpServerParts {
   readonly engine: EngineSlot;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
+  readonly metrics: Metrics;
   readonly timeouts?: HttpTimeouts;
 }
 
@@ -55,7 +57,7 @@ export interface HttpServer {
 
 /** Returns a server that does not listen yet. */
 export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
-  const { app, log } = parts;
+  const { app, log, metrics } = parts;
   const connections = new Connections();
   const server = createServer({
     headersTimeout: timeouts.headersMs,
@@ -75,7 +77,7 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error, socket: Socket) => {
-    answerClientError({ error, socket, timeouts, log, latest: connections.latest(socket) });
+    answerClientError({ error, socket, timeouts, log, metrics, latest: connections.latest(socket) });
   });
   let drained: Promise<void> | undefined;
   return {
@@ -129,19 +131,20 @@ interface ClientError {
   readonly latest: ServerResponse | undefined;
   readonly timeouts: HttpTimeouts;
   readonly log: Logger;
+  readonly metrics: Metrics;
 }
 
 /** What the parser or the socket says when the caller has ended the connection in the middle of a request. */
 const GONE: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE']);
 
 /** Answers what the HTTP parser refused or waited for in vain, where an answer can still be given. */
-function answerClientError({ error, socket, latest, timeouts, log }: ClientError): void {
+function answerClientError({ error, socket, latest, timeouts, log, metrics }: ClientError): void {
   const isGone = GONE.has(error.code) || socket.readableEnded || !socket.writable;
   // A connection on which nothing was asked just ends, too.
   if (isGone || socket.bytesRead === 0) socket.destroy();
   else if (latest?.req.complete === false) failBody(latest, clientFailure(error, true, timeouts));
   else if (latest?.writableEnded === false) endAfter(latest);
-  else refuse(socket, clientFailure(error, false, timeouts), log);
+  else refuse(socket, clientFailure(error, false, timeouts), { log, metrics });
 }
 
 /** The app, when it is reading the body, hears of the failure and answers; else it has answered already. */
@@ -155,8 +158,9 @@ function endAfter(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
 
-function refuse(socket: Socket, failure: HttpFailure, log: Logger): void {
+function refuse(socket: Socket, failure: HttpFailure, { log, metrics }: Pick<ClientError, 'log' | 'metrics'>): void {
   const id = requestId(undefined);
+  metrics.countResponse(failure.status);
   log.info({ id, status: failure.status, code: failure.code }, 'request refused');
   socket.end(rawAnswer(failure, id), () => socket.destroy());
 }

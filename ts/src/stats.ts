@@ -1,6 +1,14 @@
-/** Counts of what the server has answered. Its memory is bounded whatever the load. */
-import type { Counts } from './engine.ts';
+/** What the server has decided: counts since its start, times of the last five minutes. Its memory is bounded. */
+import type { Counts, Timing } from './engine.ts';
 import { ERROR_STATUS, type ErrorCode } from './errors.ts';
+import {
+  type Interval,
+  Latencies,
+  type LatenciesOptions,
+  type Latency,
+  type Percentiles,
+  type PerPhase,
+} from './latencies.ts';
 
 /** One finished decision request. */
 export interface FinishedDecision {
@@ -8,6 +16,8 @@ export interface FinishedDecision {
   readonly timeMs: number;
   /** How long it took. */
   readonly ms: number;
+  /** What it took that long for; absent when it got no answer. */
+  readonly timing?: Timing | undefined;
   /** What it was made of; absent when it got no answer. */
   readonly counts?: Counts | undefined;
   /** Why it got no answer. */
@@ -24,21 +34,40 @@ export interface RecentDecision {
   readonly error?: ErrorCode;
 }
 
+export const QUESTION_TYPES = ['choice', 'score', 'noul'] as const;
+
+/** One value for each type of question. */
+export type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
+
 /** How many recent requests are kept. */
 const MAX_RECENT = 200;
 
+/** The confidences from 0 to 1 are counted in steps of a tenth. */
+const CONFIDENCE_STEPS = 10;
+
 export class Stats {
-  readonly startedAt = new Date();
   requests = 0;
   errors = 0;
   questions = 0;
   inputTokens = 0;
-  readonly questionsByType = { choice: 0, score: 0, noul: 0 };
+  readonly questionsByType: PerQuestionType<number> = { choice: 0, score: 0, noul: 0 };
+  /** How many answers had a confidence from 0 to 0.1, from 0.1 to 0.2, and so on; the last step has 1 in it. */
+  readonly confidences: PerQuestionType<number[]> = { choice: noSteps(), score: noSteps(), noul: noSteps() };
+  readonly #latencies: Latencies;
+  readonly #startMs = performance.now();
   // A ring: entry i of all that ever were is at i modulo MAX_RECENT.
   readonly #recent: RecentDecision[] = [];
 
+  constructor(options: LatenciesOptions = {}) {
+    this.#latencies = new Latencies(options);
+  }
+
+  get uptimeSeconds(): number {
+    return (performance.now() - this.#startMs) / 1000;
+  }
+
   /** Counts one finished decision. */
-  record({ timeMs, ms, counts, error }: FinishedDecision): void {
+  record({ timeMs, ms, timing, counts, error }: FinishedDecision): void {
     const questions = counts ? questionCount(counts) : 0;
     const inputTokens = counts?.inputTokens ?? 0;
     const outcome = error === undefined ? { status: 200 } : { status: ERROR_STATUS[error], error };
@@ -47,9 +76,19 @@ export class Stats {
     if (error !== undefined) this.errors += 1;
     this.questions += questions;
     this.inputTokens += inputTokens;
-    this.questionsByType.choice += counts?.choice ?? 0;
-    this.questionsByType.score += counts?.score ?? 0;
-    this.questionsByType.noul += counts?.noul ?? 0;
+    if (counts) this.#countAnswers(counts);
+    this.#latencies.record(timing);
+  }
+
+  #countAnswers(counts: Counts): void {
+    for (const type of QUESTION_TYPES) {
+      this.questionsByType[type] += counts[type];
+      const steps = this.confidences[type];
+      for (const confidence of counts.confidences[type]) {
+        const step = Math.min(Math.floor(confidence * CONFIDENCE_STEPS), CONFIDENCE_STEPS - 1);
+        steps[step] = (steps[step] ?? 0) + 1;
+      }
+    }
   }
 
   /** Returns the latest requests, newest first. */
@@ -57,6 +96,25 @@ export class Stats {
     const oldest = this.requests % MAX_RECENT;
     return [...this.#recent.slice(oldest), ...this.#recent.slice(0, oldest)].reverse();
   }
+
+  /** Returns how long the decisions took that were answered in the last five minutes. */
+  latency(): Latency {
+    return this.#latencies.latency();
+  }
+
+  /** Returns the same by phase. */
+  phases(): PerPhase<Percentiles> {
+    return this.#latencies.phases();
+  }
+
+  /** Returns the last five minutes in steps of five seconds, oldest first. */
+  series(): Interval[] {
+    return this.#latencies.series();
+  }
+}
+
+function noSteps(): number[] {
+  return Array<number>(CONFIDENCE_STEPS).fill(0);
 }
 
 /** Returns how many questions an answered request had. */

@@ -61,10 +61,10 @@ suite('svc', { concurrency: 2 }, () => {
 });
 
 suite('svc serve', { concurrency: 2 }, () => {
-  test('makes svc.json, answers, and ends', async (t) => {
+  test('makes svc.json and svc.password, answers, and ends', async (t) => {
     const cwd = temporaryFolder(t);
     const { url } = await started(t, cwd);
-    assert.deepEqual(readdirSync(cwd), ['svc.json']);
+    assert.deepEqual(readdirSync(cwd).sort(), ['svc.json', 'svc.password']);
     const health = await fetch(`${url}/health`);
     assert.equal(health.status, 200);
     const body = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';

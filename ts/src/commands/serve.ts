@@ -3,9 +3,10 @@ import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { createApp } from '../app.ts';
 import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
-import { announcement, type Credential, resolveApiKeys } from '../credentials.ts';
+import { announcement, type Credential, resolveApiKeys, resolvePassword } from '../credentials.ts';
 import { Lifecycle } from '../lifecycle.ts';
 import { createLog } from '../log.ts';
+import { Metrics } from '../metrics.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { EngineSlot } from '../model/slot.ts';
 import { createHttpServer } from '../server.ts';
@@ -23,15 +24,19 @@ export async function serve(flags: Flags): Promise<void> {
   const loaded = loadConfig({ flags, create: true });
   const { config } = loaded;
   const isTerminal = process.stderr.isTTY;
-  const log = createLog(config.logLevel, isTerminal);
+  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
   logConfig(log, loaded);
   const apiKeys = resolveApiKeys(config);
-  logCredential(log, apiKeys, isTerminal);
+  const password = resolvePassword(config);
+  for (const credential of [apiKeys, password]) logCredential(log, credential, isTerminal);
 
   const engine = new EngineSlot();
   const lifecycle = new Lifecycle();
-  const app = createApp({ config, engine, apiKeys: apiKeys.secrets, log, lifecycle, stats: new Stats() });
-  const server = createHttpServer({ app, config, engine, lifecycle, log });
+  const stats = new Stats({ waiting: () => engine.queue().waiting });
+  const metrics = new Metrics({ stats, engine });
+  const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
+  const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics });
+  const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
 
   let loading = Promise.resolve();
   let isStopping = false;

@@ -2,6 +2,7 @@
 import type { Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
 import type { RequestState } from './request.ts';
+import type { WrongGuesses } from './wrong-guesses.ts';
 
 /** A secret that only says whether a candidate equals it, in constant time. */
 export interface ApiKey {
@@ -11,12 +12,14 @@ export interface ApiKey {
 const BEARER = /^Bearer +(\S+) *$/i;
 
 /** Lets requests pass that carry one of `keys`; all of them when there is none. */
-export function requireApiKey(keys: readonly ApiKey[]): Middleware<RequestState> {
-  return (ctx, next) => {
-    if (keys.length > 0 && !isKnown(keys, bearerToken(ctx.req.headers.authorization))) {
+export function requireApiKey(keys: readonly ApiKey[], guesses: WrongGuesses): Middleware<RequestState> {
+  return async (ctx, next) => {
+    const token = bearerToken(ctx.req.headers.authorization);
+    if (keys.length > 0 && !isKnown(keys, token)) {
+      if (token !== '') await guesses.note(ctx);
       throw new HttpFailure('unauthorized', 'missing or wrong API key', { 'WWW-Authenticate': 'Bearer' });
     }
-    return next();
+    await next();
   };
 }
 

@@ -42,14 +42,17 @@ function isLoopbackName(name: string): boolean {
   return name.endsWith('.localhost') || isLoopback(name.replace(/^\[(.*)\]$/, '$1'));
 }
 
-/** Refuses decisions that another web site asks for, unless its origin is listed. */
-export function refuseCrossSite({ corsOrigins }: Pick<Config, 'corsOrigins'>): Middleware<RequestState> {
+/**
+ * Refuses what another web site asks for, unless its origin is one of `corsOrigins`; without them, whatever the site.
+ */
+export function refuseCrossSite(corsOrigins?: readonly string[]): Middleware<RequestState> {
   const listed = new Set(corsOrigins);
+  const message = `cross-site request refused${corsOrigins ? '; list its origin in cors_origins' : ''}`;
   return (ctx, next) => {
     const { origin, host, 'sec-fetch-site': site } = ctx.req.headers;
     if (origin !== undefined && listed.has(origin)) return next();
     if (site === 'cross-site' || (origin !== undefined && !isOwnOrigin(origin, host))) {
-      throw new HttpFailure('cross_site', 'cross-site request refused; list its origin in cors_origins');
+      throw new HttpFailure('cross_site', message);
     }
     return next();
   };

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Counts } from '../engine.ts';
 import { type ErrorCode, errorBody, type HttpFailure, toHttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
+import type { Metrics } from '../metrics.ts';
 import { questionCount } from '../stats.ts';
 
 /** What is known of the request on its way through the app. */
@@ -32,8 +33,14 @@ export function requestIdHeaders(id: string): Record<string, string> {
   return { 'x-request-id': id, 'x-typesafe-request-id': id };
 }
 
+export interface RequestParts {
+  readonly log: Logger;
+  readonly lifecycle: Lifecycle;
+  readonly metrics: Metrics;
+}
+
 /** Returns the middleware that all others run in. */
-export function handleRequests(log: Logger, lifecycle: Lifecycle): Middleware<RequestState> {
+export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middleware<RequestState> {
   return async (ctx, next) => {
     const startMs = performance.now();
     ctx.state.id = requestId(ctx.req.headers['x-request-id']);
@@ -47,7 +54,9 @@ export function handleRequests(log: Logger, lifecycle: Lifecycle): Middleware<Re
       answerFailure(ctx, failure);
     }
     if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
-    logRequest(log, ctx, startMs, failure?.code);
+    const status = failure?.status ?? ctx.status;
+    metrics.countResponse(status);
+    logRequest(log, ctx, { startMs, status, code: failure?.code });
   };
 }
 
@@ -67,15 +76,21 @@ function answerFailure(ctx: RequestContext, failure: HttpFailure): void {
   ctx.body = text;
 }
 
+interface Outcome {
+  readonly startMs: number;
+  readonly status: number;
+  readonly code: ErrorCode | undefined;
+}
+
 /** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
-function logRequest(log: Logger, ctx: RequestContext, startMs: number, code: ErrorCode | undefined): void {
+function logRequest(log: Logger, ctx: RequestContext, { startMs, status, code }: Outcome): void {
   const { id, counts } = ctx.state;
   log.info(
     {
       id,
       method: ctx.method,
       path: ctx.path.slice(0, MAX_LOGGED_PATH_CHARS),
-      status: code === 'cancelled' ? 499 : ctx.status,
+      status,
       code,
       ms: Math.round((performance.now() - startMs) * 100) / 100,
       questions: counts && questionCount(counts),

@@ -1,5 +1,5 @@
 /** The place of the one loaded model. A newer model is swapped in here while requests go on. */
-import type { Engine, ModelInfo } from '../engine.ts';
+import type { Engine, ModelInfo, QueueLoad } from '../engine.ts';
 import { HttpFailure } from '../errors.ts';
 import type { Phase } from '../lifecycle.ts';
 import type { Health, PreviousModel } from '../schemas/health.ts';
@@ -82,6 +82,11 @@ export class EngineSlot {
   /** Notes that a load failed. A model that is there goes on answering. */
   failed(message: string): void {
     this.#failure = message;
+  }
+
+  /** Returns how much work the loaded model has; none while there is no model. */
+  queue(): QueueLoad {
+    return this.#model?.engine.queue() ?? { running: 0, waiting: 0 };
   }
 
   /** Returns the health record; all is well only when its `status` is `ok`. */

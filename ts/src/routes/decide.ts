@@ -7,17 +7,18 @@ import { engineFailure, toHttpFailure } from '../errors.ts';
 import { readBody } from '../middleware/body.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
-import type { Stats } from '../stats.ts';
+import type { FinishedDecision } from '../stats.ts';
 
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
   readonly engine: EngineSlot;
-  readonly stats: Stats;
+  /** Counts a finished request. */
+  readonly record: (finished: FinishedDecision) => void;
 }
 
 /** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
-export function decide({ config, engine, stats }: DecideParts): Middleware<RequestState> {
-  async function answer(ctx: RequestContext, startMs: number): Promise<number> {
+export function decide({ config, engine, record }: DecideParts): Middleware<RequestState> {
+  async function answer(ctx: RequestContext, startMs: number): Promise<Timing> {
     const signal = hangUp(ctx.res);
     const body = await readBody(ctx.req, config.maxBodyBytes);
     const elapsedMs = performance.now() - startMs;
@@ -26,16 +27,16 @@ export function decide({ config, engine, stats }: DecideParts): Middleware<Reque
     ctx.state.counts = reply.counts;
     ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(reply.timing) });
     ctx.body = reply.body;
-    return reply.timing.totalMs;
+    return reply.timing;
   }
 
   return async (ctx) => {
     const startMs = performance.now();
     try {
-      const ms = await answer(ctx, startMs);
-      stats.record({ timeMs: Date.now(), ms, counts: ctx.state.counts });
+      const timing = await answer(ctx, startMs);
+      record({ timeMs: Date.now(), ms: timing.totalMs, timing, counts: ctx.state.counts });
     } catch (error) {
-      stats.record({ timeMs: Date.now(), ms: performance.now() - startMs, error: toHttpFailure(error).code });
+      record({ timeMs: Date.now(), ms: performance.now() - startMs, error: toHttpFailure(error).code });
       throw error;
     }
   };

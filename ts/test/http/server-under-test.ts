@@ -8,8 +8,10 @@ import { type Logger, pino } from 'pino';
 import { type AppConfig, createApp } from '../../src/app.ts';
 import type { Config } from '../../src/config.ts';
 import { Lifecycle } from '../../src/lifecycle.ts';
+import { Metrics } from '../../src/metrics.ts';
 import type { ApiKey } from '../../src/middleware/api-key.ts';
 import { EngineSlot } from '../../src/model/slot.ts';
+import { Secret } from '../../src/secret.ts';
 import { createHttpServer, type HttpServer, type HttpTimeouts } from '../../src/server.ts';
 import { Stats } from '../../src/stats.ts';
 import { FakeEngine } from '../fake-engine.ts';
@@ -21,6 +23,8 @@ type TestConfig = Partial<AppConfig & Pick<Config, 'drainDelayMs' | 'drainMs'>>;
 export interface Options {
   readonly config?: TestConfig;
   readonly apiKeys?: readonly string[];
+  /** The dashboard password; without it, it is off. */
+  readonly password?: string;
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The port to listen on instead of a free one. */
   readonly port?: number;
@@ -86,11 +90,13 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const lines: LogLine[] = [];
   const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, stats, lifecycle] = [new FakeEngine(), new EngineSlot(), new Stats(), new Lifecycle()];
+  const metrics = new Metrics({ stats, engine: slot });
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
-  const app = createApp({ config, engine: slot, apiKeys, log, lifecycle, stats });
+  const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
+  const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
-  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, timeouts });
+  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts });
   // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.
   const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());

@@ -22,7 +22,7 @@ test('svc.json is made once: a second start reads it and leaves it as it is', as
   const second = await LiveServer.start(t, { cwd, model });
   await second.process.logged(/"settings: [^"]*svc\.json"/);
   assert.deepEqual([readFileSync(file, 'utf8'), statSync(file).mtimeMs], before);
-  assert.deepEqual(readdirSync(cwd), ['svc.json']);
+  assert.deepEqual(readdirSync(cwd).sort(), ['svc.json', 'svc.password']);
 });
 
 suite('on a public address', () => {

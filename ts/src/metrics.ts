@@ -1,0 +1,121 @@
+/** The server's numbers for Prometheus. No label has a value that comes from outside. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Timing } from './engine.ts';
+import { PHASES } from './latencies.ts';
+import type { EngineSlot } from './model/slot.ts';
+import type { Stats } from './stats.ts';
+
+/** From half a millisecond to the longest that a request may wait. */
+const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+export interface MetricsParts {
+  readonly stats: Stats;
+  readonly engine: EngineSlot;
+}
+
+export class Metrics {
+  /** The `Content-Type` of `text()`. */
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
+  readonly #registry = new Registry();
+  readonly #update: () => void;
+  readonly #responses: Counter<'status'>;
+  readonly #duration: Histogram<'phase'>;
+
+  constructor({ stats, engine }: MetricsParts) {
+    const registers = [this.#registry];
+    const updates = [countDecisions(stats, registers), gaugeLatency(stats, registers), gaugeEngine(engine, registers)];
+    this.#update = () => {
+      for (const update of updates) update();
+    };
+    this.#responses = new Counter({
+      name: 'svc_responses_total',
+      help: 'Answers of all routes, by HTTP status; 499 is a caller who has gone.',
+      labelNames: ['status'],
+      registers,
+    });
+    this.#duration = new Histogram({
+      name: 'svc_request_duration_seconds',
+      help: 'How long answered decisions took, by phase: encode, wait (for the model), run (on it), total.',
+      labelNames: ['phase'],
+      buckets: BUCKETS_SECONDS,
+      registers,
+    });
+    for (const phase of PHASES) this.#duration.zero({ phase });
+    collectDefaultMetrics({ register: this.#registry });
+  }
+
+  /** Counts one answer, of whichever route. */
+  countResponse(status: number): void {
+    this.#responses.inc({ status });
+  }
+
+  /** Notes how long one answered decision took. */
+  observe(timing: Timing): void {
+    for (const phase of PHASES) this.#duration.observe({ phase }, timing[`${phase}Ms`] / 1000);
+  }
+
+  /** Returns all of it in Prometheus's text format. */
+  text(): Promise<string> {
+    this.#update();
+    return this.#registry.metrics();
+  }
+}
+
+/** Returns what brings the counters up to date: `stats` has counted already. */
+function countDecisions(stats: Stats, registers: Registry[]): () => void {
+  const counter = (name: string, help: string, count: () => number) => {
+    const metric = new Counter({ name, help, registers });
+    return () => {
+      metric.reset();
+      metric.inc(count());
+    };
+  };
+  const updates = [
+    counter('svc_requests_total', 'Decision requests, answered or not.', () => stats.requests),
+    counter('svc_request_errors_total', 'Decision requests that got an error.', () => stats.errors),
+    counter('svc_questions_total', 'Questions answered.', () => stats.questions),
+    counter('svc_input_tokens_total', 'Tokens that answers were made from.', () => stats.inputTokens),
+  ];
+  return () => {
+    for (const update of updates) update();
+  };
+}
+
+function gaugeLatency(stats: Stats, registers: Registry[]): () => void {
+  const gauge = (name: string, what: string) =>
+    new Gauge({
+      name: `svc_latency_ms_${name}`,
+      help: `${what} of the last five minutes, in milliseconds.`,
+      registers,
+    });
+  const avg = gauge('avg', 'Average time of an answered decision');
+  const p50 = gauge('p50', 'Median time of an answered decision');
+  const p95 = gauge('p95', '95th percentile of the time of an answered decision');
+  const p99 = gauge('p99', '99th percentile of the time of an answered decision');
+  const max = gauge('max', 'Longest time of an answered decision');
+  return () => {
+    const { avgMs, p50Ms, p95Ms, p99Ms, maxMs } = stats.latency();
+    avg.set(avgMs);
+    p50.set(p50Ms);
+    p95.set(p95Ms);
+    p99.set(p99Ms);
+    max.set(maxMs);
+  };
+}
+
+function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
+  const waiting = new Gauge({ name: 'svc_queue_waiting', help: 'Requests that wait for the model.', registers });
+  const model = new Gauge({
+    name: 'svc_model_info',
+    help: 'The loaded model; the value is always 1. Nothing while none is loaded.',
+    labelNames: ['name', 'version', 'sha256', 'device'],
+    registers,
+  });
+  return () => {
+    waiting.set(engine.queue().waiting);
+    model.reset();
+    if (engine.model === undefined) return;
+    const { name, version, sha256, device } = engine.model.info;
+    model.set({ name, version, sha256, device }, 1);
+  };
+}

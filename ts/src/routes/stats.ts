@@ -1,0 +1,90 @@
+/** `GET /stats`: what the dashboard shows, as JSON. The operator's. */
+import type { Middleware } from 'koa';
+import type { Interval, Percentiles, PerPhase } from '../latencies.ts';
+import type { Lifecycle } from '../lifecycle.ts';
+import type { RequestState } from '../middleware/request.ts';
+import type { EngineSlot } from '../model/slot.ts';
+import type { StatsSnapshot } from '../schemas/stats.ts';
+import type { RecentDecision, Stats } from '../stats.ts';
+import { packageVersion } from '../version.ts';
+
+export interface StatsParts {
+  readonly engine: EngineSlot;
+  readonly lifecycle: Lifecycle;
+  readonly stats: Stats;
+  readonly hasApiKey: boolean;
+}
+
+export function showStats({ engine, lifecycle, stats, hasApiKey }: StatsParts): Middleware<RequestState> {
+  const version = packageVersion();
+  return (ctx) => {
+    const model = engine.health(lifecycle.phase);
+    const snapshot: StatsSnapshot = {
+      uptime_seconds: Math.round(stats.uptimeSeconds),
+      version,
+      api_key: hasApiKey,
+      device: model.device,
+      requests: requests(stats),
+      queue: engine.queue(),
+      phases: phases(stats.phases()),
+      per_question_type: stats.questionsByType,
+      confidence: stats.confidences,
+      series: stats.series().map(interval),
+      recent: stats.recent().map(recent),
+      model,
+    };
+    ctx.body = snapshot;
+  };
+}
+
+function requests(stats: Stats): StatsSnapshot['requests'] {
+  const { avgMs, maxMs, ...rest } = stats.latency();
+  return {
+    total: stats.requests,
+    errors: stats.errors,
+    questions: stats.questions,
+    input_tokens: stats.inputTokens,
+    avg_ms: avgMs,
+    ...percentiles(rest),
+    max_ms: maxMs,
+  };
+}
+
+function phases({ encode, wait, run, total }: PerPhase<Percentiles>): StatsSnapshot['phases'] {
+  return {
+    encode: percentiles(encode),
+    wait: percentiles(wait),
+    run: percentiles(run),
+    total: percentiles(total),
+  };
+}
+
+function percentiles({ p50Ms, p95Ms, p99Ms }: Percentiles) {
+  return { p50_ms: p50Ms, p95_ms: p95Ms, p99_ms: p99Ms };
+}
+
+function interval(interval: Interval): StatsSnapshot['series'][number] {
+  const { timeMs, requests, errors, encodeMs, waitMs, runMs, waiting } = interval;
+  const averages = { encode_ms: encodeMs, wait_ms: waitMs, run_ms: runMs };
+  return { time: rfc3339(timeMs), requests, errors, ...percentiles(interval), ...averages, waiting };
+}
+
+function recent({
+  timeMs,
+  ms,
+  questions,
+  inputTokens,
+  status,
+  error,
+}: RecentDecision): StatsSnapshot['recent'][number] {
+  const request = {
+    time: rfc3339(timeMs),
+    ms: Math.round(ms * 100) / 100,
+    questions,
+    input_tokens: inputTokens,
+    status,
+  };
+  return error === undefined ? request : { ...request, error };
+}
+
+const rfc3339 = (timeMs: number) => new Date(timeMs).toISOString();
