@@ -16,40 +16,61 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { openRaw } = await import('./raw.mjs');
 const { Client, startServer } = await import('./server.mjs');
 
-const FULL = { rounds: 10, block: 40, seconds: 5 };
+const FULL = { rounds: 10, block: 40, seconds: 4 };
 const QUICK = { rounds: 3, block: 8, seconds: 1 };
 const CONNECTIONS = [1, 32];
 
 const { values: flags } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
 const options = { ...(flags.quick ? QUICK : FULL), threads: Math.min(2, os.availableParallelism()) };
 
-async function requireCorrect(inputs, { raw, client }) {
+/** Asks about every input twice: the second answer is made from a kept state, where states are kept. */
+async function requireCorrect(inputs, { raw, client, isKept }) {
   const { temperature } = modelConfig();
   for (const input of inputs) {
-    const { logits } = await raw.run(raw.prepare(input));
-    const { text } = await client.decide(input.body);
-    requireSameAnswers(input, logits, text, temperature);
+    const { logits } = await raw.run(await raw.prepare(input, isKept));
+    for (const { text } of [await client.decide(input.body), await client.decide(input.body)]) {
+      requireSameAnswers(input, logits, text, temperature);
+    }
   }
   progress(`${inputs.length} inputs: the server answers what the bare graph says`);
 }
 
-async function measure(inputs, { raw, client, origin }) {
-  const latency = [];
+async function measureLatencies(inputs, parts) {
+  const results = [];
   for (const input of inputs) {
     progress(`latency: ${input.name}`);
-    latency.push({ input, ...(await measureLatency({ ...options, raw, client, input })) });
+    results.push({ input, isKept: parts.isKept, ...(await measureLatency({ ...options, ...parts, input })) });
   }
-  const throughput = [];
-  for (const { input, rawMs } of latency) {
+  return results;
+}
+
+async function measureThroughputs(inputs, parts) {
+  const results = [];
+  for (const input of inputs) {
     for (const connections of CONNECTIONS) {
       progress(`throughput: ${input.name}, ${connections} connections`);
-      const measured = await measureThroughput({ ...options, origin, input, connections });
-      // 1 when the server answers as many requests a second as the bare graph could run, one after the other.
-      const share = (measured.requestsPerSecond * rawMs.p50) / 1000;
-      throughput.push({ input, connections, share, ...measured });
+      const measured = await measureThroughput({ ...options, ...parts, input, connections });
+      results.push({ input, isKept: parts.isKept, connections, ...measured });
     }
   }
-  return { latency, throughput };
+  return results;
+}
+
+/** Measures all inputs on a server that keeps states, or on one that reads them every time. */
+async function measure(inputs, raw, isKept) {
+  progress(isKept ? 'states are kept' : 'states are read every time');
+  const settings = { SVC_THREADS: String(options.threads), ...(!isKept && { SVC_STATE_CACHE_BYTES: '0' }) };
+  const server = await startServer(settings);
+  const client = new Client(server.origin);
+  try {
+    const parts = { raw, client, isKept, origin: server.origin };
+    await requireCorrect(inputs, parts);
+    const latency = await measureLatencies(inputs, parts);
+    return { latency, throughput: await measureThroughputs(inputs, parts) };
+  } finally {
+    client.close();
+    await server.stop();
+  }
 }
 
 function machine() {
@@ -68,7 +89,7 @@ function machine() {
 
 /** Rows and bodies are in the inputs already. */
 function withoutRows(results) {
-  return results.map(({ input: { stateTokens, questions }, ...rest }) => ({ stateTokens, questions, ...rest }));
+  return results.map(({ input, ...rest }) => ({ stateTokens: input.stateTokens, questions: input.questions, ...rest }));
 }
 
 function write(results, markdown) {
@@ -96,24 +117,15 @@ function progress(text) {
 const inputs = readInputs();
 const before = os.loadavg()[0];
 const raw = await openRaw(options.threads);
-// A kept state is not read again: the bare graph, which reads it every time, would be compared with less work.
-const server = await startServer({ SVC_THREADS: String(options.threads), SVC_STATE_CACHE_BYTES: '0' });
-const client = new Client(server.origin);
-try {
-  const parts = { raw, client, origin: server.origin };
-  await requireCorrect(inputs, parts);
-  const measured = await measure(inputs, parts);
-  const load = { before, after: os.loadavg()[0] };
-  const results = {
-    date: new Date().toISOString().slice(0, 10),
-    machine: { ...machine(), load },
-    options,
-    ...measured,
-  };
-  const markdown = report(results);
-  process.stdout.write(`\n${markdown}`);
-  if (!flags.quick) write(results, markdown);
-} finally {
-  client.close();
-  await server.stop();
-}
+const read = await measure(inputs, raw, false);
+const kept = await measure(inputs, raw, true);
+const results = {
+  date: new Date().toISOString().slice(0, 10),
+  machine: { ...machine(), load: { before, after: os.loadavg()[0] } },
+  options,
+  latency: [...read.latency, ...kept.latency],
+  throughput: [...read.throughput, ...kept.throughput],
+};
+const markdown = report(results);
+process.stdout.write(`\n${markdown}`);
+if (!flags.quick) write(results, markdown);

@@ -5,8 +5,8 @@ import autocannon from 'autocannon';
  * Measures an input in rounds; each runs a block on the bare graph, then a block of requests on one connection, so that
  * a machine that becomes slower or faster does so for both.
  */
-export async function measureLatency({ raw, client, input, rounds, block }) {
-  const prepared = raw.prepare(input);
+export async function measureLatency({ raw, client, input, isKept, rounds, block }) {
+  const prepared = await raw.prepare(input, isKept);
   const runRaw = async () => (await raw.run(prepared)).ms;
   const ask = () => client.decide(input.body);
   await repeat(block, runRaw);
@@ -44,8 +44,14 @@ function summary(measured) {
   };
 }
 
-/** Measures requests per second on so many connections, each of them asking again as soon as it is answered. */
-export async function measureThroughput({ origin, input, connections, seconds }) {
+/**
+ * Measures requests per second on so many connections, each of them asking again as soon as it is answered; between two
+ * blocks on the bare graph, which say how many it could run a second at that time.
+ */
+export async function measureThroughput({ raw, origin, input, isKept, connections, seconds, block }) {
+  const prepared = await raw.prepare(input, isKept);
+  const runRaw = async () => (await raw.run(prepared)).ms;
+  const before = await repeat(block, runRaw);
   const { requests, latency, duration, errors, timeouts, non2xx } = await autocannon({
     url: `${origin}/v1/systemone`,
     method: 'POST',
@@ -55,7 +61,10 @@ export async function measureThroughput({ origin, input, connections, seconds })
     duration: seconds,
   });
   if (errors + timeouts + non2xx > 0) throw new Error(`${errors} errors, ${timeouts} time-outs, ${non2xx} not 2xx`);
-  return { requestsPerSecond: requests.total / duration, p50Ms: latency.p50, p99Ms: latency.p99 };
+  const rawMs = percentile([...before, ...(await repeat(block, runRaw))], 50);
+  const requestsPerSecond = requests.total / duration;
+  const share = (requestsPerSecond * rawMs) / 1000;
+  return { share, requestsPerSecond, rawMs, p50Ms: latency.p50, p99Ms: latency.p99 };
 }
 
 async function repeat(times, work) {

@@ -33,31 +33,39 @@ class Raw {
     this.#session = session;
   }
 
-  /** Makes the tensors of an input's rows, once and outside of every measurement. */
-  prepare({ rows }) {
+  /**
+   * Makes what `run` needs of an input, outside of every measurement: the tensors of its rows, and, when the state is
+   * kept, what its rows leave.
+   */
+  async prepare({ rows }, isKept) {
+    const state = rows.state.map(tensors);
     const questions = rows.questions.map((question) => ({ ...question, rows: question.rows.map(tensors) }));
-    return { state: rows.state.map(tensors), questions };
+    return { state, questions, memory: isKept ? await this.#read(state) : undefined };
   }
 
   /**
-   * Runs the state's rows, then the questions' rows on what the former left.
+   * Runs the state's rows, unless they are kept, then the questions' rows on what the former left.
    * @returns the logits of each question in the order of its outcomes, and the milliseconds inside ONNX Runtime
    */
-  async run({ state, questions }) {
+  async run({ state, questions, memory }) {
     this.#ms = 0;
-    const chunks = [];
-    for (const row of state) chunks.push(await this.#timed({ ...row.feeds, ...past(EMPTY) }, PRESENT));
-    const memory = past(chunks.length > 1 ? joined(chunks) : (chunks[0] ?? EMPTY));
+    const past = memory ?? (await this.#read(state));
     const logits = [];
     for (const question of questions) {
       const own = new Array(question.outcomes.length);
       for (const row of question.rows) {
-        const { logits: values } = await this.#timed({ ...row.feeds, ...memory }, ['logits']);
+        const { logits: values } = await this.#timed({ ...row.feeds, ...past }, ['logits']);
         for (const [index, outcome] of row.outcomes.entries()) own[outcome] = values.data[index];
       }
       logits.push(own);
     }
     return { logits, ms: this.#ms };
+  }
+
+  async #read(state) {
+    const chunks = [];
+    for (const row of state) chunks.push(await this.#timed({ ...row.feeds, ...past(EMPTY) }, PRESENT));
+    return past(chunks.length > 1 ? joined(chunks) : (chunks[0] ?? EMPTY));
   }
 
   async #timed(feeds, outputs) {

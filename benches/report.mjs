@@ -8,8 +8,8 @@ export function report({ machine, options, latency, throughput }) {
   return [
     describe(machine, options),
     latencyTable(latency),
-    'Milliseconds; p50 where nothing else is said. The last five columns are parts of the request: what the server does beside',
-    'the model (`total` - `wait` - `run` of `Server-Timing`), its `encode`, its `run`, and what is outside of `total`.',
+    'States in tokens, times in milliseconds; p50 where nothing else is said. The last four columns are of the request: what',
+    'the server does beside the model, its `encode`, its `run`, and what is outside of its `total`.',
     '',
     throughputTable(throughput),
     noise(latency, machine),
@@ -26,8 +26,8 @@ function describe(machine, { rounds, block, seconds, threads }) {
 }
 
 function latencyTable(latency) {
-  const rows = latency.map(({ input, ratio, rawMs, requestMs, serverMs, outsideMs }) => [
-    input.stateTokens,
+  const rows = latency.map(({ input, isKept, ratio, rawMs, requestMs, serverMs, outsideMs }) => [
+    state(input, isKept),
     input.questions,
     `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)})`,
     (requestMs.p50 / serverMs.run).toFixed(2),
@@ -38,27 +38,20 @@ function latencyTable(latency) {
     ms(serverMs.run),
     ms(outsideMs),
   ]);
-  const head = [
-    'state tokens',
-    'questions',
-    'request / raw',
-    'request / run',
-    'raw p50, p95, p99',
-    'request p50, p95, p99',
-  ];
+  const head = ['state', 'questions', 'request / raw', 'request / run', 'raw p50, p95, p99', 'request p50, p95, p99'];
   return table([...head, 'overhead', 'encode', 'run', 'outside'], rows);
 }
 
 function throughputTable(throughput) {
-  const rows = throughput.map(({ input, connections, share, requestsPerSecond, p50Ms, p99Ms }) => [
-    input.stateTokens,
+  const rows = throughput.map(({ input, isKept, connections, share, requestsPerSecond, p50Ms, p99Ms }) => [
+    state(input, isKept),
     input.questions,
     connections,
     `**${share.toFixed(2)}**`,
     requestsPerSecond.toFixed(0),
     `${p50Ms}, ${p99Ms}`,
   ]);
-  const head = ['state tokens', 'questions', 'connections', 'of the bare graph', 'requests/s', 'p50, p99 ms'];
+  const head = ['state', 'questions', 'connections', 'of the bare graph', 'requests/s', 'p50, p99 ms'];
   return table(head, rows);
 }
 
@@ -68,6 +61,8 @@ function noise(latency, machine) {
   const spread = `The slowest round of the bare graph took up to ${worst.toFixed(2)} times the fastest of the same input`;
   return `${load} ${spread}: the machine was ${worst <= QUIET ? 'quiet' : 'noisy, take single numbers with care'}.\n`;
 }
+
+const state = ({ stateTokens }, isKept) => `${stateTokens}${isKept ? ', kept' : ''}`;
 
 const ms = (value) => value.toFixed(2);
 
