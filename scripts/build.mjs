@@ -13,6 +13,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,7 @@ import { filesUnder, whenChanged } from './stamp.mjs';
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
 const STAMPS = join('dist', '.stamps');
+const PAGES = join('ts', 'browser');
 
 function stop(message) {
   process.stderr.write(`build: ${message}\n`);
@@ -61,6 +63,22 @@ function removeStale() {
 function compileTypeScript() {
   removeStale();
   run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts']);
+}
+
+/** The operator pages' own files: their style, and their script with the chart library in it. */
+function bundlePages() {
+  run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', PAGES]);
+  // Its command is a script or a binary, whichever way it was installed; its module is the same for all.
+  createRequire(import.meta.url)('esbuild').buildSync({
+    entryPoints: ['main.ts', 'style.css', 'icon.svg'].map((file) => join(PAGES, file)),
+    outdir: join('dist', 'assets'),
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    loader: { '.svg': 'copy' },
+    legalComments: 'inline',
+  });
 }
 
 function compileRust() {
@@ -106,6 +124,12 @@ whenChanged({
   inputs: ['ts', 'package-lock.json'],
   outputs: [join('dist', 'src', 'cli.js')],
   work: compileTypeScript,
+});
+whenChanged({
+  stamp: join(STAMPS, 'pages'),
+  inputs: [PAGES, join('ts', 'src', 'dashboard'), 'package-lock.json'],
+  outputs: [join('dist', 'assets', 'main.js')],
+  work: bundlePages,
 });
 whenChanged({
   stamp: join(STAMPS, 'rust'),

@@ -1,0 +1,93 @@
+/** Keeps the dashboard's numbers fresh: asks `/stats` again and again, and rests while nobody looks. */
+import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
+import { formatTime } from '../src/dashboard/format.ts';
+import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
+import type { Snapshot } from '../src/dashboard/snapshot.ts';
+import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
+import { ask } from './access.ts';
+import { Charts } from './charts.ts';
+import { fill, find, findAll, write } from './page.ts';
+
+const EVERY_MS = 1000;
+/** A server that hangs must not keep the page from asking again. */
+const TIMEOUT_MS = 5000;
+
+/** Starts asking. It never ends. */
+export function goLive(): void {
+  const view = new LiveView();
+  let isPaused = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isAsking = false;
+  const next = async () => {
+    clearTimeout(timer);
+    if (isPaused || document.hidden || isAsking) return;
+    isAsking = true;
+    await view.refresh();
+    isAsking = false;
+    timer = setTimeout(next, EVERY_MS);
+  };
+  document.addEventListener('visibilitychange', () => void next());
+  const button = find<HTMLButtonElement>(document, '[data-live-pause]');
+  button.addEventListener('click', () => {
+    isPaused = !isPaused;
+    button.setAttribute('aria-pressed', String(isPaused));
+    view.say(isPaused ? 'paused' : 'live');
+    void next();
+  });
+  find(document, '[data-live]').hidden = false;
+  void next();
+}
+
+const STATES = { live: 'Live', paused: 'Paused', gone: 'Not reachable', refused: 'Password needed: reload' } as const;
+
+class LiveView {
+  readonly #charts = new Charts(find(document, '[data-charts]'));
+  readonly #fields = findAll(document, '[data-field]');
+  readonly #state = find(document, '[data-live-state]');
+  readonly #onlyErrors = find<HTMLInputElement>(document, '[data-only-errors]');
+  readonly #series = find<HTMLDetailsElement>(document, '[data-series]');
+  #latest: Snapshot | undefined;
+
+  constructor() {
+    this.#onlyErrors.addEventListener('change', () => this.#show());
+    this.#series.addEventListener('toggle', () => this.#show());
+  }
+
+  /** Asks once and shows what came. */
+  async refresh(): Promise<void> {
+    try {
+      const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
+      if (!response.ok) return this.say(response.status === 401 ? 'refused' : 'gone');
+      this.#latest = (await response.json()) as Snapshot;
+    } catch {
+      return this.say('gone');
+    }
+    this.say('live');
+    this.#show();
+  }
+
+  say(state: keyof typeof STATES): void {
+    write(this.#state, STATES[state]);
+    this.#state.dataset.state = state;
+  }
+
+  #show(): void {
+    const snapshot = this.#latest;
+    if (!snapshot) return;
+    const fields = dashboardFields(snapshot);
+    for (const element of this.#fields) write(element, fields[element.dataset.field as FieldName]);
+    find(document, '.hero').dataset.status = snapshot.model.status;
+    this.#charts.show(snapshot.series);
+    const onlyErrors = this.#onlyErrors.checked;
+    fill(find(document, '[data-rows="recent"]'), recentRows(snapshot.recent, { onlyErrors }));
+    // Nobody looks into a folded table.
+    if (this.#series.open) fill(find(document, '[data-rows="series"]'), seriesRows(snapshot.series));
+    fill(find(document, '[data-rows="confidence"]'), histogramRows(snapshot));
+    fill(find(document, '[data-histograms]'), histograms(snapshot));
+  }
+}
+
+/** Writes the times of the page, which the server gave in UTC, as this browser's own. */
+export function localizeTimes(): void {
+  for (const time of findAll<HTMLTimeElement>(document, 'tbody time')) write(time, formatTime(time.dateTime));
+}

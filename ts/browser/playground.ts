@@ -1,0 +1,133 @@
+/** The playground: sends the request that stands in its form, and shows the answer beside it. */
+import { readDecision } from '../src/dashboard/answer.ts';
+import { decisionView, type TimingSplit } from '../src/dashboard/answer-view.ts';
+import { formatMs } from '../src/dashboard/format.ts';
+import { html } from '../src/dashboard/html.ts';
+import { RECIPES } from '../src/dashboard/recipes/index.ts';
+import { recipeText } from '../src/dashboard/recipes/recipe.ts';
+import { snippets } from '../src/dashboard/snippets.ts';
+import { snippetTabs } from '../src/dashboard/tabs.ts';
+import { ask } from './access.ts';
+import { fill, find, findAll, write } from './page.ts';
+import { RequestForm } from './request-form.ts';
+import { makeTabs } from './tabs.ts';
+
+/** Fills the playground and waits for somebody to use it. */
+export function startPlayground(root: HTMLElement): void {
+  new Playground(root);
+}
+
+class Playground {
+  readonly #root: HTMLElement;
+  readonly #request: RequestForm;
+  readonly #recipe: HTMLSelectElement;
+  readonly #decide: HTMLButtonElement;
+
+  constructor(root: HTMLElement) {
+    this.#root = root;
+    const form = find<HTMLFormElement>(root, '[data-form]');
+    this.#recipe = find(root, '[data-recipe]');
+    this.#decide = find(root, '[data-decide]');
+    fill(find(root, '[data-code]'), snippetTabs(this.#snippets('')));
+    makeTabs(root);
+    this.#request = new RequestForm(form, () => this.#showCode());
+    this.#takeRecipe();
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#send();
+    });
+    form.addEventListener('keydown', (event) => {
+      if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+    });
+    this.#recipe.addEventListener('change', () => this.#load(this.#recipe.value));
+    addEventListener('hashchange', () => this.#takeRecipe());
+  }
+
+  /** Starts with the recipe that the address asks for, else with the first one. */
+  #takeRecipe(): void {
+    const asked = /^#recipe=([\w-]+)$/.exec(location.hash)?.[1];
+    this.#load(asked ?? this.#recipe.value);
+    if (asked !== undefined) this.#root.scrollIntoView();
+  }
+
+  #load(name: string): void {
+    const recipe = RECIPES.find((known) => known.name === name);
+    if (!recipe) return;
+    this.#recipe.value = name;
+    this.#request.text = recipeText(recipe);
+  }
+
+  #snippets(body: string) {
+    return snippets({ origin: location.origin, body, needsKey: 'needsKey' in this.#root.dataset });
+  }
+
+  #showCode(): void {
+    for (const { name, text } of this.#snippets(this.#request.text)) {
+      write(find(this.#root, `[data-tab="${name}"] pre`), text);
+    }
+  }
+
+  async #send(): Promise<void> {
+    this.#decide.disabled = true;
+    try {
+      const key = find<HTMLInputElement>(this.#root, '#api-key').value;
+      const response = await ask('/playground', { method: 'POST', body: this.#request.text }, key);
+      const text = await response.text();
+      if (response.ok) this.#showAnswer(text, readTiming(response.headers.get('Server-Timing')));
+      else this.#showRefusal(response, text);
+    } catch {
+      this.#showError('The server cannot be reached.');
+    }
+    this.#decide.disabled = false;
+  }
+
+  #showAnswer(text: string, timing: TimingSplit): void {
+    const decision = readDecision(text);
+    this.#showError('');
+    fill(find(this.#root, '[data-answer]'), decisionView(decision, timing));
+    const raw = find(this.#root, '[data-raw]');
+    raw.hidden = false;
+    write(find(raw, 'pre'), text);
+    this.#say(`Answered in ${formatMs(timing.total)} ms`);
+  }
+
+  /** The server says it best. */
+  #showRefusal(response: Response, text: string): void {
+    const wantsKey = response.headers.get('WWW-Authenticate')?.startsWith('Bearer') === true;
+    if (wantsKey) {
+      find(this.#root, '[data-key]').hidden = false;
+      find(this.#root, '#api-key').focus();
+      this.#showError('The API key is missing or wrong. It is not kept.');
+      return;
+    }
+    this.#showError(`${response.status}: ${text}`);
+  }
+
+  #showError(text: string): void {
+    const place = find(this.#root, '[data-error]');
+    place.hidden = text === '';
+    write(place, text);
+    if (text === '') return;
+    find(this.#root, '[data-raw]').hidden = true;
+    fill(find(this.#root, '[data-answer]'), html`<p class="empty">No answer.</p>`);
+  }
+
+  #say(text: string): void {
+    write(find(this.#root, '[data-said]'), text);
+  }
+}
+
+/** Reads the durations of a `Server-Timing` header; one that is missing is 0. */
+function readTiming(header: string | null): TimingSplit {
+  const duration = (name: string) => Number(new RegExp(`\\b${name};dur=([\\d.]+)`).exec(header ?? '')?.[1] ?? 0);
+  return { encode: duration('encode'), wait: duration('wait'), run: duration('run'), total: duration('total') };
+}
+
+/** Writes the address that this browser came from into the code: the server does not know of a proxy in front of it. */
+export function writeOrigin(): void {
+  for (const place of findAll(document, '[data-origin]')) {
+    const { origin = '' } = place.dataset;
+    const texts = place.matches('pre') ? [place] : findAll(place, 'pre');
+    for (const text of texts) write(text, (text.textContent ?? '').replaceAll(`${origin}/`, `${location.origin}/`));
+  }
+}

@@ -1,0 +1,78 @@
+/** The body of a decision's answer, read in its own order: `JSON.parse` would put options like `10` and `2` first. */
+import { type Node, parseTree } from 'jsonc-parser';
+import type { QuestionType } from './snapshot.ts';
+
+export interface Outcome {
+  /** What the caller calls it: an option, `true`, or the number of a level. */
+  readonly name: string;
+  /** The text of a level; the name otherwise. */
+  readonly label: string;
+  readonly probability: number;
+}
+
+export interface Answer {
+  readonly id: string;
+  readonly type: QuestionType;
+  /** The option, the expected level or the probability of yes, as the answer has it. */
+  readonly value: string | number;
+  /** In the order of the request; `true` before `false`. */
+  readonly outcomes: readonly Outcome[];
+  readonly confidence: number;
+  readonly answerConfidence: number;
+  readonly actProbability: number | undefined;
+}
+
+export interface Decision {
+  readonly answers: readonly Answer[];
+  readonly inputTokens: number;
+  /** How many tokens were left out because a text was too long for the model. */
+  readonly truncatedTokens: number;
+  readonly serverMs: number;
+}
+
+/** Returns the decision that the server wrote in `body`. */
+export function readDecision(body: string): Decision {
+  const root = members(parseTree(body));
+  const usage = members(root.get('usage'));
+  return {
+    answers: [...members(root.get('answers'))].map(([id, node]) => readAnswer(id, members(node))),
+    inputTokens: number(usage.get('input_tokens')),
+    truncatedTokens: number(usage.get('truncated_tokens')),
+    serverMs: number(usage.get('server_ms')),
+  };
+}
+
+type Members = ReadonlyMap<string, Node>;
+
+function readAnswer(id: string, fields: Members): Answer {
+  const type = fields.get('type')?.value as QuestionType;
+  const legend = members(fields.get('legend'));
+  const outcomes = [...members(fields.get('probabilities'))].map(([name, node]) => ({
+    name,
+    label: labelOf(legend.get(name)) ?? name,
+    probability: number(node),
+  }));
+  const act = members(fields.get('action')).get('act_probability');
+  return {
+    id,
+    type,
+    value: fields.get(type)?.value as string | number,
+    outcomes: type === 'noul' ? outcomes.sort((a, b) => b.name.localeCompare(a.name)) : outcomes,
+    confidence: number(fields.get('confidence')),
+    answerConfidence: number(fields.get('answer_confidence')),
+    actProbability: act && number(act),
+  };
+}
+
+function members(node: Node | undefined): Members {
+  return new Map((node?.children ?? []).map(({ children }) => [String(children?.[0]?.value), children?.[1] as Node]));
+}
+
+function number(node: Node | undefined): number {
+  return typeof node?.value === 'number' ? node.value : 0;
+}
+
+/** A level may be an object or a list. */
+function labelOf(node: Node | undefined): string | undefined {
+  return typeof node?.value === 'string' ? node.value : undefined;
+}

@@ -1,0 +1,99 @@
+/** Every text of the dashboard that changes while it is looked at. The server writes them once, the browser anew. */
+import { formatCount, formatDateTime, formatDuration, formatMs, formatPercent, formatRate } from './format.ts';
+import { type Html, html } from './html.ts';
+import { BUCKET_SECONDS, type Bucket, type Snapshot } from './snapshot.ts';
+
+const STATUS_WORDS = {
+  ok: 'Healthy',
+  loading: 'Loading the model',
+  draining: 'Shutting down',
+  error: 'No model: it failed to load',
+} as const;
+
+/** What stands where a number would be, but there was nothing to measure. */
+const NOTHING = '–';
+
+/** Returns the text of each field by its name. */
+export function dashboardFields(snapshot: Snapshot) {
+  const { requests, queue, model, series } = snapshot;
+  const recent = sums(series);
+  const ms = (value: number) => (recent.requests === 0 ? NOTHING : formatMs(value));
+  return {
+    status: STATUS_WORDS[model.status],
+    uptime: formatDuration(snapshot.uptime_seconds),
+    rate: formatRate(currentRate(series)),
+    running: formatCount(queue.running),
+    waiting: formatCount(queue.waiting),
+    p50: ms(requests.p50_ms),
+    p95: ms(requests.p95_ms),
+    p99: ms(requests.p99_ms),
+    avg: ms(requests.avg_ms),
+    max: ms(requests.max_ms),
+    recent_errors: formatCount(recent.errors),
+    error_share: recent.requests === 0 ? NOTHING : formatPercent(recent.errors / recent.requests),
+    total: formatCount(requests.total),
+    errors: formatCount(requests.errors),
+    questions: formatCount(requests.questions),
+    input_tokens: formatCount(requests.input_tokens),
+    ...phaseFields(snapshot, ms),
+    model: model.model ?? NOTHING,
+    version: model.version ?? NOTHING,
+    device: model.device ?? NOTHING,
+    sha256: model.sha256 ?? NOTHING,
+    source: model.source ?? NOTHING,
+    dir: model.dir ?? NOTHING,
+    loaded_at: model.loaded_at === null ? NOTHING : formatDateTime(model.loaded_at),
+    model_note: modelNote(snapshot),
+  };
+}
+
+type Fields = ReturnType<typeof dashboardFields>;
+
+export type FieldName = keyof Fields;
+
+/** Returns a function that writes a field in such a way that the browser finds it again. */
+export function fieldWriter(snapshot: Snapshot): (name: FieldName) => Html {
+  const fields = dashboardFields(snapshot);
+  return (name) => html`<span data-field="${name}">${fields[name]}</span>`;
+}
+
+const PHASES = ['encode', 'wait', 'run', 'total'] as const;
+const PERCENTILES = ['p50', 'p95', 'p99'] as const;
+
+type PhaseField = `${(typeof PHASES)[number]}_${(typeof PERCENTILES)[number]}`;
+
+function phaseFields({ phases }: Snapshot, ms: (value: number) => string): Record<PhaseField, string> {
+  const entries = PHASES.flatMap((phase) =>
+    PERCENTILES.map((percentile) => [`${phase}_${percentile}`, ms(phases[phase][`${percentile}_ms`])] as const),
+  );
+  return Object.fromEntries(entries) as Record<PhaseField, string>;
+}
+
+function sums(series: readonly Bucket[]): { readonly requests: number; readonly errors: number } {
+  return {
+    requests: series.reduce((total, bucket) => total + bucket.requests, 0),
+    errors: series.reduce((total, bucket) => total + bucket.errors, 0),
+  };
+}
+
+/** How many buckets the current rate is taken from; the newest is not over and would pull it down. */
+const RATE_BUCKETS = 2;
+
+/** Requests a second over the last ten seconds that are over. */
+function currentRate(series: readonly Bucket[]): number {
+  const latest = series.slice(-RATE_BUCKETS - 1, -1);
+  return sums(latest).requests / (RATE_BUCKETS * BUCKET_SECONDS);
+}
+
+/** What an operator should know of where the model came from; empty when all is as configured. */
+function modelNote({ model }: Snapshot): string {
+  const notes = [
+    model.fallback === true && 'This is not the wanted model: that one could not be had.',
+    model.offline === true && 'The source of the model cannot be reached.',
+    model.remote_version !== undefined &&
+      model.remote_version !== model.version &&
+      `Its source offers version ${model.remote_version}.`,
+    model.previous && `It replaced ${model.previous.model} ${model.previous.version}.`,
+  ];
+  return notes.filter((note) => typeof note === 'string').join(' ');
+}

@@ -1,0 +1,57 @@
+/** What the loaded model answers to each recipe: asked when somebody first looks, then kept as long as it is loaded. */
+import { HttpFailure } from '../errors.ts';
+import type { EngineSlot, LoadedModel } from '../model/slot.ts';
+import type { RecipeAnswer } from './recipe-pages.ts';
+import { type Recipe, recipeText } from './recipes/recipe.ts';
+
+/** What the health record calls the source of the model that comes with the server. */
+const EMBEDDED = 'embedded';
+
+export class RecipeAnswers {
+  readonly #slot: EngineSlot;
+  /** Of the model with the digest. */
+  readonly #kept = new Map<string, Promise<RecipeAnswer>>();
+  #digest = '';
+
+  constructor(slot: EngineSlot) {
+    this.#slot = slot;
+  }
+
+  /** Returns the answer to `recipe`, or why there is none now. A failure is not kept. */
+  async get(recipe: Recipe): Promise<RecipeAnswer> {
+    const model = this.#slot.model;
+    if (!model) return { problem: loadProblem(this.#slot) };
+    if (model.info.digest !== this.#digest) {
+      this.#kept.clear();
+      this.#digest = model.info.digest;
+    }
+    const kept = this.#kept.get(recipe.name) ?? ask(model, recipe);
+    this.#kept.set(recipe.name, kept);
+    const answer = await kept;
+    if ('problem' in answer && this.#kept.get(recipe.name) === kept) this.#kept.delete(recipe.name);
+    return answer;
+  }
+}
+
+function loadProblem(slot: EngineSlot): string {
+  try {
+    slot.require();
+  } catch (error) {
+    if (error instanceof HttpFailure) return `There is no answer yet: ${error.message}.`;
+  }
+  return 'There is no answer yet: look again.';
+}
+
+/** It takes its turn in the queue like any request, and is not counted as one: nobody outside has asked. */
+async function ask({ engine, info, source }: LoadedModel, recipe: Recipe): Promise<RecipeAnswer> {
+  const reply = await engine.decide(Buffer.from(recipeText(recipe)));
+  if (reply.failure) return { problem: `There is no answer now: ${reply.failure.message}.` };
+  const { encodeMs, waitMs, runMs, totalMs } = reply.timing;
+  return {
+    body: reply.body.toString('utf8'),
+    timing: { encode: encodeMs, wait: waitMs, run: runMs, total: totalMs },
+    time: new Date().toISOString(),
+    model: { name: info.name, version: info.version },
+    isEmbedded: source === EMBEDDED,
+  };
+}

@@ -1,0 +1,67 @@
+/** A decision request as commands and programs that work as they are pasted. They send the text byte by byte. */
+
+export interface SnippetOptions {
+  /** Scheme, host and port of the server, without a slash at the end. */
+  readonly origin: string;
+  /** The body of the request. */
+  readonly body: string;
+  /** Whether the API key is on. It is read from `SVC_API_KEY`, never written. */
+  readonly needsKey: boolean;
+}
+
+export interface Snippet {
+  readonly name: string;
+  readonly text: string;
+}
+
+const PATH = '/v1/systemone';
+
+/** Returns the request in each of the languages that the pages show. */
+export function snippets(options: SnippetOptions): readonly [Snippet, Snippet, Snippet] {
+  return [
+    { name: 'curl', text: curl(options) },
+    { name: 'TypeScript', text: typescript(options) },
+    { name: 'Python', text: python(options) },
+  ];
+}
+
+function curl({ origin, body, needsKey }: SnippetOptions): string {
+  const key = needsKey ? ' \\\n  -H "Authorization: Bearer $SVC_API_KEY"' : '';
+  // --data would read a file where the body starts with @.
+  return `curl -sS ${origin}${PATH}${key} \\\n  --data-raw '${body.replaceAll("'", "'\\''")}'`;
+}
+
+function typescript({ origin, body, needsKey }: SnippetOptions): string {
+  const isRaw = !/`|\$\{|\\$|\r/.test(body);
+  const key = needsKey ? `\n  headers: { authorization: \`Bearer \${process.env.SVC_API_KEY}\` },` : '';
+  return `const body = ${isRaw ? `String.raw\`${body}\`` : escaped(body)};
+
+const response = await fetch('${origin}${PATH}', {
+  method: 'POST',${key}
+  body,
+});
+if (!response.ok) throw new Error(await response.text());
+const { answers } = await response.json();
+console.log(answers);`;
+}
+
+function python({ origin, body, needsKey }: SnippetOptions): string {
+  const isRaw = !/"""|["\\]$|\r/.test(body);
+  const key = needsKey ? '\n    headers={"Authorization": f"Bearer {os.environ[\'SVC_API_KEY\']}"},' : '';
+  return `${needsKey ? 'import os\n\n' : ''}import requests
+
+body = ${isRaw ? `r"""${body}"""` : escaped(body)}
+
+response = requests.post(
+    "${origin}${PATH}",${key}
+    data=body.encode(),
+    timeout=60,
+)
+response.raise_for_status()
+print(response.json()["answers"])`;
+}
+
+/** A string literal of JavaScript and of Python: outside the basic plane nothing is escaped, where the two differ. */
+function escaped(text: string): string {
+  return JSON.stringify(text);
+}

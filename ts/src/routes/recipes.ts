@@ -1,0 +1,34 @@
+/** `GET /recipes` and `GET /recipes/<name>`: decisions to start from, with the loaded model's own answers. The operator's. */
+import type { Middleware } from 'koa';
+import type { Address } from '../address.ts';
+import type { Assets } from '../dashboard/assets.ts';
+import { RecipeAnswers } from '../dashboard/recipe-answers.ts';
+import { recipeListPage, recipePage } from '../dashboard/recipe-pages.ts';
+import { RECIPES } from '../dashboard/recipes/index.ts';
+import { HttpFailure } from '../errors.ts';
+import type { RequestState } from '../middleware/request.ts';
+import type { EngineSlot } from '../model/slot.ts';
+import { answerPage, originOf } from './pages.ts';
+
+export interface RecipeParts {
+  readonly listen: Address;
+  readonly assets: Assets;
+  readonly engine: EngineSlot;
+  readonly hasApiKey: boolean;
+}
+
+export function listRecipes({ assets }: Pick<RecipeParts, 'assets'>): Middleware<RequestState> {
+  return (ctx) => answerPage(ctx, recipeListPage(assets.paths));
+}
+
+export function showRecipe({ listen, assets, engine, hasApiKey }: RecipeParts): Middleware<RequestState> {
+  const recipes = new Map(RECIPES.map((recipe) => [`/recipes/${recipe.name}`, recipe]));
+  const answers = new RecipeAnswers(engine);
+  return async (ctx) => {
+    const recipe = recipes.get(ctx.path);
+    if (!recipe) throw new HttpFailure('not_found', 'not found');
+    const answer = await answers.get(recipe);
+    const origin = originOf(ctx, listen);
+    answerPage(ctx, recipePage({ recipe, answer, assets: assets.paths, origin, needsKey: hasApiKey }));
+  };
+}
