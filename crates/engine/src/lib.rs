@@ -15,6 +15,7 @@ pub mod question;
 pub mod queue;
 pub mod session;
 pub mod tokenize;
+pub mod weights;
 pub mod wire;
 pub mod words;
 

@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use crate::Error;
 use crate::layout::Interface;
 use crate::queue::Stop;
+use crate::weights::{Values, weights};
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;
@@ -156,6 +157,13 @@ pub struct Graph<'a> {
     pub device: Device,
     /// Intra-op threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
+}
+
+impl Graph<'_> {
+    /// Whether rows run side by side, each on a session of its own. An accelerator does its own scheduling.
+    fn has_many_sessions(&self) -> bool {
+        self.device == Device::Cpu && self.threads > 1
+    }
 }
 
 /// One tensor that a run is given.
@@ -305,7 +313,7 @@ pub struct Lane {
 /// What one session needs beside the graph's own settings.
 struct LaneSettings<'a> {
     threads: usize,
-    prepacked: &'a PrepackedWeights,
+    shared: &'a SharedWeights,
     interface: &'a Arc<Interface>,
     empty: &'a Arc<Memory>,
     running: &'a Arc<Running>,
@@ -444,7 +452,10 @@ fn open_session(
         .with_memory_pattern(false)?
         // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
         .with_config_entry("session.force_spinning_stop", "1")?
-        .with_prepacked_weights(settings.prepacked)?;
+        .with_prepacked_weights(&settings.shared.prepacked)?;
+    for (name, value) in &settings.shared.values {
+        builder = builder.with_initializer(name, Arc::clone(value))?;
+    }
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
@@ -486,6 +497,36 @@ fn check_interface(session: &Session, interface: &Interface) -> Result<bool, Str
         return Err("the graph has no output \"act_logits\"".into());
     }
     Ok(has_action)
+}
+
+/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
+struct SharedWeights {
+    values: Vec<(String, Arc<DynValue>)>,
+    prepacked: PrepackedWeights,
+}
+
+impl SharedWeights {
+    /// The weights of a graph that has several sessions; a lone session does best with its own.
+    fn read(graph: &Graph<'_>) -> ort::Result<Self> {
+        let file = if graph.has_many_sessions() {
+            std::fs::read(graph.file).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let weights = weights(&file.into()).into_iter().map(|weight| {
+            let (name, shape) = (weight.name, weight.shape);
+            let value = match weight.values {
+                Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::I8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::U8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+            };
+            Ok((name, Arc::new(value)))
+        });
+        Ok(Self {
+            values: weights.collect::<ort::Result<_>>()?,
+            prepacked: PrepackedWeights::new(),
+        })
+    }
 }
 
 /// The runs that are under way, so that another thread can stop them.
@@ -580,20 +621,20 @@ impl Sessions {
         let environment = environment(graph.runtime)?;
         let interface = Arc::new(graph.interface.clone());
         let empty = Memory::with_room(&interface, 0).map_err(run_failed)?;
-        let (prepacked, empty) = (PrepackedWeights::new(), Arc::new(empty));
+        let empty = Arc::new(empty);
+        let shared = SharedWeights::read(graph).map_err(run_failed)?;
         let running = Arc::new(Running::default());
         let open = |threads| {
             let settings = LaneSettings {
                 threads,
-                prepacked: &prepacked,
+                shared: &shared,
                 interface: &interface,
                 empty: &empty,
                 running: &running,
             };
             Lane::open(&environment, graph, &settings)
         };
-        // An accelerator does its own scheduling: one session, one row after the other.
-        let side_by_side = graph.device == Device::Cpu && graph.threads > 1;
+        let side_by_side = graph.has_many_sessions();
         let all_threads = open(graph.threads)?;
         let one_thread = (0..if side_by_side { graph.threads } else { 0 })
             .map(|_| open(1))
