@@ -3,6 +3,7 @@ import Router from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { readAssets } from './dashboard/assets.ts';
 import { HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Metrics } from './metrics.ts';
@@ -18,7 +19,9 @@ import { decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
 import { showMetrics } from './routes/metrics.ts';
 import { listModels } from './routes/models.ts';
-import { showStats } from './routes/stats.ts';
+import { showAsset, showHome } from './routes/pages.ts';
+import { listRecipes, showRecipe } from './routes/recipes.ts';
+import { showStats, statsSnapshot } from './routes/stats.ts';
 import type { Secret } from './secret.ts';
 import type { FinishedDecision, Stats } from './stats.ts';
 
@@ -63,14 +66,24 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/v1/systemone', refuseCrossSite(config.corsOrigins), apiKey, decide({ config, engine, record }));
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
-  operatorRoutes(router, createOperator({ password, apiKeys, guesses }), parts);
+  const operator = createOperator({ password, apiKeys, guesses });
+  operatorRoutes(router, operator, parts);
+  router.post('/playground', operator.action, decide({ config, engine, record }));
   return router;
 }
 
-/** What is the operator's: `guard` for what shows something, `action` for what does something. */
+/** What shows something to the operator, and the files that the pages are made of. */
 function operatorRoutes(router: Router<RequestState>, { guard }: Operator, parts: AppParts): void {
-  router.get('/stats', guard, showStats({ ...parts, hasApiKey: parts.apiKeys.length > 0 }));
-  router.get('/metrics', guard, showMetrics(parts.metrics));
+  const { config, engine, apiKeys, metrics } = parts;
+  const hasApiKey = apiKeys.length > 0;
+  const pages = { listen: config.listen, assets: readAssets(), engine, hasApiKey };
+  const snapshot = () => statsSnapshot({ ...parts, hasApiKey });
+  router.get('/stats', guard, showStats(snapshot));
+  router.get('/metrics', guard, showMetrics(metrics));
+  router.get('/', guard, showHome({ ...pages, snapshot }));
+  router.get('/recipes', guard, listRecipes(pages));
+  router.get('/recipes/:name', guard, showRecipe(pages));
+  router.get('/assets/:name', showAsset(pages.assets));
 }
 
 /** Returns what counts a finished decision, in all places where they are counted. */

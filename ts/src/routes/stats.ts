@@ -8,6 +8,8 @@ import type { StatsSnapshot } from '../schemas/stats.ts';
 import type { RecentDecision, Stats } from '../stats.ts';
 import { packageVersion } from '../version.ts';
 
+const VERSION = packageVersion();
+
 export interface StatsParts {
   readonly engine: EngineSlot;
   readonly lifecycle: Lifecycle;
@@ -15,25 +17,28 @@ export interface StatsParts {
   readonly hasApiKey: boolean;
 }
 
-export function showStats({ engine, lifecycle, stats, hasApiKey }: StatsParts): Middleware<RequestState> {
-  const version = packageVersion();
+export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestState> {
   return (ctx) => {
-    const model = engine.health(lifecycle.phase);
-    const snapshot: StatsSnapshot = {
-      uptime_seconds: Math.round(stats.uptimeSeconds),
-      version,
-      api_key: hasApiKey,
-      device: model.device,
-      requests: requests(stats),
-      queue: engine.queue(),
-      phases: phases(stats.phases()),
-      per_question_type: stats.questionsByType,
-      confidence: stats.confidences,
-      series: stats.series().map(interval),
-      recent: stats.recent().map(recent),
-      model,
-    };
-    ctx.body = snapshot;
+    ctx.body = snapshot();
+  };
+}
+
+/** Returns the numbers of this moment. */
+export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
+  const model = engine.health(lifecycle.phase);
+  return {
+    uptime_seconds: Math.round(stats.uptimeSeconds),
+    version: VERSION,
+    api_key: hasApiKey,
+    device: model.device,
+    requests: requests(stats),
+    queue: engine.queue(),
+    phases: phases(stats.phases()),
+    per_question_type: stats.questionsByType,
+    confidence: stats.confidences,
+    series: stats.series().map(interval),
+    recent: stats.recent().map(recent),
+    model,
   };
 }
 
