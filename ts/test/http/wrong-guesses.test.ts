@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { suite, type TestContext, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { WrongGuesses } from '../../src/middleware/wrong-guesses.ts';
+import { type Received, type ServerUnderTest, startServer } from './server-under-test.ts';
+
+const PASSWORD = 'correct horse battery';
+const KEY = 'k'.repeat(16);
+const AT_ONCE = 19;
+
+/** One wrong guess from `address`; it is late when it is not answered in this turn of the event loop. */
+class Guess {
+  readonly #res = new EventEmitter();
+  #isAnswered = false;
+
+  constructor(guesses: WrongGuesses, address: string) {
+    const req = { socket: { remoteAddress: address } } as IncomingMessage;
+    guesses.note({ req, res: this.#res as ServerResponse }).then(() => {
+      this.#isAnswered = true;
+    });
+  }
+
+  async isLate(): Promise<boolean> {
+    await turn();
+    return !this.#isAnswered;
+  }
+
+  hangUp(): void {
+    this.#res.emit('close');
+  }
+}
+
+function guess(guesses: WrongGuesses, address: string, times = 1): Guess[] {
+  return Array.from({ length: times }, () => new Guess(guesses, address));
+}
+
+async function late(made: readonly Guess[]): Promise<number> {
+  const found = await Promise.all(made.map((one) => one.isLate()));
+  return found.filter(Boolean).length;
+}
+
+/** Guesses whose callers have gone when the test ends: nothing is left to wait for. */
+function guessesOf(t: TestContext, guesses: WrongGuesses) {
+  const made: Guess[] = [];
+  t.after(() => {
+    for (const one of made) one.hangUp();
+  });
+  return (address: string, times = 1) => {
+    const now = guess(guesses, address, times);
+    made.push(...now);
+    return late(now);
+  };
+}
+
+suite('wrong guesses', () => {
+  test('are answered at once up to the 19th in a minute, and late from the 20th', async (t) => {
+    let now = 0;
+    const lateOnes = guessesOf(t, new WrongGuesses(() => now));
+    assert.equal(await lateOnes('a', AT_ONCE), 0);
+    now = 59_999;
+    assert.equal(await lateOnes('a', 3), 3);
+  });
+
+  test('are counted in whatever minute holds most of them', async (t) => {
+    let now = 0;
+    const lateOnes = guessesOf(t, new WrongGuesses(() => now));
+    await lateOnes('a', 10);
+    now = 50_000;
+    assert.equal(await lateOnes('a', 9), 0);
+    now = 60_000;
+    // The first ten are a minute old: this is the 10th.
+    assert.equal(await lateOnes('a', 10), 0);
+    assert.equal(await lateOnes('a'), 1);
+  });
+
+  test('of one address do not slow down another', async (t) => {
+    const lateOnes = guessesOf(t, new WrongGuesses());
+    await lateOnes('a', AT_ONCE + 1);
+    assert.equal(await lateOnes('b'), 0);
+    assert.equal(await lateOnes('a'), 1);
+  });
+
+  test('wait in a bounded number; the next is answered at once', async (t) => {
+    const lateOnes = guessesOf(t, new WrongGuesses());
+    assert.equal(await lateOnes('a', AT_ONCE + 300), 256);
+  });
+
+  test('of those who have gone leave their place to others', async (t) => {
+    const guesses = new WrongGuesses();
+    const lateOnes = guessesOf(t, guesses);
+    const first = guess(guesses, 'a', AT_ONCE + 256);
+    assert.equal(await late(first), 256);
+    assert.equal(await lateOnes('a'), 0);
+    for (const one of first) one.hangUp();
+    assert.equal(await late(first), 0);
+    assert.equal(await lateOnes('a'), 1);
+  });
+
+  test('are remembered of a bounded number of addresses, the quietest forgotten first', async (t) => {
+    const lateOnes = guessesOf(t, new WrongGuesses());
+    await lateOnes('quiet', AT_ONCE);
+    await lateOnes('loud', AT_ONCE);
+    for (let i = 0; i < 9999; i += 1) {
+      if (i === 5000) await lateOnes('loud');
+      await lateOnes(`other ${i}`);
+    }
+    assert.equal(await lateOnes('loud'), 1);
+    assert.equal(await lateOnes('quiet'), 0);
+  });
+});
+
+suite('over HTTP', { concurrency: true }, () => {
+  const wrongKey = (headers: OutgoingHttpHeaders = {}) => ({ headers: { Authorization: 'Bearer wrong', ...headers } });
+
+  /** Asks, and returns the answer and whether a health check that was sent half a second later overtook it. */
+  async function isOvertaken({ get }: ServerUnderTest, asked: Promise<Received>): Promise<[Received, boolean]> {
+    const other = new Promise((resolve) => setTimeout(resolve, 500)).then(() => get('/livez'));
+    const isFirst = await Promise.race([asked.then(() => false), other.then(() => true)]);
+    return [await asked, isFirst];
+  }
+
+  test('the 401 is the same, a second late, and the right credential is never late', async (t) => {
+    const server = await startServer(t, { apiKeys: [KEY], password: PASSWORD });
+    for (let i = 0; i < AT_ONCE; i += 1) {
+      const headers = { 'X-Forwarded-For': `10.0.0.${i}`, Forwarded: `for=10.0.0.${i}` };
+      const asked = i % 2 ? server.decide(wrongKey(headers)) : server.get('/stats?password=wrong', headers);
+      assert.equal((await asked).status, 401);
+    }
+    for (const [ask, text, challenge] of [
+      [() => server.decide(wrongKey()), '{"error":"missing or wrong API key"}', 'Bearer'],
+      [() => server.get('/stats?password=x'), 'missing or wrong password', 'Basic realm="svc"'],
+      [() => server.get('/metrics', { Authorization: 'Basic eDp4' }), 'missing or wrong password', 'Basic realm="svc"'],
+    ] as const) {
+      const [{ status, headers, text: got }, isLate] = await isOvertaken(server, ask());
+      assert.deepEqual([status, headers['www-authenticate'], got, isLate], [401, challenge, text, true]);
+    }
+    for (const ask of [
+      server.decide({ headers: { Authorization: `Bearer ${KEY}` } }),
+      server.get(`/stats?password=${encodeURIComponent(PASSWORD)}`),
+    ]) {
+      const [{ status }, isLate] = await isOvertaken(server, ask);
+      assert.deepEqual([status, isLate], [200, false]);
+    }
+  });
+
+  test('a request without a credential has guessed nothing', async (t) => {
+    const server = await startServer(t, { apiKeys: [KEY], password: PASSWORD });
+    for (let i = 0; i < 30; i += 1) {
+      await server.decide();
+      await server.get('/stats');
+    }
+    const [{ status }, isLate] = await isOvertaken(server, server.decide(wrongKey()));
+    assert.deepEqual([status, isLate], [401, false]);
+  });
+});
