@@ -89,7 +89,8 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const config = { ...SETTINGS, ...options.config };
   const lines: LogLine[] = [];
   const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
-  const [engine, slot, stats, lifecycle] = [new FakeEngine(), new EngineSlot(), new Stats(), new Lifecycle()];
+  const [engine, slot, lifecycle] = [new FakeEngine(), new EngineSlot(), new Lifecycle()];
+  const stats = new Stats({ waiting: () => slot.queue().waiting });
   const metrics = new Metrics({ stats, engine: slot });
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);

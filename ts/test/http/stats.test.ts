@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { Check } from 'typebox/schema';
+import { StatsSchema, type StatsSnapshot } from '../../src/schemas/stats.ts';
 import { Stats } from '../../src/stats.ts';
-import { startServer } from './server-under-test.ts';
+import { REPLY } from '../fake-engine.ts';
+import { type ServerUnderTest, startServer } from './server-under-test.ts';
 
 suite('the statistics', () => {
   test('start empty', () => {
@@ -57,5 +60,86 @@ suite('the statistics', () => {
       Array.from({ length: 200 }, (_, i) => 449 - i),
     );
     assert.equal(stats.requests, 450);
+  });
+});
+
+suite('GET /stats', () => {
+  async function snapshot({ get }: ServerUnderTest): Promise<StatsSnapshot> {
+    const { status, headers, text } = await get('/stats');
+    assert.deepEqual([status, headers['content-type']], [200, 'application/json; charset=utf-8']);
+    const value: unknown = JSON.parse(text);
+    assert.ok(Check(StatsSchema, value), text);
+    return value as StatsSnapshot;
+  }
+
+  test('of a server that was never asked is all zeros', async (t) => {
+    const server = await startServer(t);
+    const { requests, queue, recent, per_question_type, confidence, series, device, api_key } = await snapshot(server);
+    const times = { avg_ms: 0, p50_ms: 0, p95_ms: 0, p99_ms: 0, max_ms: 0 };
+    assert.deepEqual(requests, { total: 0, errors: 0, questions: 0, input_tokens: 0, ...times });
+    assert.deepEqual([queue, recent, device, api_key], [{ running: 0, waiting: 0 }, [], 'cpu', false]);
+    assert.deepEqual(per_question_type, { choice: 0, score: 0, noul: 0 });
+    assert.equal(confidence.noul.length, 10);
+    assert.equal(series.length, 60);
+  });
+
+  test('counts and times what was decided', async (t) => {
+    const server = await startServer(t);
+    await server.decide();
+    server.engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });
+    await server.decide();
+    const { requests, per_question_type, confidence, phases, recent, series } = await snapshot(server);
+    const times = { avg_ms: 7.1, p50_ms: 7.1, p95_ms: 7.1, p99_ms: 7.1, max_ms: 7.1 };
+    assert.deepEqual(requests, { total: 2, errors: 1, questions: 6, input_tokens: 40, ...times });
+    assert.deepEqual(per_question_type, { choice: 1, score: 2, noul: 3 });
+    assert.deepEqual(confidence, {
+      choice: [0, 0, 0, 0, 0, 1, 0, 0, 0, 0],
+      score: [0, 1, 0, 0, 0, 0, 0, 0, 0, 1],
+      noul: [0, 0, 1, 1, 0, 0, 0, 0, 0, 1],
+    });
+    assert.deepEqual(
+      [phases.encode.p50_ms, phases.wait.p50_ms, phases.run.p50_ms, phases.total.p50_ms],
+      // No wait at all counts as the shortest that there is.
+      [1.23, 0, 5.67, 7.1],
+    );
+    assert.deepEqual(
+      recent.map(({ time: _, ms: __, ...rest }) => rest),
+      [
+        { questions: 0, input_tokens: 0, status: 400, error: 'invalid_json' },
+        { questions: 6, input_tokens: 40, status: 200 },
+      ],
+    );
+    assert.deepEqual([series.at(-1)?.requests, series.at(-1)?.errors, series.at(-1)?.run_ms], [2, 1, 5.67]);
+    for (const { time } of [...recent, ...series]) assert.equal(new Date(time).toISOString(), time);
+  });
+
+  test('says how much the engine has to do', async (t) => {
+    const server = await startServer(t);
+    server.engine.queue = () => ({ running: 1, waiting: 5 });
+    const { queue, series } = await snapshot(server);
+    assert.deepEqual([queue, series.at(-1)?.waiting], [{ running: 1, waiting: 5 }, 5]);
+  });
+
+  test('has the health record, and says whether the key is on', async (t) => {
+    const server = await startServer(t, { apiKeys: ['k'.repeat(16)] });
+    const { model, device, api_key, version } = await snapshot(server);
+    assert.deepEqual(model, JSON.parse((await server.get('/health')).text));
+    assert.deepEqual([device, api_key], ['cpu', true]);
+    assert.match(version, /^\d+\.\d+\.\d+/);
+  });
+
+  test('is there while no model is', async (t) => {
+    const { device, model, queue } = await snapshot(await startServer(t, { isLoading: true }));
+    assert.deepEqual([device, model.status, queue], [null, 'loading', { running: 0, waiting: 0 }]);
+  });
+
+  test('has no key but the three known types, whatever the engine counts', async (t) => {
+    const server = await startServer(t);
+    const counts = { ...REPLY.counts, 'evil"}': 1, __proto__: { x: 1 } };
+    server.engine.answer = () => ({ ...REPLY, counts });
+    await server.decide();
+    const { per_question_type, confidence } = await snapshot(server);
+    assert.deepEqual(Object.keys(per_question_type), ['choice', 'score', 'noul']);
+    assert.deepEqual(Object.keys(confidence), ['choice', 'score', 'noul']);
   });
 });
