@@ -36,6 +36,8 @@ export async function cargoTests(args, env) {
 
 /** Runs compiled test files with Node's runner and counts. What is skipped has not passed. */
 export async function nodeTests(files, env) {
+  // Without files Node would look for some, and find these scripts.
+  if (files.length === 0) return { name: 'node --test', exitCode: 1, passed: 0, failed: 0 };
   const { exitCode, output } = await show(process.execPath, ['--test', '--test-reporter=spec', ...files], env);
   const passed = sum(output, /^ℹ pass (\d+)/gm);
   const failed = sum(output, /^ℹ (?:fail|cancelled|skipped|todo) (\d+)/gm);

@@ -1,0 +1,194 @@
+/**
+ * The tests that take too long for every change: a million damaged bodies, exits in the middle of runs, and a mixed load
+ * with callers who hang up, under which the memory must stay flat. Writes what it found into docs/test-long.md.
+ *
+ *     npm run test:long -- [--bodies 1000000] [--exits 120] [--minutes 10]
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { buffer, text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ONNX_RUNTIME } from './platform.mjs';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+
+const { values } = parseArgs({
+  options: {
+    bodies: { type: 'string', default: '1000000' },
+    exits: { type: 'string', default: '120' },
+    minutes: { type: 'string', default: '10' },
+  },
+});
+const [bodies, exits, minutes] = [values.bodies, values.exits, values.minutes].map(Number);
+const { differentRequest, manyQuestions } = await import('../dist/test/addon/requests.js');
+
+const PAGE = join('docs', 'test-long.md');
+const EXIT_PROGRAM = join('dist', 'test', 'addon', 'programs', 'exit-at.js');
+const EXIT_STATUS = 7;
+const CALLERS = 32;
+
+const say = (line) => process.stdout.write(`long: ${line}\n`);
+const random = (below) => Math.floor(Math.random() * below);
+
+async function fuzzBodies() {
+  const test = 'bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault';
+  const args = ['test', '--release', '--locked', '-p', 'svc-engine', '--test', 'properties', '--', '--exact', test];
+  const env = { ...process.env, SVC_FUZZ_BODIES: String(bodies), SVC_RUNTIME: resolve(ONNX_RUNTIME) };
+  const child = spawn('cargo', args, { stdio: ['ignore', 'pipe', 'inherit'], env });
+  const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  const isWell = child.exitCode === 0 && /^test result: ok\. 1 passed/m.test(output);
+  return { isWell, found: isWell ? 'each answered, or refused as the fault of its caller' : output.trim().slice(-500) };
+}
+
+/** One process that ends itself after `delayMs`; undefined when it ended as it was told to, without a word. */
+async function exitAt(delayMs) {
+  const child = spawn(process.execPath, [EXIT_PROGRAM, String(delayMs), String(EXIT_STATUS)], { timeout: 60_000 });
+  const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  return code === EXIT_STATUS && stderr === '' ? undefined : `after ${delayMs} ms: ${signal ?? code} ${stderr}`;
+}
+
+async function exitInTheMiddle() {
+  const problems = [];
+  for (let count = 0; count < exits; count += 2) {
+    problems.push(...(await Promise.all([exitAt(random(1500)), exitAt(random(1500))])));
+  }
+  const bad = problems.filter((problem) => problem !== undefined);
+  return {
+    isWell: bad.length === 0,
+    found: bad.length === 0 ? 'each with its own exit code, no crash' : bad.join('; '),
+  };
+}
+
+async function startServer(cwd) {
+  const args = [resolve('bin', 'svc.js'), 'serve', '--listen', '127.0.0.1:0', '--device', 'cpu'];
+  const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (part) => {
+    log += part;
+  });
+  while (!/model .+ loaded/.test(log)) await sleep(20);
+  const port = Number(/127\.0\.0\.1:(\d+)/.exec(log)[1]);
+  /** What is no line of the log: a crash's last words. */
+  const noise = () => log.split('\n').filter((line) => line !== '' && !line.startsWith('{"level":'));
+  return { child, port, noise };
+}
+
+/** Sends one request; resolves with its status and body, or with the status 0 when the caller hung up. */
+async function send({ port, agent, body, hangUpMs }) {
+  const req = request({ host: '127.0.0.1', port, agent, method: 'POST', path: '/v1/systemone' });
+  const hangUp = hangUpMs === undefined ? undefined : setTimeout(() => req.destroy(), hangUpMs);
+  try {
+    req.end(body);
+    const [res] = await once(req, 'response');
+    return { status: res.statusCode, body: (await buffer(res)).toString('utf8') };
+  } catch (error) {
+    if (hangUpMs === undefined) throw error;
+    return { status: 0 };
+  } finally {
+    clearTimeout(hangUp);
+  }
+}
+
+/** A request of the mix: mostly short, some with many questions or a long state, some damaged, some given up. */
+function mixed(number) {
+  const kind = random(20);
+  if (kind === 0) return { body: manyQuestions(100 + random(100)) };
+  if (kind === 1) return { body: manyQuestions(3, 'The order was late and the box was open. '.repeat(random(400))) };
+  if (kind === 2) return { body: '{"state":"s","questions":{"q":{"type":"choice"}}}', expected: 400 };
+  if (kind <= 5) return { body: manyQuestions(1 + random(60)), hangUpMs: random(300) };
+  return { body: differentRequest(number % 1000), isKnown: true };
+}
+
+/** The answers without what differs every time; the answer to `differentRequest(n)` must never change. */
+const answersOf = (body) => body.slice(0, body.lastIndexOf(',"usage":'));
+
+async function residentMiB(pid) {
+  const child = spawn('ps', ['-o', 'rss=', '-p', String(pid)]);
+  return Math.round(Number(await text(child.stdout)) / 1024);
+}
+
+async function mixedLoad() {
+  const cwd = mkdtempSync(join(tmpdir(), 'svc-long-'));
+  const server = await startServer(cwd);
+  const agent = new Agent({ keepAlive: true, maxSockets: CALLERS });
+  const statuses = new Map();
+  const [known, problems, rssMiB] = [new Map(), [], []];
+  const endMs = performance.now() + minutes * 60_000;
+  let number = 0;
+  const caller = async () => {
+    while (performance.now() < endMs && problems.length < 10) {
+      const at = number++;
+      const { body, hangUpMs, expected = 200, isKnown } = mixed(at);
+      const got = await send({ port: server.port, agent, body, hangUpMs }).catch((error) => ({
+        status: error.message,
+      }));
+      statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+      if (got.status !== expected && !(hangUpMs !== undefined && got.status === 0)) problems.push(`${got.status}`);
+      if (!isKnown || got.status !== 200) continue;
+      const before = known.get(at % 1000) ?? answersOf(got.body);
+      known.set(at % 1000, before);
+      if (answersOf(got.body) !== before) problems.push(`request ${at % 1000} got another answer`);
+    }
+  };
+  const sample = async () => {
+    while (performance.now() < endMs && problems.length < 10) {
+      rssMiB.push(await residentMiB(server.child.pid));
+      await sleep((minutes * 60_000) / 20);
+    }
+  };
+  await Promise.all([sample(), ...Array.from({ length: CALLERS }, caller)]);
+  server.child.kill('SIGTERM');
+  const [code] = await once(server.child, 'close');
+  if (code !== 0) problems.push(`exit code ${code} on SIGTERM`);
+  problems.push(...server.noise());
+  rmSync(cwd, { recursive: true, force: true });
+  agent.destroy();
+  // The first quarter is warm-up: the state cache fills, and the allocator finds its size.
+  const steady = rssMiB.slice(Math.ceil(rssMiB.length / 4));
+  const growth = Math.max(...steady) - Math.min(...steady.slice(0, 3));
+  if (growth > 150) problems.push(`memory grew by ${growth} MiB`);
+  const counts = [...statuses].map(([status, count]) => `${count} × ${status || 'hung up'}`).join(', ');
+  const found = `${counts}; MiB resident, ${rssMiB.length} samples: ${rssMiB.join(' ')}`;
+  return { isWell: problems.length === 0, found: [found, ...problems].join('; ') };
+}
+
+const PARTS = [
+  { name: `${bodies.toLocaleString('en')} damaged bodies`, work: fuzzBodies },
+  { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
+  { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },
+];
+
+/** Keeps what the page says before its first table. */
+function writePage(rows) {
+  const machine = `${process.platform} ${process.arch}, ${availableParallelism()} cores (${cpus()[0]?.model.trim()})`;
+  const [head] = readFileSync(PAGE, 'utf8').split(/^## Latest run$/m);
+  const date = new Date().toISOString().slice(0, 10);
+  const table = rows.map((row) => `| ${row.map((cell) => String(cell).replaceAll(/[|\n]/g, ' ')).join(' | ')} |`);
+  const lines = [
+    `${date}, ${machine}, Node ${process.version}.`,
+    '',
+    '| part | took | result | found |',
+    '|---|---|---|---|',
+  ];
+  writeFileSync(PAGE, `${head}## Latest run\n\n${[...lines, ...table].join('\n')}\n`);
+}
+
+const rows = [];
+for (const { name, work } of PARTS) {
+  say(name);
+  const startMs = performance.now();
+  const { isWell, found } = await work();
+  rows.push([name, `${Math.round((performance.now() - startMs) / 1000)} s`, isWell ? 'passed' : 'failed', found]);
+  say(`${isWell ? 'passed' : 'failed'}: ${found}`);
+}
+writePage(rows);
+const passed = rows.filter(([, , result]) => result === 'passed').length;
+process.stdout.write(`${passed} passed, ${rows.length - passed} failed\n`);
+process.exitCode = passed === rows.length ? 0 : 1;
