@@ -70,6 +70,10 @@ export class SvcProcess {
     return (await this.logged(/listening on (http:[^"\s]+)/))[1] ?? '';
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
   }

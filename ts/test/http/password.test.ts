@@ -4,7 +4,7 @@ import { type Options, type Received, startServer } from './server-under-test.ts
 
 const PASSWORD = 'correct horse: battery/staple é&=?';
 const KEY = 'k'.repeat(16);
-const OPERATORS = ['/stats', '/metrics'];
+const OPERATORS = ['/', '/recipes', '/stats', '/metrics'];
 
 const basic = (name: string, password: string) => `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
 
