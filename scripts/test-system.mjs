@@ -1,6 +1,6 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, a terminal, and Python with the packages of the
- * reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that is gone
+ * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a terminal, and Python with the packages
+ * of the reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that is gone
  * afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
@@ -18,6 +18,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
   { works: ['strace', '--version'], packages: ['strace'] },
+  { works: ['promtool', '--version'], packages: ['prometheus'] },
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];

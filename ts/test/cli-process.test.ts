@@ -261,10 +261,34 @@ suite('svc ask', { concurrency: 2 }, () => {
   });
 });
 
+suite('the log in a pipe', { concurrency: 3 }, () => {
+  for (const [args, env, pattern] of [
+    [[], {}, /^\{"level":30,"time":"[^"]+","msg":"listening on /m],
+    [['--log-format', 'pretty'], {}, /^\d\d:\d\d:\d\d info {2}listening on /m],
+    [[], { SVC_LOG_FORMAT: 'pretty' }, /^\d\d:\d\d:\d\d info {2}listening on /m],
+  ] as const) {
+    test(`with ${JSON.stringify([args, env])}`, async (t) => {
+      const svc = new SvcProcess(t, ['serve', '--listen', '127.0.0.1:0', ...args], { cwd: temporaryFolder(t), env });
+      await svc.logged(/listening on/);
+      await svc.logged(pattern);
+    });
+  }
+});
+
 suite('the log on a terminal', () => {
   test('is one plain line for each of its JSON lines', () => {
     const time = new Date(2026, 0, 2, 3, 4, 5).toISOString();
     const json = JSON.stringify({ level: 40, time, msg: 'model loaded', device: 'cpu', threads: 2, dirs: ['a'] });
     assert.equal(plainLine(`${json}\n`), '03:04:05 warn  model loaded device=cpu threads=2 dirs=["a"]');
+  });
+
+  test('has no character that a terminal takes for a command', () => {
+    const json = JSON.stringify({
+      level: 30,
+      time: new Date().toISOString(),
+      msg: 'request',
+      path: '/\u001b[2J\u009b1m\r\nx',
+    });
+    assert.match(plainLine(json), / path=\/\\u001b\[2J\\u009b1m\\u000d\\u000ax$/);
   });
 });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -7,10 +7,9 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
 
 /** Runs `npm start` on a terminal, on a free port and with settings of its own, until Ctrl-C is pressed. */
-async function start(test: TestContext, pattern: string, listen = '127.0.0.1:0') {
-  const folder = temporaryFolder(test);
+async function start(test: TestContext, pattern: string, listen = '127.0.0.1:0', folder = temporaryFolder(test)) {
   const config = join(folder, 'svc.json');
-  writeFileSync(config, '{}');
+  if (!existsSync(config)) writeFileSync(config, '{}');
   const npm = ['npm', '--prefix', REPOSITORY, 'start', '--', '--config', config, '--listen', listen];
   return { folder, ended: await runScript('press_ctrl_c.py', [pattern, ...npm]) };
 }
@@ -29,9 +28,19 @@ suite('Ctrl-C on a terminal', () => {
   }
 });
 
-test('a terminal is shown the key that is made, once, and the file has it', async (t) => {
+test('a terminal is shown the key and the password that are made, once; the files have them', async (t) => {
   const { folder, ended } = await start(t, 'model .* loaded', '0.0.0.0:0');
-  const key = readFileSync(join(folder, 'svc.api-key'), 'utf8').trim();
   assert.equal(ended.code, 0, ended.stdout);
-  assert.equal(ended.stdout.split(key).length - 1, 1);
+  const secrets = ['svc.api-key', 'svc.password'].map((name) => readFileSync(join(folder, name), 'utf8').trim());
+  for (const secret of secrets) assert.equal(ended.stdout.split(secret).length - 1, 1);
+  const { ended: again } = await start(t, 'model .* loaded', '0.0.0.0:0', folder);
+  assert.equal(again.code, 0, again.stdout);
+  for (const secret of secrets) assert.ok(!again.stdout.includes(secret));
+});
+
+test('a terminal gets plain lines, and JSON when that is asked for', async (t) => {
+  const folder = temporaryFolder(t);
+  writeFileSync(join(folder, 'svc.json'), JSON.stringify({ log_format: 'json' }));
+  const { ended } = await start(t, 'model .* loaded', '127.0.0.1:0', folder);
+  assert.match(ended.stdout, /^\{"level":30,"time":"[^"]+","msg":"listening on /m);
 });
