@@ -54,14 +54,15 @@ const CHARTS: Readonly<Record<string, ChartKind>> = {
   },
 };
 
-const HEIGHT = 150;
+const HEIGHT = 160;
+
+const AXIS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
 /** Draws all charts in `root`, anew when the colours of the page change. */
 export class Charts {
   readonly #charts: readonly Chart[];
 
   constructor(root: HTMLElement) {
-    root.hidden = false;
     this.#charts = [...root.querySelectorAll<HTMLElement>('[data-chart]')].map((figure) => new Chart(figure));
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
       for (const chart of this.#charts) chart.redraw();
@@ -132,10 +133,7 @@ function plotData(series: readonly Bucket[], { lines, isStacked = false }: Chart
   return [times, ...(isStacked ? values.reverse() : values)] as uPlot.AlignedData;
 }
 
-function plotOptions(
-  { lines, isStacked = false, format }: ChartKind,
-  size: { width: number; height: number },
-): uPlot.Options {
+function plotOptions({ lines, isStacked = false }: ChartKind, size: { width: number; height: number }): uPlot.Options {
   const drawn = isStacked ? [...lines].reverse() : lines;
   const [text, grid] = [color('--muted'), color('--grid')];
   const axis = { stroke: text, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false } };
@@ -147,13 +145,13 @@ function plotOptions(
     scales: { y: { range: (_, __, max) => [0, niceMax(max)] } },
     series: [{}, ...drawn.map(plotSeries)],
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 70, values: (_, times) => times.map(clock) },
+      { ...axis, grid: { show: false }, size: 24, space: 56, values: (_, times) => times.map(clock) },
       {
         ...axis,
         grid: { stroke: grid, width: 1 },
         size: 44,
         space: 32,
-        values: (_, values) => values.map((value) => (value === 0 ? '0' : format(value))),
+        values: (_, values) => values.map((value) => AXIS.format(value)),
       },
     ],
   };
@@ -163,7 +161,8 @@ function plotSeries({ color: name, dash, isFilled = false }: Line): uPlot.Series
   const stroke = color(name);
   return {
     stroke,
-    width: isFilled ? 1 : 1.75,
+    // The edge of an area of nothing would be a line.
+    width: isFilled ? 0 : 1.75,
     ...(dash && { dash: [...dash] }),
     ...(isFilled && { fill: stroke }),
     points: { show: (plot, index) => isAlone(plot.data[index]), size: 4, fill: stroke },

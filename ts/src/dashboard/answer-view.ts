@@ -67,8 +67,7 @@ function sureness(confidence: number): { readonly words: string; readonly kind: 
   return confidence < 0.85 ? { words: 'fairly sure', kind: 'fair' } : { words: 'sure', kind: 'high' };
 }
 
-function costView({ inputTokens, answers }: Decision, { encode, wait, run, total }: TimingSplit): Html {
-  const questions = answers.length === 1 ? '1 question' : `${answers.length} questions`;
+function costView({ inputTokens }: Decision, { encode, wait, run, total }: TimingSplit): Html {
   return html`<section class="cost">
   <h3 class="unseen">What it took</h3>
   ${splitBar({ encode, wait, run, total })}
@@ -78,7 +77,6 @@ function costView({ inputTokens, answers }: Decision, { encode, wait, run, total
     <div class="run"><dt>run</dt><dd>${formatMs(run)} ms</dd></div>
     <div><dt>total</dt><dd>${formatMs(total)} ms</dd></div>
     <div><dt>tokens</dt><dd>${formatCount(inputTokens)}</dd></div>
-    <div><dt>asked</dt><dd>${questions}</dd></div>
   </dl>
 </section>`;
 }

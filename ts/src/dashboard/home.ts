@@ -60,10 +60,10 @@ function tiles(write: Write): Html {
   return html`<dl class="tiles" aria-label="Right now">
   ${tile('Requests per second', write('rate'), html`${write('total')} since the start`)}
   ${tile('Waiting', write('waiting'), html`${write('running')} on the model`)}
-  ${tile('p50', html`${write('p50')} <small>ms</small>`, html`average ${write('avg')} ms`)}
-  ${tile('p95', html`${write('p95')} <small>ms</small>`, html`last five minutes`)}
-  ${tile('p99', html`${write('p99')} <small>ms</small>`, html`longest ${write('max')} ms`)}
-  ${tile('Errors', write('recent_errors'), html`${write('error_share')} of five minutes`)}
+  ${tile('Latency p50', html`${write('p50')} <small>ms</small>`, html`average ${write('avg')} ms`)}
+  ${tile('Latency p95', html`${write('p95')} <small>ms</small>`, html`last five minutes`)}
+  ${tile('Latency p99', html`${write('p99')} <small>ms</small>`, html`longest ${write('max')} ms`)}
+  ${tile('Errors', write('recent_errors'), html`${write('error_share')} in five minutes`)}
 </dl>`;
 }
 
@@ -74,29 +74,27 @@ function tile(label: string, value: Html, more: Html): Html {
 function charts(snapshot: Snapshot, write: Write): Html {
   return html`<section class="card" aria-labelledby="load">
   <h2 id="load">The last five minutes</h2>
-  <div class="charts" data-charts hidden>
+  <div class="charts" data-charts>
     ${chart('latency', 'Latency, ms', ['p50', 'p95', 'p99'])}
-    ${chart('split', 'Where the time goes, ms', ['encode', 'wait', 'run'])}
     ${chart('rate', 'Requests per second', ['answered', 'failed'])}
-  </div>
-  <div class="under-charts">
+    ${chart('split', 'Where the time goes, ms', ['encode', 'wait', 'run'])}
     ${phaseTable(write)}
-    <details data-series>
-      <summary>The charts as numbers</summary>
-      <div class="scroll" tabindex="0" role="region" aria-label="The charts as numbers">
-        <table class="numbers">
-          <thead><tr><th scope="col">Time</th><th scope="col">Requests/s</th><th scope="col">Errors</th><th scope="col">Waiting</th>
-          <th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th><th scope="col">encode + wait + run</th></tr></thead>
-          <tbody data-rows="series">${seriesRows(snapshot.series, SERVER_TIME)}</tbody>
-        </table>
-      </div>
-    </details>
   </div>
+  <details data-series>
+    <summary>The charts as numbers</summary>
+    <div class="scroll" tabindex="0" role="region" aria-label="The charts as numbers">
+      <table class="numbers">
+        <thead><tr><th scope="col">Time</th><th scope="col">Requests/s</th><th scope="col">Errors</th><th scope="col">Waiting</th>
+        <th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th><th scope="col">encode + wait + run</th></tr></thead>
+        <tbody data-rows="series">${seriesRows(snapshot.series, SERVER_TIME)}</tbody>
+      </table>
+    </div>
+  </details>
 </section>`;
 }
 
 function chart(name: string, title: string, lines: readonly string[]): Html {
-  return html`<figure class="chart" data-chart="${name}">
+  return html`<figure class="chart" data-chart="${name}" data-needs-script hidden>
   <figcaption><h3>${title}</h3><ul class="legend">${lines.map(
     (line) => html`<li class="${line}"><span>${line}</span> <b data-latest="${line}"></b></li>`,
   )}</ul></figcaption>
@@ -107,21 +105,23 @@ function chart(name: string, title: string, lines: readonly string[]): Html {
 const PHASES = ['encode', 'wait', 'run', 'total'] as const;
 
 function phaseTable(write: Write): Html {
-  return html`<table class="numbers phases">
-  <caption class="unseen">Latency by phase in milliseconds</caption>
-  <thead><tr><th scope="col">ms</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th></tr></thead>
-  <tbody>${PHASES.map(
-    (phase) => html`<tr><th scope="row" class="${phase}">${phase}</th>
-    <td>${write(`${phase}_p50`)}</td><td>${write(`${phase}_p95`)}</td><td>${write(`${phase}_p99`)}</td></tr>`,
-  )}</tbody>
-</table>`;
+  return html`<div class="phases">
+  <h3 id="phases">Percentiles by phase, ms</h3>
+  <table class="numbers" aria-labelledby="phases">
+    <thead><tr><th scope="col">Phase</th><th scope="col">p50</th><th scope="col">p95</th><th scope="col">p99</th></tr></thead>
+    <tbody>${PHASES.map(
+      (phase) => html`<tr><th scope="row" class="${phase}">${phase}</th>
+      <td>${write(`${phase}_p50`)}</td><td>${write(`${phase}_p95`)}</td><td>${write(`${phase}_p99`)}</td></tr>`,
+    )}</tbody>
+  </table>
+</div>`;
 }
 
 function recentCard({ recent }: Snapshot): Html {
   return html`<section class="card wide" aria-labelledby="recent">
   <div class="card-head"><h2 id="recent">Latest requests</h2>
     <label class="check" data-needs-script hidden><input type="checkbox" data-only-errors> Only errors</label></div>
-  <div class="scroll" tabindex="0" role="region" aria-labelledby="recent">
+  <div class="scroll" tabindex="0" role="region" aria-label="Table of the latest requests">
     <table class="recent">
       <thead><tr><th scope="col">Time</th><th scope="col">Status</th><th scope="col">Error</th><th scope="col" class="number">ms</th>
       <th scope="col" class="number">Questions</th><th scope="col" class="number">Tokens</th></tr></thead>
@@ -152,7 +152,8 @@ function modelCard(write: Write): Html {
   <h2 id="model">Model</h2>
   <dl class="facts-list">
     ${row('Name', 'model')}${row('Version', 'version')}${row('Device', 'device')}${row('Loaded', 'loaded_at')}
-    ${row('Source', 'source')}${row('Folder', 'dir')}${row('sha256', 'sha256')}
+    ${row('Source', 'source')}${row('Folder', 'dir')}
+    <dt>sha256</dt><dd><code>${write('sha256')}</code></dd>
     ${row('Questions', 'questions')}${row('Tokens read', 'input_tokens')}
   </dl>
   <p class="note">${write('model_note')}</p>
@@ -166,12 +167,12 @@ function callCard({ api_key, version }: Snapshot, origin: string): Html {
   const [curl] = snippets({ origin, body: EXAMPLE, needsKey: api_key });
   return html`<section class="card" aria-labelledby="call">
   <h2 id="call">Call it</h2>
+  <div class="snippet"><pre tabindex="0" role="region" aria-label="The line for curl" data-origin="${origin}">${curl.text}</pre></div>
   <p class="muted">${
     api_key
       ? html`The API key is on. Put it into a variable first: <code>export SVC_API_KEY=…</code>`
       : html`The API key is off: this works as it is.`
   }</p>
-  <div class="snippet"><pre tabindex="0" role="region" aria-label="curl" data-origin="${origin}">${curl.text}</pre></div>
   <p class="muted">More requests to start from: <a href="/recipes">recipes</a>. For machines: <a href="/stats">/stats</a>,
   <a href="/metrics">/metrics</a>, <a href="/health">/health</a>. This is svc ${version}.</p>
 </section>`;

@@ -27,7 +27,7 @@ export function playground({ origin, needsKey }: PlaygroundOptions): Html {
 }
 
 function requestSide(): Html {
-  return html`<form class="request" data-form novalidate>
+  return html`<form class="request" id="playground-form" data-form novalidate>
   <div class="card-head">
     <h3>Request</h3>
     <fieldset class="segments"><legend class="unseen">How to edit the request</legend>
@@ -56,13 +56,13 @@ function requestSide(): Html {
     <label for="api-key">API key</label>
     <input id="api-key" type="password" autocomplete="off" spellcheck="false">
   </div>
-  <p class="actions"><button type="submit" class="button primary" data-decide>Decide</button> <kbd class="muted">Ctrl + Enter</kbd></p>
 </form>`;
 }
 
 function answerSide(): Html {
   return html`<div class="reply">
-  <h3>Answer</h3>
+  <div class="card-head reply-head"><h3>Answer</h3>
+    <p><kbd class="muted">Ctrl + Enter</kbd> <button type="submit" form="playground-form" class="button primary" data-decide>Decide</button></p></div>
   <p class="unseen" role="status" data-said></p>
   <p class="error" role="alert" data-error hidden></p>
   <div data-answer><p class="empty">Press “Decide” to ask the model.</p></div>

@@ -27,9 +27,14 @@ export class RecipeAnswers {
     }
     const kept = this.#kept.get(recipe.name) ?? ask(model, recipe);
     this.#kept.set(recipe.name, kept);
-    const answer = await kept;
-    if ('problem' in answer && this.#kept.get(recipe.name) === kept) this.#kept.delete(recipe.name);
-    return answer;
+    let isAnswer = false;
+    try {
+      const answer = await kept;
+      isAnswer = !('problem' in answer);
+      return answer;
+    } finally {
+      if (!isAnswer && this.#kept.get(recipe.name) === kept) this.#kept.delete(recipe.name);
+    }
   }
 }
 

@@ -61,6 +61,7 @@ export function recipePage({ recipe, answer, assets, origin, needsKey }: RecipeP
 </div>
 <div class="columns even">
   <section class="card" aria-labelledby="why"><h2 id="why">Why</h2><p>${why}</p>
+    ${caseView(recipe)}
     <h2>How to act on it</h2>
     ${stepTable(recipe)}
     <p class="note">The thresholds are a start. Take yours from a few hundred cases of your own whose right answer you know.</p>
@@ -74,6 +75,15 @@ export function recipePage({ recipe, answer, assets, origin, needsKey }: RecipeP
 </section>
 ${neighbours(recipe)}`;
   return page({ title, path: '/recipes', assets, main });
+}
+
+/** The state and the questions as a person would tell them. */
+function caseView({ request: { state, questions } }: Recipe): Html {
+  return html`<h2>The case</h2>
+<blockquote>${typeof state === 'string' ? state : html`<code>${JSON.stringify(state, null, 2)}</code>`}</blockquote>
+<dl class="facts-list asked">${Object.entries(questions).map(
+    ([id, { instructions }]) => html`<dt>${id}</dt><dd>${instructions}</dd>`,
+  )}</dl>`;
 }
 
 function stepTable({ steps }: Recipe): Html {

@@ -23,7 +23,7 @@ function recentRow({ time, status, error, ms, questions, input_tokens }: RecentR
   return html`<tr${status >= 400 && html` class="failed"`}>
 <td><time datetime="${time}">${formatTime(time, timeZone)}</time></td>
 <td><span class="status">${status}</span></td>
-<td>${error === undefined ? html`<span class="muted">ok</span>` : html`<code>${error}</code>`}</td>
+<td>${error !== undefined && html`<code>${error}</code>`}</td>
 <td class="number">${formatMs(ms)}</td>
 <td class="number">${formatCount(questions)}</td>
 <td class="number">${formatCount(input_tokens)}</td>

@@ -137,7 +137,6 @@ suite('the body of an error', () => {
 
 suite('unknown paths and methods', () => {
   for (const path of [
-    '/',
     '/v1',
     '/v1/systemone/',
     '/V1/systemone',

@@ -71,7 +71,7 @@ export const CUSTOMERS: readonly Recipe[] = [
   {
     name: 'lead-scoring',
     title: 'Lead scoring',
-    summary: 'How likely an enquiry is to become a customer, and what it is about.',
+    summary: 'How close an enquiry is to a purchase, and whether it asks for a meeting.',
     why: 'Sales cannot call everybody. A level on a scale sorts the list; the reason beside it says how to begin the call.',
     request: {
       state:
@@ -110,7 +110,7 @@ export const CUSTOMERS: readonly Recipe[] = [
         item: 'running shoes',
         opened: true,
         used: false,
-        days_since_delivery: 'within the return period',
+        return_period: 'not over',
         reason: 'too small',
         receipt: 'yes',
       },
