@@ -114,6 +114,8 @@ function progress(text) {
   process.stderr.write(`bench: ${text}\n`);
 }
 
+// A bench that is stopped takes its server with it.
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 const inputs = readInputs();
 const before = os.loadavg()[0];
 const raw = await openRaw(options.threads);

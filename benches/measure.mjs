@@ -1,6 +1,10 @@
 /** The measurements: latency in turns with the bare graph, then throughput. */
 import autocannon from 'autocannon';
 
+/** The longest that a block should take; on a slow machine it has fewer runs instead, but not fewer than these. */
+const BLOCK_MS = 1000;
+const MIN_BLOCK = 8;
+
 /**
  * Measures an input in rounds; each runs a block on the bare graph, then a block of requests on one connection, so that
  * a machine that becomes slower or faster does so for both.
@@ -9,12 +13,13 @@ export async function measureLatency({ raw, client, input, isKept, rounds, block
   const prepared = await raw.prepare(input, isKept);
   const runRaw = async () => (await raw.run(prepared)).ms;
   const ask = () => client.decide(input.body);
-  await repeat(block, runRaw);
-  await repeat(block, ask);
+  const warm = await repeat(MIN_BLOCK, runRaw);
+  await repeat(MIN_BLOCK, ask);
+  const times = Math.max(MIN_BLOCK, Math.min(block, Math.floor(BLOCK_MS / percentile(warm, 50))));
   const measured = [];
   for (let round = 0; round < rounds; round += 1) {
-    const rawMs = await repeat(block, runRaw);
-    const answers = await repeat(block, ask);
+    const rawMs = await repeat(times, runRaw);
+    const answers = await repeat(times, ask);
     measured.push({ rawMs, answers });
   }
   return summary(measured);
@@ -48,10 +53,10 @@ function summary(measured) {
  * Measures requests per second on so many connections, each of them asking again as soon as it is answered; between two
  * blocks on the bare graph, which say how many it could run a second at that time.
  */
-export async function measureThroughput({ raw, origin, input, isKept, connections, seconds, block }) {
+export async function measureThroughput({ raw, origin, input, isKept, connections, seconds }) {
   const prepared = await raw.prepare(input, isKept);
   const runRaw = async () => (await raw.run(prepared)).ms;
-  const before = await repeat(block, runRaw);
+  const before = await repeat(MIN_BLOCK, runRaw);
   const { requests, latency, duration, errors, timeouts, non2xx } = await autocannon({
     url: `${origin}/v1/systemone`,
     method: 'POST',
@@ -61,7 +66,7 @@ export async function measureThroughput({ raw, origin, input, isKept, connection
     duration: seconds,
   });
   if (errors + timeouts + non2xx > 0) throw new Error(`${errors} errors, ${timeouts} time-outs, ${non2xx} not 2xx`);
-  const rawMs = percentile([...before, ...(await repeat(block, runRaw))], 50);
+  const rawMs = percentile([...before, ...(await repeat(MIN_BLOCK, runRaw))], 50);
   const requestsPerSecond = requests.total / duration;
   const share = (requestsPerSecond * rawMs) / 1000;
   return { share, requestsPerSecond, rawMs, p50Ms: latency.p50, p99Ms: latency.p99 };

@@ -19,8 +19,8 @@ export function report({ machine, options, latency, throughput }) {
 function describe(machine, { rounds, block, seconds, threads }) {
   return [
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node},`,
-    `ONNX Runtime ${machine.onnxRuntime}, ${machine.model}, ${threads} intra-op threads; ${rounds} rounds of ${block} runs and`,
-    `${block} requests, ${seconds} s for each throughput.`,
+    `ONNX Runtime ${machine.onnxRuntime}, ${machine.model}, ${threads} intra-op threads; ${rounds} rounds of at most ${block} runs`,
+    `and as many requests, ${seconds} s for each throughput.`,
     '',
   ].join('\n');
 }

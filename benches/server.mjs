@@ -23,9 +23,12 @@ export async function startServer(settings) {
   });
   closeSync(descriptor);
   const exited = once(child, 'exit');
+  const kill = () => child.kill();
+  process.once('exit', kill);
   const stop = async () => {
     child.kill('SIGTERM');
     await exited;
+    process.off('exit', kill);
     rmSync(folder, { recursive: true, force: true });
   };
   try {
