@@ -103,7 +103,7 @@ const CONFIGS: readonly Spoilt[] = [
   { what: 'has a number for a name', spoil: set('name', 7), problem: /^name: invalid type/ },
   { what: 'has a text for a length', spoil: set('max_len', 'long'), problem: /^max_len: invalid type/ },
   { what: 'has a negative length', spoil: set('max_len', -1), problem: /^max_len: invalid value/ },
-  { what: 'has a length too small for a row', spoil: set('max_len', 10), problem: /^max_len: must be at least \d+$/ },
+  { what: 'has a length too small for a row', spoil: set('max_len', 10), problem: /^max_len: must be at least \d+/ },
   { what: 'has a head too small for its text', spoil: set('head_max', 3), problem: /^head_max: must be at least \d+$/ },
   {
     what: 'of shared-state has a chunk without room',
