@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { REPOSITORY } from './addon/model-folders.ts';
-import { type ServerUnderTest, startServer } from './http/server-under-test.ts';
+import { untilCancelled } from './fake-engine.ts';
+import { type ServerUnderTest, startServer, until, Wire } from './http/server-under-test.ts';
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 
@@ -114,6 +115,23 @@ suite('GET /metrics', () => {
     for (const status of [401, 404, 200, 405]) {
       assert.equal(value(exposition, 'svc_responses_total', `status="${status}"`), 1, String(status));
     }
+  });
+
+  test('counts what never became a request, and callers who have gone', async (t) => {
+    const server = await startServer(t);
+    const wire = await Wire.open(t, server.port);
+    wire.send('NONSENSE\r\n\r\n');
+    await wire.ends();
+    server.engine.answer = untilCancelled;
+    const caller = await Wire.open(t, server.port);
+    caller.send(`POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}`);
+    await server.engine.called();
+    caller.socket.destroy();
+    await until(() => server.stats.requests === 1);
+    const exposition = await metrics(server);
+    assert.equal(value(exposition, 'svc_responses_total', 'status="400"'), 1);
+    assert.equal(value(exposition, 'svc_responses_total', 'status="499"'), 1);
+    assert.equal(value(exposition, 'svc_request_errors_total'), 1);
   });
 
   test('says which model is loaded and how many requests wait for it', async (t) => {
