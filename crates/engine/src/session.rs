@@ -54,6 +54,7 @@ fn environment(path: &Path) -> Result<Environment, Error> {
         };
     }
     turn_telemetry_off();
+    return_large_blocks();
     let builder = ort::init_from(&absolute).map_err(|error| failed(cause(&error)))?;
     // The errors of a run reach us as values; the library's own log would print them a second time.
     let silent = Arc::new(|_, _: &str, _: &str, _: &str, _: &str| {});
@@ -74,6 +75,21 @@ fn turn_telemetry_off() {
     // environment through libuv on its main thread only, while that thread is not in this call.
     unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
 }
+
+/// Makes freed tensors go back to the system: glibc would otherwise keep blocks of up to 32 MB in its heaps once one of
+/// that size was freed, and a state's memory is many such blocks.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn return_large_blocks() {
+    const BYTES: i32 = 128 * 1024;
+    // SAFETY: sets two thresholds of the allocator, which takes its own locks.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, BYTES);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn return_large_blocks() {}
 
 /// The innermost cause of an error in one line: the outer texts of `ort` hide it.
 fn cause(error: &dyn std::error::Error) -> String {
@@ -305,6 +321,8 @@ pub struct Lane {
     session: Session,
     interface: Arc<Interface>,
     answer: RunOptions<HasSelectedOutputs>,
+    /// As `answer`, and the session's arena gives back what it does not need any more.
+    answer_and_shrink: RunOptions<HasSelectedOutputs>,
     has_action: bool,
     empty: Arc<Memory>,
     running: Arc<Running>,
@@ -333,15 +351,13 @@ impl Lane {
             open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
         let has_action = check_interface(&session, interface).map_err(bad)?;
-        let mut answer = OutputSelector::no_default().with("logits");
-        if has_action {
-            answer = answer.with("act_logits");
-        }
-        let answer = RunOptions::new().map(|options| options.with_outputs(answer));
+        let answer =
+            |shrink| answer_options(has_action, shrink).map_err(|error| bad(cause(&error)));
         Ok(Self {
             session,
             interface: Arc::clone(interface),
-            answer: answer.map_err(|error| bad(cause(&error)))?,
+            answer: answer(false)?,
+            answer_and_shrink: answer(true)?,
             has_action,
             empty: Arc::clone(settings.empty),
             running: Arc::clone(settings.running),
@@ -394,10 +410,15 @@ impl Lane {
     ) -> Result<Outputs, Error> {
         let memory = memory.unwrap_or(&self.empty);
         let values = tensors(&inputs, &self.interface, memory).map_err(run_failed)?;
-        let _running = self.running.start(&self.answer);
+        let options = if memory.bytes() > LARGE_MEMORY_BYTES {
+            &self.answer_and_shrink
+        } else {
+            &self.answer
+        };
+        let _running = self.running.start(options);
         let outputs = self
             .session
-            .run_with_options(values, &self.answer)
+            .run_with_options(values, options)
             .map_err(run_failed)?;
         let (_, logits) = outputs["logits"]
             .try_extract_tensor::<f32>()
@@ -415,6 +436,22 @@ impl Lane {
             action,
         })
     }
+}
+
+/// A run on more than this leaves nothing in its session's arena: such states are rare, and what they take is much.
+const LARGE_MEMORY_BYTES: usize = 24 << 20;
+
+/// Asks for what a question wants to know, and nothing else.
+fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasSelectedOutputs>> {
+    let mut outputs = OutputSelector::no_default().with("logits");
+    if has_action {
+        outputs = outputs.with("act_logits");
+    }
+    let mut options = RunOptions::new()?;
+    if shrink {
+        options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+    }
+    Ok(options.with_outputs(outputs))
 }
 
 type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
