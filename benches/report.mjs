@@ -7,12 +7,12 @@ const QUIET = 1.1;
 export function report({ machine, options, latency, throughput }) {
   return [
     describe(machine, options),
+    noise(latency, machine),
     latencyTable(latency),
     'States in tokens, times in milliseconds; p50 where nothing else is said. The last four columns are of the request: what',
     'the server does beside the model, its `encode`, its `run`, and what is outside of its `total`.',
     '',
     throughputTable(throughput),
-    noise(latency, machine),
   ].join('\n');
 }
 
@@ -59,7 +59,7 @@ function noise(latency, machine) {
   const worst = Math.max(...latency.map(({ rawMs }) => rawMs.rounds.max / rawMs.rounds.min));
   const load = `Load average (1 min) ${machine.load.before.toFixed(2)} before and ${machine.load.after.toFixed(2)} after.`;
   const spread = `The slowest round of the bare graph took up to ${worst.toFixed(2)} times the fastest of the same input`;
-  return `${load} ${spread}: the machine was ${worst <= QUIET ? 'quiet' : 'noisy, take single numbers with care'}.\n`;
+  return `${load} ${spread}:\n${worst <= QUIET ? 'the machine was quiet' : '**the machine was noisy, take every number with care**'}.\n`;
 }
 
 const state = ({ stateTokens }, isKept) => `${stateTokens}${isKept ? ', kept' : ''}`;
