@@ -20,6 +20,11 @@ export function findAll<Found extends Element = HTMLElement>(root: ParentNode, s
 export function fill(element: Element, content: Html): void {
   if (latest.get(element) === content.text) return;
   latest.set(element, content.text);
+  draw(element, content);
+}
+
+/** Puts HTML into an element in which people may have typed since. */
+export function draw(element: Element, content: Html): void {
   element.innerHTML = content.text;
 }
 

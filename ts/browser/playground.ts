@@ -31,6 +31,7 @@ class Playground {
     fill(find(root, '[data-code]'), snippetTabs(this.#snippets('')));
     makeTabs(root);
     this.#request = new RequestForm(form, () => this.#showCode());
+    this.#load(this.#recipe.value);
     this.#takeRecipe();
     form.addEventListener('submit', (event) => {
       event.preventDefault();
@@ -43,11 +44,12 @@ class Playground {
     addEventListener('hashchange', () => this.#takeRecipe());
   }
 
-  /** Starts with the recipe that the address asks for, else with the first one. */
+  /** Takes the recipe that the address asks for. */
   #takeRecipe(): void {
     const asked = /^#recipe=([\w-]+)$/.exec(location.hash)?.[1];
-    this.#load(asked ?? this.#recipe.value);
-    if (asked !== undefined) this.#root.scrollIntoView();
+    if (asked === undefined) return;
+    this.#load(asked);
+    this.#root.scrollIntoView();
   }
 
   #load(name: string): void {

@@ -6,7 +6,7 @@ import {
   readRequest,
   requestText,
 } from '../src/dashboard/draft.ts';
-import { fill, find, findAll } from './page.ts';
+import { draw, find, findAll } from './page.ts';
 import { questionForms, readQuestions, withoutEmptyRows } from './question-form.ts';
 
 type View = 'form' | 'json';
@@ -60,9 +60,7 @@ export class RequestForm {
   }
 
   #fillQuestions(questions: readonly QuestionDraft[]): void {
-    // What is typed changes no HTML: the same questions again must be drawn, too.
-    this.#questions.replaceChildren();
-    fill(this.#questions, questionForms(questions));
+    draw(this.#questions, questionForms(questions));
   }
 
   #change({ target }: Event): void {
@@ -161,12 +159,14 @@ function number(parent: HTMLElement | null): void {
   if (parent === null) return;
   for (const [index, row] of findAll(parent, ':scope > [data-row]').entries()) {
     const isLevel = row.querySelector('[name=level]') !== null;
-    const name = isLevel ? `level ${index}` : `option ${index + 1}`;
+    const [name, title] = isLevel
+      ? [`level ${index}`, `Level ${index}`]
+      : [`option ${index + 1}`, `Option ${index + 1}`];
     const label = row.querySelector('.row-name');
     if (label) label.textContent = String(index);
     for (const input of findAll(row, 'input')) {
       const isDescription = input.getAttribute('name') === 'description';
-      input.setAttribute('aria-label', isDescription ? `What ${name} means` : name);
+      input.setAttribute('aria-label', isDescription ? `What ${name} means` : title);
     }
     const button = row.querySelector('button');
     button?.setAttribute('aria-label', `Remove ${name}`);

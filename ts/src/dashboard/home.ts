@@ -49,7 +49,7 @@ function liveControl(): Html {
 function hero({ model }: Snapshot, write: Write): Html {
   return html`<section class="hero" data-status="${model.status}">
   <div>
-    <h1><span class="dot" aria-hidden="true"></span><span role="status">${write('status')}</span></h1>
+    <div role="status"><h1><span class="dot" aria-hidden="true"></span>${write('status')}</h1></div>
     <p class="muted"><b>${write('model')}</b> ${write('version')} on ${write('device')} · up ${write('uptime')}</p>
   </div>
   <a class="button primary" href="#playground">Try a decision</a>

@@ -1,0 +1,89 @@
+/** Debian's Chromium, with a look at everything that a page must not do. */
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import axe from 'axe-core';
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import { REPOSITORY } from '../addon/model-folders.ts';
+
+/** Where screenshots are kept to be looked at. */
+const SCREENSHOTS = join(REPOSITORY, 'dist', 'screenshots');
+
+/** It calls nobody but the server under test. */
+const FLAGS = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Returns a page of a browser of its own, both gone when the test ends. What went wrong in it fails the test. */
+export async function openPage(test: TestContext, options: BrowserContextOptions = {}): Promise<Page> {
+  const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  const page = await browser.newPage(options);
+  page.setDefaultTimeout(15_000);
+  const problems = watch(page);
+  test.after(async () => {
+    await browser.close();
+    assert.deepEqual(problems, []);
+  });
+  return page;
+}
+
+/** Returns the list of what goes wrong in a page from now on. A refused policy is an error of the console, too. */
+function watch(page: Page): string[] {
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => {
+    // The browser notes every 4xx there; what the page makes of them is the tests' business.
+    const isStatus = message.text().startsWith('Failed to load resource');
+    if (message.type() === 'error' && !isStatus) problems.push(message.text());
+  });
+  page.on('dialog', (dialog) => {
+    problems.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on('request', (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (hostname !== '127.0.0.1' && protocol !== 'data:') problems.push(`asked ${request.url()}`);
+  });
+  return problems;
+}
+
+/** Keeps a picture of the whole page, and fails when axe finds something serious on it. */
+export async function inspect(page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true });
+  // The head of the page would stand in the middle of a long picture.
+  await page.evaluate("scrollTo({ top: 0, behavior: 'instant' })");
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+  const { violations } = (await page.evaluate(`${axe.source}; axe.run()`)) as axe.AxeResults;
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
+  assert.deepEqual(
+    serious.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`),
+    [],
+    name,
+  );
+}
+
+/** Returns the text of an element, also of one that is scrolled out of sight. */
+export async function textOf(locator: Locator): Promise<string> {
+  return (await locator.textContent()) ?? '';
+}
+
+/** Returns the number in a field of the dashboard. */
+export async function field(page: Page, name: string): Promise<number> {
+  const text = await textOf(page.locator(`[data-field="${name}"]`).first());
+  return Number(text.replace(/[,–]/g, ''));
+}
+
+const EVERY_MS = 50;
+
+/** Returns once `condition` holds. The test's time-out bounds it. */
+export async function until(condition: () => Promise<boolean>): Promise<void> {
+  while (!(await condition())) await sleep(EVERY_MS);
+}

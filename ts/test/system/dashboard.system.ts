@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { THREE_TYPES } from '../addon/requests.ts';
+import { LiveServer } from '../real/live-server.ts';
+import { field, inspect, openPage, textOf, until } from './browser.ts';
+
+const PASSWORD = 'the öperator knows & more';
+const httpCredentials = { username: 'anyone', password: PASSWORD };
+const env = { SVC_PASSWORD: PASSWORD };
+
+test('the pages open with the password, typed into the browser’s own dialog', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  const stranger = await openPage(t);
+  // A browser shows a 401 with nothing in it as an error of its own.
+  const refused = await stranger.goto(server.url.href).catch(() => undefined);
+  assert.equal(refused?.status() ?? 401, 401);
+  const page = await openPage(t, { httpCredentials });
+  assert.equal((await page.goto(server.url.href))?.status(), 200);
+  await page.getByRole('heading', { name: 'Healthy' }).waitFor();
+  await page.locator('[data-state="live"]').waitFor();
+});
+
+test('a password in the address leaves it at once, and everything works on', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  const page = await openPage(t);
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.url() + JSON.stringify(request.headers())));
+  await page.goto(new URL(`/?password=${encodeURIComponent(PASSWORD)}`, server.url).href);
+  await page.locator('[data-state="live"]').waitFor();
+  assert.equal(page.url(), server.url.href);
+  const before = await field(page, 'total');
+  await page.getByRole('button', { name: 'Decide' }).click();
+  await page.locator('.answer').first().waitFor();
+  await until(async () => (await field(page, 'total')) === before + 1);
+  await page.getByRole('link', { name: 'Recipes', exact: true }).click();
+  await page.getByRole('heading', { name: 'Recipes' }).waitFor();
+  // Only the very first request had it: no later address, no Referer.
+  assert.deepEqual(
+    asked.slice(1).filter((request) => request.includes('password=')),
+    [],
+  );
+  const kept = await page.evaluate('JSON.stringify([localStorage, sessionStorage, document.cookie, history.state])');
+  assert.equal(kept, '[{},{},"",null]');
+});
+
+test('the numbers move under load, rest while nobody looks, and say when the server is gone', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  const page = await openPage(t, { httpCredentials });
+  await page.goto(server.url.href);
+  assert.equal(await field(page, 'total'), 0);
+  for (let count = 0; count < 40; count += 1) await server.decide(count % 4 === 0 ? '{}' : THREE_TYPES);
+  await until(async () => (await field(page, 'total')) === 40);
+  await until(async () => (await field(page, 'rate')) > 0);
+  assert.equal(await field(page, 'recent_errors'), 10);
+  assert.ok((await field(page, 'p99')) >= (await field(page, 'p50')));
+  assert.equal(await page.locator('[data-rows=recent] tr').count(), 40);
+  await page.getByLabel('Only errors').check();
+  assert.equal(await page.locator('[data-rows=recent] tr').count(), 10);
+  assert.match(await textOf(page.locator('[data-rows=recent] tr').first()), /400\s*state_missing/);
+  assert.ok(await page.getByRole('img', { name: /^choice: 30 answers/ }).isVisible());
+  assert.equal(await page.locator('canvas').count(), 3);
+
+  let asked = 0;
+  page.on('request', () => {
+    asked += 1;
+  });
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await sleep(500);
+  asked = 0;
+  await sleep(2500);
+  assert.equal(asked, 0, 'asked while paused');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.waitForRequest(/stats/);
+  await page.evaluate("Object.defineProperty(document, 'hidden', { configurable: true, value: true })");
+  await sleep(1500);
+  asked = 0;
+  await sleep(2500);
+  assert.equal(asked, 0, 'asked while hidden');
+  await page.evaluate("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))");
+  await page.waitForRequest(/stats/);
+  server.process.signal('SIGKILL');
+  await page.getByText('Not reachable').waitFor();
+});
+
+test('without JavaScript the numbers are there', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  await server.answer(THREE_TYPES);
+  const page = await openPage(t, { httpCredentials, javaScriptEnabled: false });
+  await page.goto(server.url.href);
+  assert.equal(await field(page, 'total'), 1);
+  assert.ok(await page.locator('noscript p').isVisible());
+  assert.ok(await page.getByRole('img', { name: /^noul: 1 answers/ }).isVisible());
+  assert.ok(!(await page.getByRole('button', { name: 'Decide' }).isVisible()));
+});
+
+test('the pages are readable in light, dark and on a phone, and axe finds nothing serious', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  for (let count = 0; count < 60; count += 1) await server.decide(count % 9 === 0 ? '{}' : THREE_TYPES);
+  // Two steps of the series, so that the charts have lines.
+  await sleep(6000);
+  for (let count = 0; count < 30; count += 1) await server.answer(THREE_TYPES);
+  for (const [name, colorScheme, width] of [
+    ['light', 'light', 1280],
+    ['dark', 'dark', 1280],
+    ['phone', 'light', 360],
+    ['phone-dark', 'dark', 360],
+  ] as const) {
+    const page = await openPage(t, { httpCredentials, colorScheme, viewport: { width, height: 800 } });
+    for (const path of ['/', '/recipes', '/recipes/refund-policy']) {
+      await page.goto(new URL(path, server.url).href);
+      if (path === '/') {
+        await page.getByRole('button', { name: 'Decide' }).click();
+        await page.locator('.answer').first().waitFor();
+      }
+      const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+      assert.ok(overhang <= 0, `${path} is ${overhang} pixels too wide for ${width}`);
+      await inspect(page, `${name}${path === '/' ? '-dashboard' : path.replaceAll('/', '-')}`);
+    }
+  }
+});
