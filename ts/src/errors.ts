@@ -51,6 +51,9 @@ export const ERROR_STATUS = {
   loading: 503,
   load_failed: 503,
   draining: 503,
+  // The server behind the gate.
+  upstream_failed: 502,
+  upstream_timeout: 504,
   // The server, broken.
   model_failed: 500,
   panicked: 500,

@@ -1,0 +1,80 @@
+/** A gate on a free port of 127.0.0.1, in front of a server that a test writes. */
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { TestContext } from 'node:test';
+import { pino } from 'pino';
+import { createGate } from '../src/gate/app.ts';
+import type { ForwardTimeouts } from '../src/gate/forward.ts';
+import { Lifecycle } from '../src/lifecycle.ts';
+import { EngineSlot } from '../src/model/slot.ts';
+import { Secret } from '../src/secret.ts';
+import { createHttpServer, DEFAULT_TIMEOUTS, type HttpServer } from '../src/server.ts';
+import type { LogLine } from './http/server-under-test.ts';
+
+export const KEY = 'the-key-of-the-gate';
+export const AUTHORIZATION = `Authorization: Bearer ${KEY}\r\n`;
+
+export interface GateOptions {
+  /** Where the server is; one that `answer` makes when left out. */
+  readonly upstream?: URL;
+  /** What that server answers with: an empty 200 when left out. */
+  readonly answer?: RequestListener;
+  readonly timeouts?: Partial<ForwardTimeouts>;
+  readonly bodyMs?: number;
+  readonly hasKey?: boolean;
+}
+
+export interface GateUnderTest {
+  readonly port: number;
+  readonly http: HttpServer;
+  readonly lifecycle: Lifecycle;
+  /** What reached the server. */
+  readonly requests: readonly IncomingMessage[];
+  readonly log: readonly (LogLine & { readonly cause?: string })[];
+  readonly upstreamServer: Server;
+}
+
+/** Returns a gate that listens until the test ends. */
+export async function startGate(test: TestContext, options: GateOptions = {}): Promise<GateUnderTest> {
+  const { timeouts, bodyMs = 5000, hasKey = true, answer = (_, res) => res.end() } = options;
+  const requests: IncomingMessage[] = [];
+  const upstreamServer = createServer((req, res) => {
+    requests.push(req);
+    answer(req, res);
+  });
+  const upstream = options.upstream ?? new URL(`http://127.0.0.1:${await listen(test, upstreamServer)}`);
+  const log: LogLine[] = [];
+  const parts = {
+    lifecycle: new Lifecycle(),
+    log: pino({ level: 'info' }, { write: (line: string) => log.push(JSON.parse(line)) }),
+  };
+  const app = createGate({
+    ...parts,
+    upstream,
+    timeouts: { connectMs: 5000, silenceMs: 5000, ...timeouts },
+    keys: hasKey ? [new Secret(KEY, 'GATE_API_KEY')] : [],
+  });
+  const config = { drainDelayMs: 0, drainMs: 100 };
+  const http = createHttpServer({
+    ...parts,
+    app,
+    config,
+    engine: new EngineSlot(),
+    timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },
+  });
+  const { port } = await http.listen({ host: '127.0.0.1', port: 0 });
+  test.after(() => http.drain());
+  return { port, http, lifecycle: parts.lifecycle, requests, log, upstreamServer };
+}
+
+/** Returns the port of a server that listens until the test ends. */
+export async function listen(test: TestContext, server: Server | import('node:net').Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  test.after(() => {
+    if ('closeAllConnections' in server) server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
