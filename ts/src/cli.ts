@@ -1,8 +1,11 @@
 /** The command line: which commands and flags there are, and how a refusal is told. */
 import { Command, CommanderError } from 'commander';
 import type { AskOptions } from './commands/ask.ts';
+import type { ConfigFlags } from './commands/config.ts';
+import type { DoctorFlags } from './commands/doctor.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { Flags } from './config.ts';
+import type { GateFlags } from './gate/settings.ts';
 import { Refusal } from './refusal.ts';
 import { packageVersion } from './version.ts';
 
@@ -10,12 +13,20 @@ import { packageVersion } from './version.ts';
 export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
+  readonly gate: (flags: GateFlags) => Promise<void>;
+  readonly doctor: (flags: DoctorFlags) => Promise<void>;
+  readonly config: (flags: ConfigFlags) => Promise<void>;
+  readonly health: (flags: Flags) => Promise<void>;
 }
 
 /** Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing. */
 const ACTIONS: Actions = {
   serve: async (flags) => (await import('./commands/serve.ts')).serve(flags),
   ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
+  gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
+  doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
+  config: async (flags) => (await import('./commands/config.ts')).config(flags),
+  health: async (flags) => (await import('./commands/health.ts')).health(flags),
 };
 
 const EXAMPLES = `
@@ -24,6 +35,7 @@ Examples:
   svc serve --listen 0.0.0.0:21118                 serve every address; an API key is then required
   svc ask --state 'I was charged twice.' --question 'Does the customer want money back?'
   svc ask request.json --json                      answer a request that is in a file
+  svc doctor                                       what is wrong, and what to do
 
 Settings come from svc.json, then from SVC_* variables, then from flags.`;
 
@@ -38,6 +50,11 @@ Examples:
 
 A state in a file that ends in .json is a JSON value, any other is a text.
 With --url the key is taken from SVC_API_KEY.`;
+
+const GATE_NOTES = `
+/health is open, /v1/ needs the key of GATE_API_KEY as a Bearer token, all else is not found.
+GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS and GATE_TIMEOUT_MS stand for the flags.
+With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
 /**
  * Runs the command that `args` name and resolves once it is done, or serves. What refuses is one line on stderr and
@@ -67,17 +84,26 @@ export function createCommand(actions: Actions): Command {
     // What is wrong is thrown, and then told in one line.
     .configureOutput({ writeErr: () => {} })
     .exitOverride();
-  withEngineFlags(program.command('serve', { isDefault: true }))
+  addServe(program, actions);
+  addAsk(program, actions);
+  addGate(program, actions);
+  addChecks(program, actions);
+  return program;
+}
+
+function addServe(program: Command, actions: Actions): void {
+  withServerFlags(program.command('serve', { isDefault: true }))
     .description('serve decisions over HTTP (the default command)')
     .option('--listen <host:port>', 'listen address; beyond loopback an API key is required')
-    .option('--log-level <level>', 'fatal, error, warn, info, debug, trace or silent')
-    .option('--log-format <format>', 'json or pretty (default: pretty on a terminal, else json)')
     // As the default command it gets what is no command, too.
     .allowExcessArguments()
     .action((flags: Flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw new Refusal(`unknown command ${JSON.stringify(unknown)}; see svc --help`);
       return actions.serve(flags);
     });
+}
+
+function addAsk(program: Command, actions: Actions): void {
   withEngineFlags(program.command('ask'))
     .description('answer questions once, here or at a server')
     .argument('[request]', 'file with a request as JSON; - is stdin')
@@ -87,7 +113,44 @@ export function createCommand(actions: Actions): Command {
     .option('--json', 'print the answer as the server sends it')
     .addHelpText('after', ASK_EXAMPLES)
     .action(actions.ask);
-  return program;
+}
+
+function addGate(program: Command, actions: Actions): void {
+  withServerFlags(program.command('gate'))
+    .description('check an API key in front of a server')
+    .option('--listen <host:port>', 'listen address of the gate (default: 127.0.0.1:21118)')
+    .option('--upstream <url>', 'the server behind it (default: http://127.0.0.1:21119)')
+    .option('--run', 'start that server beside the gate, and stop both together')
+    .option('--no-key', 'check no key')
+    .option('--connect-timeout-ms <n>', 'longest wait for a connection to the server (default: 5000)')
+    .option('--timeout-ms <n>', 'longest silence of the server (default: 130000)')
+    .addHelpText('after', GATE_NOTES)
+    .action((flags: GateFlags) => actions.gate(flags));
+}
+
+function addChecks(program: Command, actions: Actions): void {
+  withServerFlags(program.command('doctor'))
+    .description('look at everything that a server needs, and say what to do')
+    .option('--listen <host:port>', 'listen address of the server')
+    .option('--json', 'print the findings as JSON')
+    .action((flags: DoctorFlags) => actions.doctor(flags));
+  withServerFlags(program.command('config'))
+    .description('print the settings of a server, and where each came from')
+    .option('--listen <host:port>', 'listen address of the server')
+    .option('--json', 'print them as JSON')
+    .action((flags: ConfigFlags) => actions.config(flags));
+  program
+    .command('health')
+    .description('print whether the server with these settings is well')
+    .option('--config <file>', 'settings (default: svc.json in the working folder)')
+    .option('--listen <host:port>', 'listen address of the server')
+    .action((flags: Flags) => actions.health(flags));
+}
+
+function withServerFlags(command: Command): Command {
+  return withEngineFlags(command)
+    .option('--log-level <level>', 'fatal, error, warn, info, debug, trace or silent')
+    .option('--log-format <format>', 'json or pretty (default: pretty on a terminal, else json)');
 }
 
 /** The flags of every command that loads a model. */

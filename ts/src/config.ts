@@ -7,6 +7,7 @@ import { basename, dirname, resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import { Check } from 'typebox/schema';
 import { type Address, parseAddress } from './address.ts';
+import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
 import { createExclusively, errorCode } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from './schemas/config.ts';
@@ -56,6 +57,9 @@ export interface Environment {
   readonly [name: string]: string | undefined;
   readonly SVC_CONFIG?: string | undefined;
   readonly SVC_DATA?: string | undefined;
+  /** `1` in the container image, whose entrypoint sets it: see `container.ts`. */
+  readonly SVC_CONTAINER?: string | undefined;
+  readonly GATE_API_KEY?: string | undefined;
 }
 
 export interface ConfigSources {
@@ -72,6 +76,8 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
   /** Absolute path of the `svc.json` that this call made. */
   readonly created: string | undefined;
+  /** Where each value came from that is not a default: `svc.json`, `SVC_THREADS`, `--threads`, `container image`. */
+  readonly origins: ReadonlyMap<ConfigKey, string>;
 }
 
 /** One value from one source. */
@@ -89,37 +95,57 @@ interface Setting {
 
 type Settings = Map<ConfigKey, Setting>;
 
+/** The variables of this process, for what has settings of its own. */
+export function processEnvironment(): Environment {
+  return process.env;
+}
+
 /**
  * The settings of this process, from `svc.json`, `env` and `flags`, the later winning, with a warning for each thing in
  * them that has no effect.
  *
- * @throws Refusal when a value is wrong or the file cannot be read.
+ * @throws Refusal when a value is wrong, the file cannot be read, or the container image lacks what it needs to serve.
  */
 export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const { flags = {}, cwd = process.cwd(), create = false } = sources;
-  const env: Environment = sources.env ?? process.env;
+  const env = sources.env ?? processEnvironment();
+  const isContainer = env.SVC_CONTAINER === '1';
   const warnings: string[] = [];
   const chosen = flags.config ?? (env.SVC_CONFIG || undefined);
   const path = resolve(cwd, chosen ?? 'svc.json');
   const text = readConfigFile(path, chosen !== undefined);
   const layers = [
-    text === undefined ? new Map<ConfigKey, Setting>() : fileSettings(path, text, warnings),
+    isContainer ? imageSettings() : noSettings(),
+    text === undefined ? noSettings() : fileSettings(path, text, { isContainer, warnings }),
     environmentSettings(env, cwd),
     flagSettings(flags, cwd),
   ];
   const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
-  const created = text === undefined && create ? createConfigFile(path) : undefined;
-  const config = Object.freeze({
+  const checked = {
     ...plainSettings(settings),
     listen: Object.freeze(listenAddress(settings)),
     apiKey: Object.freeze(apiKeys(settings.get('api_key'))),
     password: password(settings.get('password')),
-    file: text === undefined ? created : path,
+    file: text === undefined ? undefined : path,
     configDir: dirname(path),
     dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
     workDir: resolve(cwd),
-  });
-  return { config, warnings, created };
+  };
+  if (isContainer && create) requireContainerCredentials(checked);
+  const created = text === undefined && create ? createConfigFile(path, isContainer) : undefined;
+  const config = Object.freeze({ ...checked, file: checked.file ?? created });
+  const origins = new Map([...settings].map(([key, { origin }]) => [key, origin]));
+  return { config, warnings, created, origins };
+}
+
+function noSettings(): Settings {
+  return new Map();
+}
+
+/** The image's address is a default: whatever somebody set wins. */
+function imageSettings(): Settings {
+  const setting = { value: CONTAINER_LISTEN, where: 'container image: listen', origin: 'container image', base: '/' };
+  return new Map([['listen', setting]]);
 }
 
 function readConfigFile(path: string, wasAskedFor: boolean): string | undefined {
@@ -132,12 +158,25 @@ function readConfigFile(path: string, wasAskedFor: boolean): string | undefined 
   }
 }
 
-function fileSettings(path: string, text: string, warnings: string[]): Settings {
+interface FileOptions {
+  readonly isContainer: boolean;
+  readonly warnings: string[];
+}
+
+function fileSettings(path: string, text: string, { isContainer, warnings }: FileOptions): Settings {
   const origin = basename(path);
   const settings: Settings = new Map();
   for (const [key, value] of Object.entries(parseObject(origin, text))) {
     if (isConfigKey(key)) settings.set(key, { value, where: `${origin}: ${key}`, origin, base: dirname(path) });
     else warnings.push(`${origin}: unknown key ${JSON.stringify(key)}`);
+  }
+  // A generated file holds the defaults of where it was made, which may be outside of the image.
+  if (isContainer && settings.get('generated')?.value === true) {
+    const listen = settings.get('listen')?.value;
+    if (![undefined, CONTAINER_LISTEN, settingSchema('listen').default].includes(listen)) {
+      warnings.push(`${origin}: listen is not taken from a generated file; remove "generated" to make the file yours`);
+    }
+    settings.delete('listen');
   }
   return settings;
 }
@@ -254,10 +293,10 @@ function password(setting: Setting | undefined): Secret | undefined {
  * The defaults are left out, but for the two keys that people change first: a file that named them all would hold on to
  * the defaults of the release that wrote it.
  */
-function createConfigFile(path: string): string | undefined {
+function createConfigFile(path: string, isContainer: boolean): string | undefined {
   const values = {
     generated: true,
-    listen: settingSchema('listen').default,
+    listen: isContainer ? CONTAINER_LISTEN : settingSchema('listen').default,
     device: settingSchema('device').default,
   };
   try {

@@ -4,10 +4,10 @@
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isLoopback } from './address.ts';
 import { type Config, PUBLISHED_PASSWORD } from './config.ts';
-import { createExclusively, errorCode } from './exclusive-file.ts';
+import { canMakeFiles, createExclusively, errorCode } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
 import { Secret } from './secret.ts';
 
@@ -62,6 +62,11 @@ const PASSWORD: Kind = {
   allowed: /^/,
 };
 
+export interface ResolveOptions {
+  /** False: a credential that is needed and not there is not made; its status says where it will be. */
+  readonly create?: boolean;
+}
+
 /** Read and write permission of everyone but the owner. */
 const OTHERS = 0o066;
 
@@ -71,7 +76,7 @@ const OTHERS = 0o066;
  *
  * @throws Refusal when a key is too short, or one is needed and can neither be read nor written.
  */
-export function resolveApiKeys(config: Config): Credential {
+export function resolveApiKeys(config: Config, options: ResolveOptions = {}): Credential {
   const { apiKey, listen } = config;
   if (config.allowNoApiKey) {
     const warnings = apiKey.map(({ origin }) => `the api key from ${origin} is not checked: allow_no_api_key is on`);
@@ -81,7 +86,7 @@ export function resolveApiKeys(config: Config): Credential {
   if (isLoopback(listen.host)) {
     return { secrets: [], status: `API key off: ${listen.host} is loopback and no key is set`, warnings: [] };
   }
-  return fromFile(API_KEY, config);
+  return fromFile(API_KEY, config, options);
 }
 
 /**
@@ -89,11 +94,13 @@ export function resolveApiKeys(config: Config): Credential {
  *
  * @throws Refusal when it can neither be read nor written.
  */
-export function resolvePassword(config: Config): Credential {
+export function resolvePassword(config: Config, options: ResolveOptions = {}): Credential {
   if (config.allowNoPassword) {
     return { secrets: [], status: 'Dashboard password off: allow_no_password is on', warnings: [] };
   }
-  return config.password === undefined ? fromFile(PASSWORD, config) : fromSettings(PASSWORD, [config.password]);
+  return config.password === undefined
+    ? fromFile(PASSWORD, config, options)
+    : fromSettings(PASSWORD, [config.password]);
 }
 
 /** What a start that generated a credential says of it: the value on a terminal, else the file and a fingerprint. */
@@ -108,10 +115,11 @@ function fromSettings(kind: Kind, secrets: readonly Secret[]): Credential {
   return { secrets, status: `${kind.title} required: set in ${secrets[0]?.origin}`, warnings: [] };
 }
 
-function fromFile(kind: Kind, config: Config): Credential {
+function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions): Credential {
   const folders = [config.configDir, config.dataDir, config.workDir].filter((folder) => folder !== undefined);
   const paths = [...new Set(folders)].map((folder) => join(folder, kind.file));
-  const found = first(paths, (path) => readKept(kind, path)) ?? first(paths, (path) => generate(kind, path));
+  const found =
+    first(paths, (path) => readKept(kind, path)) ?? first(paths, (path) => (create ? generate : announce)(kind, path));
   if (found !== undefined) return found;
   throw new Refusal(`${kind.file}: no folder to write it to: set ${kind.variable}, or SVC_DATA to a writable folder`);
 }
@@ -122,6 +130,12 @@ function first<Item, Found>(items: readonly Item[], find: (item: Item) => Found 
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** What `generate` would do. Undefined when the folder cannot be written. */
+function announce(kind: Kind, path: string): Credential | undefined {
+  if (!canMakeFiles(dirname(path))) return undefined;
+  return { secrets: [], status: `${kind.title} required: the first start makes ${path}`, warnings: [] };
 }
 
 /** Undefined when the folder cannot be written. */

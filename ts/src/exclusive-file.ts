@@ -27,7 +27,7 @@ export function errorCode(error: unknown): string {
  * @throws The system error when the folder cannot be written.
  */
 export function createExclusively(file: NewFile): boolean {
-  const temporary = join(dirname(file.path), `.svc-${randomBytes(6).toString('hex')}.tmp`);
+  const temporary = temporaryPath(dirname(file.path));
   writeFileSync(temporary, file.text, { mode: file.mode, flag: 'wx' });
   try {
     return claim(() => linkSync(temporary, file.path));
@@ -37,6 +37,22 @@ export function createExclusively(file: NewFile): boolean {
   } finally {
     rmSync(temporary, { force: true });
   }
+}
+
+/** True when files can be made in `folder`: one is made and removed again, since modes do not tell it everywhere. */
+export function canMakeFiles(folder: string): boolean {
+  const path = temporaryPath(folder);
+  try {
+    writeFileSync(path, '', { flag: 'wx' });
+    rmSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function temporaryPath(folder: string): string {
+  return join(folder, `.svc-${randomBytes(6).toString('hex')}.tmp`);
 }
 
 function claim(take: () => void): boolean {

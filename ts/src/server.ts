@@ -38,10 +38,11 @@ export const DEFAULT_TIMEOUTS: HttpTimeouts = {
 export interface HttpServerParts {
   readonly app: Koa<RequestState>;
   readonly config: Pick<Config, 'drainDelayMs' | 'drainMs'>;
-  readonly engine: EngineSlot;
+  /** Whose engine closes at the end. */
+  readonly engine: Pick<EngineSlot, 'model'>;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'countResponse'>;
   readonly timeouts?: HttpTimeouts;
 }
 
@@ -84,6 +85,17 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     listen: (address) => listen(server, address),
     drain: () => (drained ??= drain(server, connections, parts)),
   };
+}
+
+/**
+ * Resolves when a server could listen on `address`.
+ *
+ * @throws Refusal when it could not
+ */
+export async function requireFree(address: Address): Promise<void> {
+  const server = createServer();
+  await listen(server, address);
+  await new Promise((resolve) => server.close(resolve));
 }
 
 async function listen(server: Server, address: Address): Promise<AddressInfo> {
@@ -131,7 +143,7 @@ interface ClientError {
   readonly latest: ServerResponse | undefined;
   readonly timeouts: HttpTimeouts;
   readonly log: Logger;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'countResponse'>;
 }
 
 /** What the parser or the socket says when the caller has ended the connection in the middle of a request. */

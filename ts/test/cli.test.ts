@@ -7,9 +7,14 @@ import { Refusal } from '../src/refusal.ts';
 /** What the command line makes of `args`: the command, and what it is given. */
 async function parsed(...args: string[]): Promise<readonly unknown[]> {
   const calls: (readonly unknown[])[] = [];
+  const noted = (name: string) => async (flags: object) => void calls.push([name, { ...flags }]);
   const command = createCommand({
-    serve: async (flags) => void calls.push(['serve', { ...flags }]),
+    serve: noted('serve'),
     ask: async (file, options) => void calls.push(['ask', file, { ...options }]),
+    gate: noted('gate'),
+    doctor: noted('doctor'),
+    config: noted('config'),
+    health: noted('health'),
   });
   await command.parseAsync(args, { from: 'user' });
   assert.equal(calls.length, 1);
@@ -49,6 +54,33 @@ suite('svc', () => {
     ]);
   });
 
+  test('gate takes its own flags and those of the server that it runs', async () => {
+    assert.deepEqual(await parsed('gate'), ['gate', { key: true }]);
+    const own = ['--listen', 'a:1', '--upstream', 'http://b', '--connect-timeout-ms', '2', '--timeout-ms', '3'];
+    assert.deepEqual(await parsed('gate', ...own, '--run', '--no-key', '--threads', '1'), [
+      'gate',
+      {
+        listen: 'a:1',
+        upstream: 'http://b',
+        connectTimeoutMs: '2',
+        timeoutMs: '3',
+        run: true,
+        key: false,
+        threads: '1',
+      },
+    ]);
+  });
+
+  test('doctor, config and health take the flags of the server that is meant', async () => {
+    const flags = { listen: 'a:1', json: true };
+    assert.deepEqual(await parsed('doctor', '--listen', 'a:1', '--json'), ['doctor', flags]);
+    assert.deepEqual(await parsed('config', '--listen', 'a:1', '--json'), ['config', flags]);
+    assert.deepEqual(await parsed('health', '--listen', 'a:1', '--config', 'c'), [
+      'health',
+      { listen: 'a:1', config: 'c' },
+    ]);
+  });
+
   for (const args of [['--nope'], ['ask', '--listen', 'x'], ['ask', 'a', 'b'], ['serve', '--threads'], ['help', 'x']]) {
     test(`${args.join(' ')} is refused`, async () => {
       await assert.rejects(parsed(...args), (error) => error instanceof CommanderError && error.exitCode === 1);
@@ -61,11 +93,12 @@ suite('svc', () => {
   });
 
   test('help names every command and flag, and gives examples', () => {
-    const command = createCommand({ serve: async () => {}, ask: async () => {} });
-    assert.match(command.helpInformation(), /serve.*ask/s);
+    const none = async () => {};
+    const command = createCommand({ serve: none, ask: none, gate: none, doctor: none, config: none, health: none });
+    assert.match(command.helpInformation(), /serve.*ask.*gate.*doctor.*config.*health/s);
     const helps = command.commands.map((sub) => sub.helpInformation());
     const flags = ['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level'];
-    for (const flag of [...flags, '--state', '--question', '--url', '--json']) {
+    for (const flag of [...flags, '--upstream', '--run', '--no-key', '--state', '--question', '--url', '--json']) {
       assert.ok(
         helps.some((help) => help.includes(flag)),
         flag,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import { Agent, createServer, type IncomingMessage, request } from 'node:http';
+import { Agent, type IncomingMessage, request } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
+import { freePort, type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
 import { rawHeader, until, Wire } from './http/server-under-test.ts';
 
 const HOST = 'Host: gate.example\r\n';
@@ -262,14 +262,6 @@ async function answerTo(t: TestContext, gate: GateUnderTest, accept = ''): Promi
   const wire = await Wire.open(t, gate.port);
   wire.send(`POST /v1/x HTTP/1.1\r\n${KEYED}${accept}Connection: close\r\nContent-Length: 2\r\n\r\n{}`);
   return wire.ends();
-}
-
-/** Where nobody listens. */
-async function freePort(t: TestContext): Promise<number> {
-  const server = createServer();
-  const port = await listen(t, server);
-  await new Promise((done) => server.close(done));
-  return port;
 }
 
 suite('when the server fails', () => {

@@ -4,10 +4,9 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
-import { createGate } from '../src/gate/app.ts';
+import { createGate, UNCOUNTED } from '../src/gate/app.ts';
 import type { ForwardTimeouts } from '../src/gate/forward.ts';
 import { Lifecycle } from '../src/lifecycle.ts';
-import { EngineSlot } from '../src/model/slot.ts';
 import { Secret } from '../src/secret.ts';
 import { createHttpServer, DEFAULT_TIMEOUTS, type HttpServer } from '../src/server.ts';
 import type { LogLine } from './http/server-under-test.ts';
@@ -60,7 +59,8 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     ...parts,
     app,
     config,
-    engine: new EngineSlot(),
+    engine: { model: undefined },
+    metrics: UNCOUNTED,
     timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },
   });
   const { port } = await http.listen({ host: '127.0.0.1', port: 0 });
@@ -77,4 +77,12 @@ export async function listen(test: TestContext, server: Server | import('node:ne
     server.close();
   });
   return (server.address() as AddressInfo).port;
+}
+
+/** Returns a port where nobody listens. */
+export async function freePort(t: TestContext): Promise<number> {
+  const server = createServer();
+  const port = await listen(t, server);
+  await new Promise((done) => server.close(done));
+  return port;
 }

@@ -11,9 +11,7 @@ import { loadConfiguredEngine } from '../model/load.ts';
 import { EngineSlot } from '../model/slot.ts';
 import { createHttpServer } from '../server.ts';
 import { Stats } from '../stats.ts';
-
-/** npm passes on the Ctrl-C that the terminal has sent to the whole group already: one press, two signals. */
-const SAME_PRESS_MS = 250;
+import { stopOnSignal } from '../stop-on-signal.ts';
 
 /**
  * Resolves once the server answers requests; it then runs until a signal ends the process.
@@ -76,26 +74,4 @@ function logCredential(log: Logger, { status, warnings, generated }: Credential,
   const line = announcement(generated, isTerminal);
   if (isTerminal) process.stderr.write(`\n${line}\n\n`);
   else log.info(line);
-}
-
-/** The first signal runs `stop` and ends the process with 0; a second one ends it at once. */
-function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
-  let firstMs: number | undefined;
-  const onSignal = (signal: 'SIGINT' | 'SIGTERM', status: number) => {
-    if (firstMs === undefined) {
-      firstMs = performance.now();
-      log.info(`${signal}: finishing the open requests; another signal stops at once`);
-      stop().then(
-        () => process.exit(0),
-        (error: unknown) => {
-          log.error({ err: error }, 'the engine did not close in order');
-          process.exit(1);
-        },
-      );
-    } else if (signal === 'SIGTERM' || performance.now() - firstMs > SAME_PRESS_MS) {
-      process.exit(status);
-    }
-  };
-  process.on('SIGINT', () => onSignal('SIGINT', 130));
-  process.on('SIGTERM', () => onSignal('SIGTERM', 143));
 }

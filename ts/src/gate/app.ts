@@ -1,10 +1,12 @@
 /** Builds the gate's Koa app: an API-key check in front of a server. It never listens. */
 import Koa, { type Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
+import type { Metrics } from '../metrics.ts';
 import { type ApiKey, requireApiKey } from '../middleware/api-key.ts';
 import { checkHost } from '../middleware/caller.ts';
 import { refuseWhileDraining } from '../middleware/draining.ts';
 import { handleRequests, type RequestState } from '../middleware/request.ts';
+import { WrongGuesses } from '../middleware/wrong-guesses.ts';
 import { type ForwardParts, forward } from './forward.ts';
 import { requireForwardable } from './headers.ts';
 import { targetAccess } from './target.ts';
@@ -17,15 +19,18 @@ export interface GateParts extends ForwardParts {
 /** Whatever name the gate was called by: the server behind it looks at web pages' `Origin`. */
 const ANY_HOST = { listen: { host: '0.0.0.0', port: 0 }, allowedHosts: [] };
 
+/** The server behind it counts what it answers. */
+export const UNCOUNTED: Pick<Metrics, 'countResponse'> = { countResponse: () => {} };
+
 export function createGate(parts: GateParts): Koa<RequestState> {
   const { keys, lifecycle, log } = parts;
   const app = new Koa<RequestState>();
   // What arrives here is a connection that broke under an answer; Koa would print it.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
-  app.use(handleRequests(log, lifecycle));
+  app.use(handleRequests({ log, lifecycle, metrics: UNCOUNTED }));
   app.use(refuseWhileDraining(lifecycle));
   app.use(checkHost(ANY_HOST));
-  app.use(checkTarget(requireApiKey(keys)));
+  app.use(checkTarget(requireApiKey(keys, new WrongGuesses())));
   app.use((ctx, next) => {
     requireForwardable(ctx.req);
     return next();

@@ -36,7 +36,7 @@ export function requestIdHeaders(id: string): Record<string, string> {
 export interface RequestParts {
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
-  readonly metrics: Metrics;
+  readonly metrics: Pick<Metrics, 'countResponse'>;
 }
 
 /** Returns the middleware that all others run in. */

@@ -124,7 +124,7 @@ function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {
 }
 
 /** Returns `source` without what may be secret in it: a URL's user, password, query and fragment. */
-function publicSource(source: string): string {
+export function publicSource(source: string): string {
   // A drive letter looks like a scheme to the URL parser: only `scheme://` is taken for a URL.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return source;
   if (!URL.canParse(source)) return source.replace(/[?#].*$/s, '').replace(/\/\/.*@/s, '//');

@@ -1,0 +1,61 @@
+/** `svc config`: the settings that a server would have, and where each came from. */
+import { formatAddress } from '../address.ts';
+import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
+import { publicSource } from '../model/slot.ts';
+import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
+
+export interface ConfigFlags extends Flags {
+  readonly json?: boolean;
+}
+
+/** One setting as it is shown: a secret is `[secret]`, and a URL has neither user nor query. */
+interface Shown {
+  readonly value: unknown;
+  readonly origin: string;
+}
+
+/**
+ * Writes the settings to stdout. Nothing is made by looking.
+ *
+ * @throws Refusal when one of them is wrong.
+ */
+export async function config({ json = false, ...flags }: ConfigFlags): Promise<void> {
+  const loaded = loadConfig({ flags });
+  for (const line of loaded.warnings) process.stderr.write(`${line}\n`);
+  const settings = shownSettings(loaded);
+  const { file = null, configDir, dataDir = null, workDir } = loaded.config;
+  const all = {
+    file,
+    config_dir: configDir,
+    data_dir: dataDir,
+    work_dir: workDir,
+    settings: Object.fromEntries(settings),
+  };
+  process.stdout.write(json ? `${JSON.stringify(all, null, 2)}\n` : table(loaded.config, settings));
+}
+
+function shownSettings({ config, origins }: LoadedConfig): (readonly [ConfigKey, Shown])[] {
+  const keys = Object.keys(ConfigSchema.properties) as ConfigKey[];
+  return keys.map((key) => [key, { value: shown(config, key), origin: origins.get(key) ?? 'default' }]);
+}
+
+function shown(config: Config, key: ConfigKey): unknown {
+  if (key === 'listen') return formatAddress(config.listen);
+  if (key === 'password') return config.password?.toJSON() ?? null;
+  const name = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Config;
+  const value = config[name];
+  return typeof value === 'string' ? publicSource(value) : value;
+}
+
+function table({ file, workDir }: Config, settings: readonly (readonly [ConfigKey, Shown])[]): string {
+  const rows = settings.map(([key, { value, origin }]) => [key, text(value), origin] as const);
+  const [keys, values] = [0, 1].map((column) => Math.max(...rows.map((row) => row[column as 0 | 1].length)));
+  const lines = rows.map(([key, value, origin]) => `${key.padEnd(keys ?? 0)}  ${value.padEnd(values ?? 0)}  ${origin}`);
+  return [`settings: ${file ?? `no svc.json in ${workDir}`}`, '', ...lines, ''].join('\n');
+}
+
+/** A setting that is empty or not set is a dash. */
+function text(value: unknown): string {
+  const items = [value].flat().filter((item) => item !== null);
+  return items.map(String).join(', ') || '-';
+}

@@ -1,0 +1,57 @@
+/** `svc gate`: an API-key check in front of a server, which it can start beside itself. */
+import type { Logger } from 'pino';
+import { formatAddress } from '../address.ts';
+import { loadConfig, processEnvironment } from '../config.ts';
+import { createGate, UNCOUNTED } from '../gate/app.ts';
+import { ServerProcess } from '../gate/server-process.ts';
+import { type GateFlags, gateSettings } from '../gate/settings.ts';
+import { Lifecycle } from '../lifecycle.ts';
+import { createLog } from '../log.ts';
+import { Refusal } from '../refusal.ts';
+import { createHttpServer } from '../server.ts';
+import { stopOnSignal } from '../stop-on-signal.ts';
+
+/**
+ * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
+ * process.
+ *
+ * @throws Refusal when a setting is wrong, the port is taken, or the server beside it does not start.
+ */
+export async function gate(flags: GateFlags): Promise<void> {
+  const env = processEnvironment();
+  // The log and the drain are set as the server's are; the address is the gate's own.
+  const { listen: _, ...shared } = flags;
+  const { config, warnings } = loadConfig({ flags: shared, env });
+  const settings = gateSettings(flags, env, config);
+  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
+
+  const lifecycle = new Lifecycle();
+  const app = createGate({ ...settings, keys: settings.credential.secrets, lifecycle, log });
+  const http = createHttpServer({ app, config, engine: { model: undefined }, lifecycle, log, metrics: UNCOUNTED });
+  let server: ServerProcess | undefined;
+  let isStopping = false;
+  stopOnSignal(log, async () => {
+    isStopping = true;
+    await http.drain();
+    await server?.stop();
+  });
+  for (const warning of [...warnings, ...settings.credential.warnings]) log.warn(warning);
+  log.info(`${settings.credential.status}; the server is at ${settings.upstream.origin}`);
+  if (flags.run) {
+    server = await ServerProcess.start(settings.upstream, flags, env);
+    log.info(`the server beside the gate is process ${server.pid}`);
+    const isReady = await server.ready();
+    if (!isReady && !isStopping) throw new Refusal(`the server beside the gate did not start: ${await server.ended}`);
+  }
+  if (isStopping) return;
+  const { address, port } = await http.listen(settings.listen);
+  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  void server?.ended.then((how) => {
+    if (!isStopping) endWith(log, how);
+  });
+}
+
+function endWith(log: Logger, how: string): void {
+  log.fatal(`the server beside the gate has ended (${how}), so the gate ends`);
+  process.exit(1);
+}

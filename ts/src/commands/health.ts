@@ -1,0 +1,19 @@
+/** `svc health`: whether the server with these settings is well, for a container's health check. */
+import { formatAddress } from '../address.ts';
+import { type Flags, loadConfig } from '../config.ts';
+import { healthOf } from '../doctor/health.ts';
+import { Refusal } from '../refusal.ts';
+
+/**
+ * Writes the server's status to stdout.
+ *
+ * @throws Refusal when it is not `ok`, or no server answers.
+ */
+export async function health(flags: Flags): Promise<void> {
+  const { listen } = loadConfig({ flags }).config;
+  const record = await healthOf(listen);
+  if (record === undefined) throw new Refusal(`no server answers on ${formatAddress(listen)}`);
+  if (record.status !== 'ok')
+    throw new Refusal(`the server on ${formatAddress(listen)} has the status ${record.status}`);
+  process.stdout.write('ok\n');
+}

@@ -1,0 +1,53 @@
+/** Checks of the runtime library and the model: they are loaded, and make one decision. */
+import type { Config } from '../config.ts';
+import { defaultRuntime, type Engine, EngineError } from '../engine.ts';
+import type { ErrorCode } from '../errors.ts';
+import { loadConfiguredEngine } from '../model/load.ts';
+import { Refusal } from '../refusal.ts';
+import { type Finding, ok, problem, warning } from './finding.ts';
+
+const REQUEST = Buffer.from(
+  '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Does the customer want money back?"}}}',
+);
+
+/** Which check an error of the start belongs to, and what to do. */
+const ADVICE: Partial<Record<ErrorCode, readonly [check: string, advice: string]>> = {
+  runtime_not_found: ['runtime', 'correct runtime, or leave it out for the one that is shipped'],
+  runtime_failed: ['runtime', 'use a build for this machine, or leave runtime out for the one that is shipped'],
+  bad_threads: ['model', 'correct threads, or leave it out'],
+  bad_model: ['model', 'restore the folder, or correct model'],
+  bad_device: ['model', 'set device to auto or cpu, or correct the driver'],
+};
+
+export async function checkModel(config: Config): Promise<Finding[]> {
+  const startMs = performance.now();
+  try {
+    const { engine } = await loadConfiguredEngine(config);
+    const loadMs = performance.now() - startMs;
+    const runtime = ok('runtime', `${config.runtime || defaultRuntime()} is loaded`);
+    return [runtime, ...(await decideOnce(engine, loadMs).finally(() => engine.close()))];
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    const code = error.cause instanceof EngineError ? error.cause.code : '';
+    const [check, advice] = ADVICE[code as ErrorCode] ?? ['model', undefined];
+    return [problem(check, error.message, advice)];
+  }
+}
+
+async function decideOnce(engine: Engine, loadMs: number): Promise<Finding[]> {
+  const { name, version, device, threads, deviceNotes } = engine.info();
+  const notes = deviceNotes.map((note) => ok('device', note));
+  const reply = await engine.decide(REQUEST);
+  if (reply.failure !== undefined) {
+    return [
+      ...notes,
+      problem('model', `${name} ${version} gives no answer: ${reply.failure.message}`, 'restore the folder'),
+    ];
+  }
+  const times = `loaded in ${Math.round(loadMs)} ms, one decision in ${reply.timing.totalMs.toFixed(1)} ms`;
+  const findings = [...notes, ok('model', `${name} ${version} on ${device}, ${threads} threads: ${times}`)];
+  return reply.timing.totalMs > SLOW_MS ? [...findings, warning('model', SLOW)] : findings;
+}
+
+const SLOW_MS = 1000;
+const SLOW = 'a decision takes more than a second: the machine is busy, or too slow for this model';

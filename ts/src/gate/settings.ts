@@ -1,0 +1,96 @@
+/** The settings of the gate: defaults, then `GATE_*` variables, then flags. */
+import { type Address, isLoopback, parseAddress } from '../address.ts';
+import type { Config, Environment, Flags } from '../config.ts';
+import { type Credential, resolveApiKeys } from '../credentials.ts';
+import { Refusal } from '../refusal.ts';
+import { wantedValue } from '../schemas/config.ts';
+import { Secret } from '../secret.ts';
+import type { ForwardTimeouts } from './forward.ts';
+
+/** The flags of `svc gate`, as typed. Those of `svc serve` are for the server that it runs beside it. */
+export interface GateFlags extends Flags {
+  readonly upstream?: string;
+  readonly connectTimeoutMs?: string;
+  readonly timeoutMs?: string;
+  /** Start the server beside the gate. */
+  readonly run?: boolean;
+  /** False: check no key. */
+  readonly key?: boolean;
+}
+
+export interface GateSettings {
+  readonly listen: Address;
+  /** Scheme, host and port of the server behind the gate. */
+  readonly upstream: URL;
+  readonly timeouts: ForwardTimeouts;
+  readonly credential: Credential;
+}
+
+/** A server takes 60 s for its queue and 60 s for the model at most, where nothing else is set. */
+const DEFAULTS = {
+  listen: '127.0.0.1:21118',
+  upstream: 'http://127.0.0.1:21119',
+  connectTimeoutMs: '5000',
+  timeoutMs: '130000',
+};
+
+/** Node's timers take no more. */
+const MAX_MS = 2 ** 31 - 1;
+
+type Value = readonly [text: string, where: string];
+
+/**
+ * The settings of the gate.
+ *
+ * @param config - That of the process, for where a credential's rules need it.
+ * @throws Refusal when a value is wrong, or there is no key and nobody said that none is wanted.
+ */
+export function gateSettings(flags: GateFlags, env: Environment, config: Config): GateSettings {
+  const value = (flag: keyof typeof DEFAULTS): Value => {
+    const name = flag.replace(/[A-Z]/g, (letter) => `_${letter}`);
+    const variable = `GATE_${name.toUpperCase()}`;
+    const text = flags[flag];
+    if (text !== undefined) return [text, `--${name.replaceAll('_', '-').toLowerCase()}`];
+    return [env[variable]?.trim() || DEFAULTS[flag], variable];
+  };
+  return {
+    listen: address(value('listen')),
+    upstream: upstreamUrl(value('upstream'), flags.run ?? false),
+    timeouts: { connectMs: milliseconds(value('connectTimeoutMs')), silenceMs: milliseconds(value('timeoutMs')) },
+    credential: gateKey(env.GATE_API_KEY?.trim() ?? '', flags.key ?? true, config),
+  };
+}
+
+function address([text, where]: Value): Address {
+  const parsed = parseAddress(text);
+  if (parsed === undefined) throw new Refusal(`${where}: must be ${wantedValue('listen')}`);
+  return parsed;
+}
+
+/** What is beyond the origin would not be passed on, so it is not taken. The server beside the gate is reached by no other. */
+function upstreamUrl([text, where]: Value, runs: boolean): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isOrigin = url !== undefined && [url.origin, `${url.origin}/`].includes(text.toLowerCase());
+  if (!isOrigin || !/^https?:$/.test(url.protocol)) {
+    throw new Refusal(`${where}: must be the origin of a server, such as ${DEFAULTS.upstream}`);
+  }
+  if (runs && !(url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1')))) {
+    throw new Refusal(`${where}: must be a loopback address with --run, such as ${DEFAULTS.upstream}`);
+  }
+  return url;
+}
+
+function milliseconds([text, where]: Value): number {
+  const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
+  if (value < 1 || value > MAX_MS) throw new Refusal(`${where}: must be a whole number from 1 to ${MAX_MS}`);
+  return value;
+}
+
+function gateKey(text: string, isChecked: boolean, config: Config): Credential {
+  if (!isChecked) {
+    const warnings = text === '' ? [] : ['the api key from GATE_API_KEY is not checked: --no-key'];
+    return { secrets: [], status: 'API key off: --no-key', warnings };
+  }
+  if (text === '') throw new Refusal('GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key');
+  return resolveApiKeys({ ...config, apiKey: [new Secret(text, 'GATE_API_KEY')], allowNoApiKey: false });
+}

@@ -1,0 +1,176 @@
+import assert from 'node:assert/strict';
+import { createServer } from 'node:net';
+import { suite, type TestContext, test } from 'node:test';
+import { freePort, listen } from '../gate-under-test.ts';
+import { runSvc, type SvcOptions, SvcProcess } from '../svc-process.ts';
+import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
+
+const KEY = 'the-key-of-the-gate';
+const BODY = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';
+const BEARER = { authorization: `Bearer ${KEY}` };
+
+interface GateProcess {
+  readonly gate: SvcProcess;
+  readonly url: string;
+  /** Where the server beside it is. */
+  readonly upstream: string;
+}
+
+/** Starts `svc gate --run` on free ports. */
+async function start(t: TestContext, options: Partial<SvcOptions> & { readonly args?: readonly string[] } = {}) {
+  const upstream = `http://127.0.0.1:${await freePort(t)}`;
+  const { args = [], env, cwd = temporaryFolder(t) } = options;
+  const all = ['gate', '--run', '--listen', '127.0.0.1:0', '--upstream', upstream, '--device', 'cpu', ...args];
+  const gate = new SvcProcess(t, all, { cwd, env: { GATE_API_KEY: KEY, ...env } });
+  return { gate, upstream };
+}
+
+async function started(t: TestContext, options = {}): Promise<GateProcess> {
+  const { gate, upstream } = await start(t, options);
+  // The server beside it says first where it listens.
+  const [, url = ''] = await gate.logged(/listening on .*listening on (http:[^"\s]+)/s);
+  return { gate, url, upstream };
+}
+
+/** The process id of the server beside the gate. */
+async function serverPid(gate: SvcProcess): Promise<number> {
+  return Number((await gate.logged(/the server beside the gate is process (\d+)/))[1]);
+}
+
+async function isGone(url: string): Promise<boolean> {
+  return fetch(`${url}/livez`).then(
+    () => false,
+    () => true,
+  );
+}
+
+/** Resolves when nothing answers at `url` any more; the test's time-out bounds it. */
+async function ends(url: string): Promise<void> {
+  while (!(await isGone(url))) await new Promise((done) => setTimeout(done, 20));
+}
+
+suite('svc gate --run', { concurrency: 2 }, () => {
+  test('answers decisions with the key, and nothing but /health without it', async (t) => {
+    const { url } = await started(t);
+    const decision = await fetch(`${url}/v1/systemone`, { method: 'POST', body: BODY, headers: BEARER });
+    assert.equal(decision.status, 200);
+    assert.match(decision.headers.get('server-timing') ?? '', /^encode;dur=/);
+    assert.match(await decision.text(), /^\{"model":"svc",/);
+    const refused = await fetch(`${url}/v1/systemone`, { method: 'POST', body: BODY });
+    assert.equal(refused.status, 401);
+    assert.equal(await refused.text(), '{"error":"missing or wrong API key"}');
+    const health = (await (await fetch(`${url}/health`)).json()) as { status: string };
+    assert.equal(health.status, 'ok');
+    for (const path of ['/', '/stats', '/metrics', '/livez']) {
+      assert.equal((await fetch(`${url}${path}`, { headers: BEARER })).status, 404);
+    }
+  });
+
+  test('has its own key alone, whatever keys the server has, and tells none', async (t) => {
+    const env = { SVC_API_KEY: 'the-key-of-the-server', SVC_PASSWORD: 'hidden-password' };
+    const cwd = folderWithConfig(t, { api_key: 'a-key-of-the-settings' });
+    const { gate, url, upstream } = await started(t, { env, cwd });
+    assert.equal((await fetch(`${url}/v1/models`, { headers: BEARER })).status, 200);
+    assert.equal((await fetch(`${upstream}/v1/models`)).status, 200);
+    gate.signal('SIGTERM');
+    const { stderr } = await gate.finished;
+    assert.doesNotMatch(stderr, /the-key-of|a-key-of|hidden/);
+  });
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    test(`${signal} ends both in order, with 0`, async (t) => {
+      const { gate, upstream } = await started(t);
+      gate.signal(signal);
+      const { code, stderr } = await gate.finished;
+      assert.equal(code, 0, stderr);
+      assert.ok(await isGone(upstream));
+      // The gate first, then the server, each of them once.
+      const told = [...stderr.matchAll(/"(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
+      assert.deepEqual(told, [signal, 'SIGTERM']);
+    });
+  }
+
+  test('SIGTERM while the server starts ends both with 0', async (t) => {
+    const { gate, upstream } = await start(t);
+    await gate.logged(/the server is at/);
+    gate.signal('SIGTERM');
+    assert.equal((await gate.finished).code, 0);
+    assert.ok(await isGone(upstream));
+  });
+
+  test('a second signal ends both at once', async (t) => {
+    const { gate, url, upstream } = await started(t);
+    // A request that never comes to its end keeps the drain waiting.
+    const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{')) });
+    const open = fetch(`${url}/v1/systemone`, { method: 'POST', body, duplex: 'half', headers: BEARER } as RequestInit);
+    open.catch(() => {});
+    await new Promise((done) => setTimeout(done, 100));
+    gate.signal('SIGTERM');
+    await gate.logged(/SIGTERM: finishing/);
+    gate.signal('SIGTERM');
+    assert.equal((await gate.finished).code, 143);
+    await ends(upstream);
+  });
+
+  test('the end of the server is the end of the gate, with 1 and one line', async (t) => {
+    const { gate, url, upstream } = await started(t);
+    process.kill(await serverPid(gate), 'SIGKILL');
+    const { code, stderr } = await gate.finished;
+    assert.equal(code, 1);
+    assert.match(
+      stderr.trim().split('\n').at(-1) ?? '',
+      /"msg":"the server beside the gate has ended \(SIGKILL\), so the gate ends"/,
+    );
+    assert.ok(await isGone(url));
+    assert.ok(await isGone(upstream));
+  });
+
+  test('the end of the gate, however it comes, is the end of the server', async (t) => {
+    const { gate, upstream } = await started(t);
+    gate.signal('SIGKILL');
+    await gate.finished;
+    await ends(upstream);
+  });
+
+  test('a server that does not start is told in one line, with 1', async (t) => {
+    const { gate } = await start(t, { args: ['--model', 'no-such-folder'] });
+    const { code, stderr } = await gate.finished;
+    assert.equal(code, 1);
+    assert.equal(stderr.trim().split('\n').at(-1), 'the server beside the gate did not start: exit code 1');
+  });
+
+  test('an address that another process has is refused before anything starts', async (t) => {
+    const port = await listen(t, createServer());
+    const { gate } = await start(t, { args: ['--upstream', `http://127.0.0.1:${port}`] });
+    const { code, stderr } = await gate.finished;
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}: the port is in use`));
+  });
+});
+
+suite('svc gate', { concurrency: 2 }, () => {
+  test('refuses to start without a key, and with a wrong one, in one line', async (t) => {
+    const cwd = temporaryFolder(t);
+    const none = await runSvc(t, ['gate'], { cwd });
+    assert.equal(none.stderr, 'GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key\n');
+    assert.equal(none.code, 1);
+    const short = await runSvc(t, ['gate'], { cwd, env: { GATE_API_KEY: 'short' } });
+    assert.equal(short.stderr, 'api key from GATE_API_KEY is 5 characters; use at least 16\n');
+    assert.equal(short.code, 1);
+  });
+
+  test('stands in front of a server that runs by itself, and makes no file', async (t) => {
+    const server = new SvcProcess(t, ['serve', '--listen', '127.0.0.1:0', '--device', 'cpu'], {
+      cwd: temporaryFolder(t),
+    });
+    await server.logged(/model .* loaded/);
+    const args = ['gate', '--no-key', '--listen', '127.0.0.1:0', '--upstream', await server.url()];
+    const gate = new SvcProcess(t, args, { cwd: temporaryFolder(t) });
+    const url = await gate.url();
+    const decision = await fetch(`${url}/v1/systemone`, { method: 'POST', body: BODY });
+    assert.equal(decision.status, 200);
+    gate.signal('SIGTERM');
+    assert.equal((await gate.finished).code, 0);
+    assert.ok(!(await isGone(await server.url())));
+  });
+});
