@@ -86,8 +86,8 @@ export class HttpFailure extends Error {
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message);
+  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}, cause?: Error) {
+    super(message, { cause });
     this.code = code;
     this.headers = this.status === 503 ? { 'Retry-After': String(DEFAULT_RETRY_AFTER_SECONDS), ...headers } : headers;
   }
@@ -98,9 +98,11 @@ export class HttpFailure extends Error {
 }
 
 /** Returns the engine's failure as the error that answers it. A code that is not in the list is an internal error. */
-export function engineFailure({ code, message, retryAfterSeconds }: Failure): Error {
+export function engineFailure({ code, message, retryAfterSeconds, cause }: Failure): Error {
   if (!Object.hasOwn(ERROR_STATUS, code)) return new Error(`the engine gave the unknown code ${code}: ${message}`);
-  return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds));
+  // What a library said is for the log alone.
+  const said = cause === undefined ? undefined : new Error(cause);
+  return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds), said);
 }
 
 /** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty when `seconds` is. */
