@@ -1,7 +1,7 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a terminal, and Python with the packages
- * of the reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that is gone
- * afterwards. It ends with one line that counts.
+ * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a browser, a terminal, and Python with the
+ * packages of the reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that
+ * is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -19,6 +19,7 @@ const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
   { works: ['strace', '--version'], packages: ['strace'] },
   { works: ['promtool', '--version'], packages: ['prometheus'] },
+  { works: ['chromium', '--version'], packages: ['chromium'] },
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];

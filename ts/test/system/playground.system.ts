@@ -73,11 +73,11 @@ test('questions are edited in the form, and their order is kept in the JSON and 
 
 test('what was typed stays when the view changes there and back, or the page is scrolled to the playground', async (t) => {
   const { page } = await open(t);
-  await page.getByLabel('Question', { exact: true }).nth(1).fill('How loud is the customer?');
+  await page.locator('[name=instructions]').nth(1).fill('How loud is the customer?');
   for (const name of ['JSON', 'Form'] as const) await view(page, name);
   await page.getByRole('link', { name: 'Try a decision' }).click();
   assert.equal(await page.locator('[data-question]').count(), 3);
-  assert.equal(await page.getByLabel('Question', { exact: true }).nth(1).inputValue(), 'How loud is the customer?');
+  assert.equal(await page.locator('[name=instructions]').nth(1).inputValue(), 'How loud is the customer?');
   await page.getByLabel('Start from').selectOption('moderation');
   assert.equal(await page.locator('[data-question]').count(), 4);
   await decide(page);
