@@ -73,6 +73,24 @@ impl StateCache {
         Key(hasher.finalize().into())
     }
 
+    /// What a state of these chunks is found by, when it is kept as a whole.
+    pub fn whole_key(&self, chunks: &[Key]) -> Key {
+        let mut hasher = self.seed.clone();
+        hasher.update("whole");
+        for chunk in chunks {
+            hasher.update(chunk.0);
+        }
+        Key(hasher.finalize().into())
+    }
+
+    /// A state that is kept as a whole; it counts as `chunks` hits.
+    pub fn get_whole(&self, key: &Key, chunks: usize) -> Option<Arc<Memory>> {
+        let mut kept = self.kept.lock();
+        let found = kept.chunks.get(key).cloned()?;
+        kept.stats.hits += chunks as u64;
+        Some(found)
+    }
+
     /// The kept chunks among `keys`, in their order.
     pub fn get(&self, keys: &[Key]) -> Vec<Option<Arc<Memory>>> {
         let mut kept = self.kept.lock();

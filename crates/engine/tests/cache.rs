@@ -63,6 +63,17 @@ fn what_a_state_says_twice_is_read_once() {
 }
 
 #[test]
+fn a_long_state_that_comes_again_is_kept_joined_within_the_same_bound() {
+    let engine = cached(1 << 20);
+    let body = body(&state(3, 4));
+    let all: Vec<String> = (0..4).map(|_| answers(&engine, &body)).collect();
+    assert!(all.iter().all(|answers| *answers == all[0]));
+    let stats = engine.cache_stats();
+    assert_eq!((stats.misses, stats.hits, stats.entries), (4, 12, 5));
+    assert_eq!(stats.bytes, 8 * CHUNK_BYTES);
+}
+
+#[test]
 fn the_least_recently_used_chunk_makes_room_and_the_bound_holds() {
     let engine = cached(3 * CHUNK_BYTES);
     let [first, second, third, fourth] = [5, 6, 7, 8].map(|seed| body(&state(seed, 1)));

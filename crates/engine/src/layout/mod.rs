@@ -117,7 +117,7 @@ impl Runner<'_> {
     /// # Errors
     /// What `stop` says between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        let memory = Memory::join(&self.read(&plan.state, stop)?)?;
+        let memory = self.memory(&plan.state, stop)?;
         let questions = plan.questions.iter();
         let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
         let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
@@ -130,12 +130,35 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// What is kept of each row of a state, read where it is not kept yet.
-    fn read(&self, rows: &[Row], stop: &Stop) -> Result<Vec<Arc<Memory>>, Error> {
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// What is kept of a state, read where it is not kept yet; `None` for an empty state.
+    fn memory(&self, rows: &[Row], stop: &Stop) -> Result<Option<Arc<Memory>>, Error> {
         let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
+        if rows.len() < 2 {
+            return Ok(self.chunks(rows, keys, stop)?.0.pop());
+        }
+        let whole = self.cache.whole_key(&keys);
+        if let Some(memory) = self.cache.get_whole(&whole, keys.len()) {
+            return Ok(Some(memory));
+        }
+        let (chunks, were_kept) = self.chunks(rows, keys, stop)?;
+        let memory = Memory::join(&chunks)?;
+        // Joining copies, so a state that comes again is kept joined, too.
+        if let (true, Some(memory)) = (were_kept, &memory) {
+            self.cache.keep(&[(whole, Arc::clone(memory))]);
+        }
+        Ok(memory)
+    }
+
+    /// What is kept of each row of a state, and whether all of it was kept before.
+    fn chunks(
+        &self,
+        rows: &[Row],
+        keys: Vec<Key>,
+        stop: &Stop,
+    ) -> Result<(Vec<Arc<Memory>>, bool), Error> {
+        if rows.is_empty() {
+            return Ok((Vec::new(), true));
+        }
         let mut found = self.cache.get(&keys);
         // A state may say the same thing twice; it is read once.
         let mut missing: Vec<usize> = (0..rows.len())
@@ -155,11 +178,12 @@ impl Runner<'_> {
             .map(|(key, found)| found.take().or_else(|| read.get(key).cloned()))
             .collect();
         let memories = memories.unwrap_or_default();
-        if !read.is_empty() {
+        let were_kept = read.is_empty();
+        if !were_kept {
             let chunks: Vec<_> = keys.into_iter().zip(memories.iter().cloned()).collect();
             self.cache.keep(&chunks);
         }
-        Ok(memories)
+        Ok((memories, were_kept))
     }
 }
 
