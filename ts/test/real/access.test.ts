@@ -14,6 +14,9 @@ const OTHER_PASSWORD = 'Operator-password-2';
 const KEY = 'Decision-key-0123456789';
 const PUBLISHED = 'adminadmin';
 
+/** A line that is never logged is waited for so long. */
+const BOUNDED = { timeout: 60_000 };
+
 const OPEN = ['/health', '/livez', '/readyz'];
 const PAGES = ['/', '/recipes', '/stats', '/metrics'];
 
@@ -90,7 +93,7 @@ suite('the dashboard password', { concurrency: 2 }, () => {
     ['svc.json', { settings: { password: PUBLISHED } }],
     ['SVC_PASSWORD', { settings: {}, env: { SVC_PASSWORD: PUBLISHED } }],
   ] as const) {
-    test(`that was published once counts as none in ${place}: one is generated`, async (t) => {
+    test(`that was published once counts as none in ${place}: one is generated`, BOUNDED, async (t) => {
       const cwd = folderWithConfig(t, options.settings);
       const server = await start(t, { ...options, cwd });
       assert.deepEqual(await pages(server, PUBLISHED), ALL_CLOSED);
@@ -103,7 +106,7 @@ suite('the dashboard password', { concurrency: 2 }, () => {
     ['allow_no_password', { settings: { allow_no_password: true, password: PASSWORD } }],
     ['SVC_ALLOW_NO_PASSWORD', { settings: {}, env: { SVC_ALLOW_NO_PASSWORD: '1' } }],
   ] as const) {
-    test(`is off with ${place}: nothing is checked and nothing generated`, async (t) => {
+    test(`is off with ${place}: nothing is checked and nothing generated`, BOUNDED, async (t) => {
       const cwd = folderWithConfig(t, options.settings);
       const server = await start(t, { ...options, cwd });
       assert.deepEqual(await pages(server), ALL_OPEN);
@@ -125,7 +128,7 @@ suite('the dashboard password', { concurrency: 2 }, () => {
   });
 });
 
-test('a log gets the name of a generated file and a fingerprint', async (t) => {
+test('a log gets the name of a generated file and a fingerprint', BOUNDED, async (t) => {
   const cwd = temporaryFolder(t);
   const server = await start(t, { cwd, listen: '0.0.0.0:0' });
   for (const name of ['svc.password', 'svc.api-key']) {
@@ -222,12 +225,12 @@ suite('no secret is in what the server prints, answers, writes or is called with
     }
   }
 
-  test('when they are set', async (t) => {
+  test('when they are set', BOUNDED, async (t) => {
     const secrets = { password: PASSWORD, key: KEY };
     await search(t, temporaryFolder(t), { SVC_PASSWORD: PASSWORD, SVC_API_KEY: KEY }, () => secrets);
   });
 
-  test('when they are generated', async (t) => {
+  test('when they are generated', BOUNDED, async (t) => {
     const cwd = temporaryFolder(t);
     await search(t, cwd, {}, () => ({
       password: kept(cwd),
