@@ -6,10 +6,10 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use super::{Encoder, Interface, Layout, Plan, QuestionRows, Row, SpecialIds};
+use super::{Encoder, Layout, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::session::Input;
+use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer, Tokens};
 
 /// An option keeps at most so many tokens, its marker not counted.

@@ -3,7 +3,6 @@
 //! A layout only says what the rows are and which tensors they become. Running them is the same for all: the state's
 //! rows first, then every question's rows side by side.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Request};
 use crate::queue::Stop;
-use crate::session::{Input, Memory, Outputs, Sessions};
+use crate::session::{Input, Interface, Memory, Outputs, Sessions};
 use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
@@ -62,19 +61,6 @@ impl Plan {
         let rows = self.state.iter().chain(questions);
         rows.map(|row| row.ids.len()).sum()
     }
-}
-
-/// The tensors that a layout gives to a graph and takes from it.
-#[derive(Debug, Clone, Default)]
-pub struct Interface {
-    /// Inputs that every run gives.
-    pub inputs: Vec<Cow<'static, str>>,
-    /// Pairs of an input and the output of an earlier run that feeds it: what is kept of a state.
-    pub kept: Vec<(String, String)>,
-    /// Heads and values per head of each kept tensor, `[1, heads, tokens, head_dim]`.
-    pub kept_shape: [usize; 2],
-    /// Whether the graph may leave `act_logits` out.
-    pub action_is_optional: bool,
 }
 
 /// A kind of model.

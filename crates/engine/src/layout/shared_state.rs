@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::{Encoder, Interface, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
+use super::{Encoder, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::session::Input;
+use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer};
 
 /// What `config.json` says of the layout. Lengths are in tokens, special ones included.

@@ -1,0 +1,52 @@
+//! What a model can run on.
+
+use ort::ep::{CUDA, CoreML, DirectML, ExecutionProviderDispatch};
+
+/// What the model runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// An NVIDIA GPU.
+    Cuda,
+    /// Apple's accelerators.
+    CoreMl,
+    /// A GPU under Windows.
+    DirectMl,
+}
+
+impl Device {
+    /// The devices beside the processor, in the order in which `auto` tries them.
+    pub const ACCELERATORS: [Self; 3] = [Self::Cuda, Self::CoreMl, Self::DirectMl];
+
+    /// The name in settings and in `/health`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::CoreMl => "coreml",
+            Self::DirectMl => "directml",
+        }
+    }
+
+    /// Whether there can be such a device on this operating system.
+    pub fn is_possible(self) -> bool {
+        match self {
+            Self::Cpu => true,
+            Self::Cuda => !cfg!(target_os = "macos"),
+            Self::CoreMl => cfg!(target_os = "macos"),
+            Self::DirectMl => cfg!(windows),
+        }
+    }
+
+    /// The execution provider; one that cannot be registered is an error, never a silent fallback.
+    pub(super) fn provider(self) -> Option<ExecutionProviderDispatch> {
+        let provider = match self {
+            Self::Cpu => return None,
+            Self::Cuda => CUDA::default().build(),
+            Self::CoreMl => CoreML::default().build(),
+            Self::DirectMl => DirectML::default().build(),
+        };
+        Some(provider.error_on_failure())
+    }
+}

@@ -1,0 +1,322 @@
+//! One session and what it is run with.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use ort::environment::Environment;
+use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights};
+use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
+use ort::value::{DynValue, Tensor, TensorRef};
+
+use super::Graph;
+use super::memory::{Interface, Memory};
+use super::running::Running;
+use super::runtime::{cause, run_failed};
+use crate::Error;
+use crate::weights::{Values, weights};
+
+/// One tensor that a run is given.
+pub enum Input<'a> {
+    /// int64, `[n]` or `[1, n]`.
+    Ids {
+        /// The values.
+        values: Cow<'a, [i64]>,
+        /// Whether there is a batch axis in front.
+        batched: bool,
+    },
+    /// bool, `[1, n]`.
+    Flags {
+        /// The values.
+        values: Vec<bool>,
+    },
+}
+
+impl<'a> Input<'a> {
+    /// An int64 tensor of shape `[n]`.
+    pub fn ids(values: impl Into<Cow<'a, [i64]>>) -> Self {
+        Self::Ids {
+            values: values.into(),
+            batched: false,
+        }
+    }
+
+    /// An int64 tensor of shape `[1, n]`.
+    pub fn row(values: impl Into<Cow<'a, [i64]>>) -> Self {
+        Self::Ids {
+            values: values.into(),
+            batched: true,
+        }
+    }
+
+    /// A bool tensor of shape `[1, n]`.
+    pub fn flags(values: Vec<bool>) -> Self {
+        Self::Flags { values }
+    }
+
+    fn tensor(&self) -> ort::Result<SessionInputValue<'_>> {
+        Ok(match self {
+            Self::Ids {
+                values,
+                batched: true,
+            } => TensorRef::from_array_view(([1, values.len()], values.as_ref()))?.into(),
+            Self::Ids { values, .. } => {
+                TensorRef::from_array_view(([values.len()], values.as_ref()))?.into()
+            }
+            Self::Flags { values } => {
+                TensorRef::from_array_view(([1, values.len()], values.as_slice()))?.into()
+            }
+        })
+    }
+}
+
+/// What a question's run gives.
+pub struct Outputs {
+    /// One per marker.
+    pub logits: Vec<f32>,
+    /// The outputs of the action head, where the graph has one.
+    pub action: Option<[f32; 2]>,
+}
+
+/// A session, used by one thread at a time.
+pub struct Lane {
+    session: Session,
+    interface: Arc<Interface>,
+    answer: RunOptions<HasSelectedOutputs>,
+    /// As `answer`, and the session's arena gives back what it does not need any more.
+    answer_and_shrink: RunOptions<HasSelectedOutputs>,
+    has_action: bool,
+    empty: Arc<Memory>,
+    running: Arc<Running>,
+}
+
+/// What one session needs beside the graph's own settings.
+pub(super) struct LaneSettings<'a> {
+    pub(super) threads: usize,
+    pub(super) shared: &'a SharedWeights,
+    pub(super) interface: &'a Arc<Interface>,
+    pub(super) empty: &'a Arc<Memory>,
+    pub(super) running: &'a Arc<Running>,
+}
+
+impl Lane {
+    pub(super) fn open(
+        environment: &Environment,
+        graph: &Graph<'_>,
+        settings: &LaneSettings<'_>,
+    ) -> Result<Self, Error> {
+        let bad = |problem: String| Error::BadModel {
+            file: graph.file.to_owned(),
+            problem,
+        };
+        let session =
+            open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
+        let interface = settings.interface;
+        let has_action = check_interface(&session, interface).map_err(bad)?;
+        let answer =
+            |shrink| answer_options(has_action, shrink).map_err(|error| bad(cause(&error)));
+        Ok(Self {
+            session,
+            interface: Arc::clone(interface),
+            answer: answer(false)?,
+            answer_and_shrink: answer(true)?,
+            has_action,
+            empty: Arc::clone(settings.empty),
+            running: Arc::clone(settings.running),
+        })
+    }
+
+    /// Reads a row of a state, `tokens` long.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn read(
+        &mut self,
+        inputs: Vec<(&'static str, Input<'_>)>,
+        tokens: usize,
+    ) -> Result<Memory, Error> {
+        self.try_read(&inputs, tokens).map_err(run_failed)
+    }
+
+    fn try_read(
+        &mut self,
+        inputs: &[(&'static str, Input<'_>)],
+        tokens: usize,
+    ) -> ort::Result<Memory> {
+        let mut memory = Memory::with_room(&self.interface, tokens)?;
+        let mut selector = OutputSelector::no_default();
+        for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
+            selector = selector.with(present).preallocate(present, value);
+        }
+        let options = RunOptions::new()?.with_outputs(selector);
+        let _running = self.running.start(&options);
+        let values = tensors(inputs, &self.interface, &self.empty)?;
+        let mut outputs = self.session.run_with_options(values, &options)?;
+        for (_, present) in &self.interface.kept {
+            let value = outputs.remove(present);
+            memory
+                .values
+                .push(value.ok_or_else(|| ort::Error::new("the graph gave no memory"))?);
+        }
+        Ok(memory)
+    }
+
+    /// Runs a row of a question on what is kept of its state.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn answer(
+        &mut self,
+        inputs: Vec<(&'static str, Input<'_>)>,
+        memory: Option<&Memory>,
+    ) -> Result<Outputs, Error> {
+        let memory = memory.unwrap_or(&self.empty);
+        let values = tensors(&inputs, &self.interface, memory).map_err(run_failed)?;
+        let options = if memory.bytes() > LARGE_MEMORY_BYTES {
+            &self.answer_and_shrink
+        } else {
+            &self.answer
+        };
+        let _running = self.running.start(options);
+        let outputs = self
+            .session
+            .run_with_options(values, options)
+            .map_err(run_failed)?;
+        let (_, logits) = outputs["logits"]
+            .try_extract_tensor::<f32>()
+            .map_err(run_failed)?;
+        let action = if self.has_action {
+            let (_, values) = outputs["act_logits"]
+                .try_extract_tensor::<f32>()
+                .map_err(run_failed)?;
+            values.try_into().ok()
+        } else {
+            None
+        };
+        Ok(Outputs {
+            logits: logits.to_vec(),
+            action,
+        })
+    }
+}
+
+/// A run on more than this leaves nothing in its session's arena: such states are rare, and what they take is much.
+const LARGE_MEMORY_BYTES: usize = 24 << 20;
+
+/// Asks for what a question wants to know, and nothing else.
+fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasSelectedOutputs>> {
+    let mut outputs = OutputSelector::no_default().with("logits");
+    if has_action {
+        outputs = outputs.with("act_logits");
+    }
+    let mut options = RunOptions::new()?;
+    if shrink {
+        options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+    }
+    Ok(options.with_outputs(outputs))
+}
+
+type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
+
+fn tensors<'v>(
+    inputs: &'v [(&'static str, Input<'_>)],
+    interface: &'v Interface,
+    memory: &'v Memory,
+) -> ort::Result<NamedInputs<'v>> {
+    let mut values = Vec::with_capacity(inputs.len() + memory.values.len());
+    for (name, input) in inputs {
+        values.push((Cow::Borrowed(*name), input.tensor()?));
+    }
+    for ((past, _), value) in interface.kept.iter().zip(&memory.values) {
+        values.push((Cow::Borrowed(past.as_str()), value.into()));
+    }
+    Ok(values)
+}
+
+fn open_session(
+    environment: &Environment,
+    graph: &Graph<'_>,
+    settings: &LaneSettings<'_>,
+) -> ort::Result<Session> {
+    let mut builder = Session::builder(environment)?
+        .with_optimization_level(GraphOptimizationLevel::All)?
+        .with_intra_threads(settings.threads)?
+        // Shapes differ from run to run: a remembered pattern would only hold memory.
+        .with_memory_pattern(false)?
+        // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
+        .with_config_entry("session.force_spinning_stop", "1")?
+        .with_prepacked_weights(&settings.shared.prepacked)?;
+    for (name, value) in &settings.shared.values {
+        builder = builder.with_initializer(name, Arc::clone(value))?;
+    }
+    if let Some(provider) = graph.device.provider() {
+        builder = builder.with_execution_providers([provider])?;
+    }
+    builder.commit_from_file(graph.file)
+}
+
+/// Checks that the graph has the layout's tensors; tells whether it has an action head.
+fn check_interface(session: &Session, interface: &Interface) -> Result<bool, String> {
+    let inputs: Vec<&str> = session.inputs().iter().map(|input| input.name()).collect();
+    let outputs: Vec<&str> = session
+        .outputs()
+        .iter()
+        .map(|output| output.name())
+        .collect();
+    let pasts = interface.kept.iter().map(|(past, _)| past.as_str());
+    let wanted: Vec<&str> = interface
+        .inputs
+        .iter()
+        .map(Cow::as_ref)
+        .chain(pasts)
+        .collect();
+    if let Some(missing) = wanted.iter().find(|name| !inputs.contains(name)) {
+        return Err(format!("the graph has no input \"{missing}\""));
+    }
+    if let Some(unknown) = inputs.iter().find(|name| !wanted.contains(name)) {
+        return Err(format!(
+            "the graph wants an input \"{unknown}\" that its layout does not give"
+        ));
+    }
+    let presents = interface.kept.iter().map(|(_, present)| present.as_str());
+    if let Some(missing) = std::iter::once("logits")
+        .chain(presents)
+        .find(|name| !outputs.contains(name))
+    {
+        return Err(format!("the graph has no output \"{missing}\""));
+    }
+    let has_action = outputs.contains(&"act_logits");
+    if !has_action && !interface.action_is_optional {
+        return Err("the graph has no output \"act_logits\"".into());
+    }
+    Ok(has_action)
+}
+
+/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
+pub(super) struct SharedWeights {
+    values: Vec<(String, Arc<DynValue>)>,
+    prepacked: PrepackedWeights,
+}
+
+impl SharedWeights {
+    /// The weights of a graph that has several sessions; a lone session does best with its own.
+    pub(super) fn read(graph: &Graph<'_>) -> ort::Result<Self> {
+        let file = if graph.has_many_sessions() {
+            std::fs::read(graph.file).unwrap_or_default()
+        } else {
+            Vec::new()
+        };
+        let weights = weights(&file.into()).into_iter().map(|weight| {
+            let (name, shape) = (weight.name, weight.shape);
+            let value = match weight.values {
+                Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::I8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::U8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+            };
+            Ok((name, Arc::new(value)))
+        });
+        Ok(Self {
+            values: weights.collect::<ort::Result<_>>()?,
+            prepacked: PrepackedWeights::new(),
+        })
+    }
+}

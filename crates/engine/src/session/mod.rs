@@ -1,0 +1,180 @@
+//! ONNX Runtime: the library, its sessions, its execution providers, and what a run gives.
+//!
+//! Every row is a run of its own, without padding. Rows that do not depend on each other run side by side, each on a
+//! session with one thread; a row that stands alone runs on a session with all threads. Both give the same bits.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+use self::lane::{LaneSettings, SharedWeights};
+use self::running::Running;
+use self::runtime::{environment, run_failed};
+use crate::Error;
+use crate::queue::Stop;
+
+mod device;
+mod lane;
+mod memory;
+mod running;
+mod runtime;
+
+pub use self::device::Device;
+pub use self::lane::{Input, Lane, Outputs};
+pub use self::memory::{Interface, Memory};
+
+/// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
+pub const MAX_THREADS: usize = 256;
+
+/// A graph file and how to run it.
+pub struct Graph<'a> {
+    /// The ONNX Runtime library.
+    pub runtime: &'a Path,
+    /// The `.onnx` file.
+    pub file: &'a Path,
+    /// Its tensors.
+    pub interface: &'a Interface,
+    /// What to run it on.
+    pub device: Device,
+    /// Intra-op threads, 1 to [`MAX_THREADS`].
+    pub threads: usize,
+}
+
+impl Graph<'_> {
+    /// Whether rows run side by side, each on a session of its own. An accelerator does its own scheduling.
+    fn has_many_sessions(&self) -> bool {
+        self.device == Device::Cpu && self.threads > 1
+    }
+}
+
+/// The sessions of one graph: one with all threads, and for each thread one of its own.
+pub struct Sessions {
+    all_threads: Mutex<Lane>,
+    one_thread: Vec<Mutex<Lane>>,
+    /// Runs rows beside the calling thread.
+    beside: Option<rayon::ThreadPool>,
+    running: Arc<Running>,
+}
+
+impl Sessions {
+    /// Opens the sessions of a graph.
+    ///
+    /// # Errors
+    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], [`Error::BadThreads`], [`Error::BadModel`].
+    pub fn open(graph: &Graph<'_>) -> Result<Self, Error> {
+        if !(1..=MAX_THREADS).contains(&graph.threads) {
+            return Err(Error::BadThreads {
+                limit: MAX_THREADS,
+                actual: graph.threads,
+            });
+        }
+        let environment = environment(graph.runtime)?;
+        let interface = Arc::new(graph.interface.clone());
+        let empty = Memory::with_room(&interface, 0).map_err(run_failed)?;
+        let empty = Arc::new(empty);
+        let shared = SharedWeights::read(graph).map_err(run_failed)?;
+        let running = Arc::new(Running::default());
+        let open = |threads| {
+            let settings = LaneSettings {
+                threads,
+                shared: &shared,
+                interface: &interface,
+                empty: &empty,
+                running: &running,
+            };
+            Lane::open(&environment, graph, &settings)
+        };
+        let side_by_side = graph.has_many_sessions();
+        let all_threads = open(graph.threads)?;
+        let one_thread = (0..if side_by_side { graph.threads } else { 0 })
+            .map(|_| open(1))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            beside: side_by_side
+                .then(|| beside(graph.threads - 1))
+                .transpose()?,
+            all_threads: Mutex::new(all_threads),
+            one_thread: one_thread.into_iter().map(Mutex::new).collect(),
+            running,
+        })
+    }
+
+    /// Runs `count` rows, a lone one on all threads, several side by side; results in the order of the index.
+    ///
+    /// # Errors
+    /// The first error of a run, or what `stop` says between two.
+    pub fn run_all<T: Send>(
+        &self,
+        count: usize,
+        stop: &Stop,
+        run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let run = |lane: &mut Lane, index| {
+            stop.check()?;
+            let result = run(lane, index);
+            // A run that was terminated fails with words of the library; what happened is that the engine closes.
+            if result.is_err() && self.running.is_terminated() {
+                return Err(Error::Closing);
+            }
+            result
+        };
+        match &self.beside {
+            Some(beside) if count > 1 => self.run_side_by_side(beside, count, run),
+            _ => {
+                let mut lane = self.all_threads.lock();
+                (0..count).map(|index| run(&mut lane, index)).collect()
+            }
+        }
+    }
+
+    fn run_side_by_side<T: Send>(
+        &self,
+        beside: &rayon::ThreadPool,
+        count: usize,
+        run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
+        let failed: Mutex<Option<Error>> = Mutex::new(None);
+        let work = |lane: &Mutex<Lane>| {
+            let mut lane = lane.lock();
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                if index >= count || failed.lock().is_some() {
+                    return;
+                }
+                match run(&mut lane, index) {
+                    Ok(result) => done.lock()[index] = Some(result),
+                    Err(error) => drop(failed.lock().get_or_insert(error)),
+                }
+            }
+        };
+        beside.in_place_scope(|scope| {
+            for lane in self.one_thread.iter().take(count).skip(1) {
+                scope.spawn(|_| work(lane));
+            }
+            work(&self.one_thread[0]);
+        });
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(done.into_inner().into_iter().flatten().collect()),
+        }
+    }
+
+    /// Stops every run, now and from now on; for the end of the process.
+    pub fn terminate(&self) {
+        self.running.terminate();
+    }
+}
+
+fn beside(threads: usize) -> Result<rayon::ThreadPool, Error> {
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|index| format!("svc-run-{index}"))
+        .build();
+    pool.map_err(|error| Error::ModelFailed {
+        cause: error.to_string(),
+    })
+}

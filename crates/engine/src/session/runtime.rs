@@ -1,0 +1,103 @@
+//! The ONNX Runtime library: loaded once, silent, and without telemetry.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ort::environment::Environment;
+use parking_lot::Mutex;
+
+use crate::Error;
+
+/// ONNX Runtime allows one environment per process, for ever, so the first library stays.
+static LIBRARY: Mutex<Option<(PathBuf, Environment)>> = Mutex::new(None);
+
+/// The environment of the ONNX Runtime library at `path`, which is loaded on the first call.
+///
+/// # Errors
+/// [`Error::RuntimeNotFound`] and [`Error::RuntimeFailed`]; another path may be tried after both.
+pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
+    let failed = |cause: String| Error::RuntimeFailed {
+        path: path.to_owned(),
+        cause,
+    };
+    let not_found = || Error::RuntimeNotFound {
+        path: path.to_owned(),
+    };
+    let absolute = path.canonicalize().map_err(|_| not_found())?;
+    if !absolute.is_file() {
+        return Err(not_found());
+    }
+    let mut library = LIBRARY.lock();
+    if let Some((loaded, environment)) = library.as_ref() {
+        return if *loaded == absolute {
+            Ok(environment.clone())
+        } else {
+            let loaded = loaded.display();
+            Err(failed(format!("this process already uses {loaded}")))
+        };
+    }
+    turn_telemetry_off();
+    return_large_blocks();
+    let builder = ort::init_from(&absolute).map_err(|error| failed(cause(&error)))?;
+    // The errors of a run reach us as values; the library's own log would print them a second time.
+    let silent = Arc::new(|_, _: &str, _: &str, _: &str, _: &str| {});
+    let environment = builder
+        .with_name("svc")
+        .with_telemetry(false)
+        .with_logger(silent)
+        .build();
+    let environment = environment.map_err(|error| failed(cause(&error)))?;
+    *library = Some((absolute, environment.clone()));
+    Ok(environment)
+}
+
+/// The shipped library uploads usage data unless this stands in the process's environment before its own is built;
+/// its API call for it does not stop the uploader.
+fn turn_telemetry_off() {
+    // SAFETY: called once, under the lock of `LIBRARY`, before ONNX Runtime is loaded. Node.js reads and writes its
+    // environment through libuv on its main thread only, while that thread is not in this call.
+    unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
+}
+
+/// Makes freed tensors go back to the system: glibc would otherwise keep blocks of up to 32 MB in its heaps once one of
+/// that size was freed, and a state's memory is many such blocks.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn return_large_blocks() {
+    const BYTES: i32 = 128 * 1024;
+    // SAFETY: sets two thresholds of the allocator, which takes its own locks.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, BYTES);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, BYTES);
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn return_large_blocks() {}
+
+/// The innermost cause of an error in one line: the outer texts of `ort` hide it.
+pub(super) fn cause(error: &dyn std::error::Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    one_line(&innermost.to_string())
+}
+
+/// A message of the library without its source file, its status number and the folders of this machine.
+fn one_line(text: &str) -> String {
+    let (_, message) = text.rsplit_once(" : FAIL : ").unwrap_or(("", text));
+    let words = message
+        .split_whitespace()
+        .map(|word| match word.rsplit_once('/') {
+            Some((folder, name)) if folder.starts_with('/') => name,
+            _ => word,
+        });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A run or a tensor that failed, as the engine's error.
+pub(super) fn run_failed(error: ort::Error) -> Error {
+    Error::ModelFailed {
+        cause: cause(&error),
+    }
+}
