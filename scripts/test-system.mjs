@@ -1,7 +1,7 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a browser, a terminal, and Python with the
- * packages of the reference. On Debian and Ubuntu it installs what is missing; the Python packages go into a folder that
- * is gone afterwards. It ends with one line that counts.
+ * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a browser, a terminal, namespaces, and
+ * Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is missing; the
+ * Python packages go into a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,13 +17,20 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 /** Each tool, how to see that it is there, and the package that has it. */
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
+  { works: ['ip', '-V'], packages: ['iproute2'] },
+  { works: ['openssl', 'version'], packages: ['openssl'] },
+  { works: ['pgrep', '--version'], packages: ['procps'] },
   { works: ['strace', '--version'], packages: ['strace'] },
   { works: ['promtool', '--version'], packages: ['prometheus'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];
-const REQUIREMENTS = join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt');
+/** The packages of the reference, and the linters of the container's files. */
+const REQUIREMENTS = [
+  join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt'),
+  join('ts', 'test', 'system', 'requirements.txt'),
+];
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
@@ -43,11 +50,11 @@ function installTools() {
   aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
 }
 
-/** The interpreter of a virtual environment in `folder` that has the packages of the reference. */
+/** The interpreter of a virtual environment in `folder` that has the packages of `REQUIREMENTS`. */
 function makePython(folder) {
   run('python3', '-m', 'venv', folder);
   const python = join(folder, 'bin', 'python');
-  run(python, '-m', 'pip', 'install', '-q', '-r', REQUIREMENTS);
+  run(python, '-m', 'pip', 'install', '-q', ...REQUIREMENTS.flatMap((file) => ['-r', file]));
   return python;
 }
 

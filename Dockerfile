@@ -1,0 +1,54 @@
+# The image of the server: docs/container.md says how it is run. The tags name exact versions; whoever wants the exact
+# bytes as well appends their digest, as in node:22.23.3-bookworm-slim@sha256:...
+
+FROM node:22.23.3-bookworm-slim AS node
+
+# What runs needs of the packages of npm, and nothing of what builds.
+FROM node AS packages
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --omit=dev
+
+FROM rust:1.95.0-slim-bookworm AS build
+COPY --from=node /usr/local/bin/ /usr/local/bin/
+COPY --from=node /usr/local/lib/node_modules/ /usr/local/lib/node_modules/
+WORKDIR /src
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci
+COPY Cargo.toml Cargo.lock ./
+COPY crates/ crates/
+COPY scripts/ scripts/
+COPY ts/ ts/
+RUN node scripts/build.mjs
+
+FROM node:22.23.3-bookworm-slim
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="svc" \
+      org.opencontainers.image.description="Answers typed questions about a text or a JSON value, with calibrated probabilities." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
+# Of Node's image the interpreter stays, the package managers go. /data is the server's own, all else is root's.
+RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
+      /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
+ && groupadd --gid 10001 svc \
+ && useradd --uid 10001 --gid 10001 --home-dir /data --no-create-home --shell /usr/sbin/nologin svc \
+ && install --directory --owner=10001 --group=10001 --mode=0750 /data \
+ && ln -s /app/deploy/docker-entrypoint.sh /usr/local/bin/svc
+COPY LICENSE package.json /app/
+COPY bin/ /app/bin/
+COPY models/ /app/models/
+COPY deploy/docker-entrypoint.sh /app/deploy/
+COPY --from=packages /src/node_modules/ /app/node_modules/
+COPY --from=build /src/dist/assets/ /app/dist/assets/
+COPY --from=build /src/dist/native/ /app/dist/native/
+COPY --from=build /src/dist/src/ /app/dist/src/
+ENV NODE_ENV=production
+USER 10001:10001
+WORKDIR /data
+EXPOSE 21118
+# Whatever address the settings name: the check reads them as the server does. A model may take its time to load.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=2m --retries=3 CMD ["/app/deploy/docker-entrypoint.sh", "health"]
+ENTRYPOINT ["/app/deploy/docker-entrypoint.sh"]
+CMD ["serve"]
