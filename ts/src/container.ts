@@ -1,5 +1,4 @@
 /** What holds in the container image beside the usual rules. */
-import type { Config } from './config.ts';
 import { Refusal } from './refusal.ts';
 
 /** Where the server listens in the container when nobody says otherwise: a port of a container is published or not. */
@@ -7,14 +6,22 @@ export const CONTAINER_LISTEN = '0.0.0.0:21118';
 
 const MIN_PASSWORD_CHARACTERS = 12;
 
+/** What the rules look at, of the settings. */
+export interface ContainerSettings {
+  readonly apiKey: readonly { readonly origin: string }[];
+  readonly password?: { readonly origin: string; readonly length: number } | undefined;
+  readonly file?: string | undefined;
+  /** Whether the server made the file itself. */
+  readonly generated: boolean;
+}
+
 /**
  * Checks that the credentials were chosen: the server in a container can be reached from outside, and what it would
  * generate is in a volume that few look into. A `svc.json` that the server made itself says nothing about that.
  *
  * @throws Refusal when one of them is missing and there is no `svc.json` of the user's, or the password is too short.
  */
-export function requireContainerCredentials(config: Pick<Config, 'apiKey' | 'password' | 'file' | 'generated'>): void {
-  const { apiKey, password, file, generated } = config;
+export function requireContainerCredentials({ apiKey, password, file, generated }: ContainerSettings): void {
   if (password?.origin === 'SVC_PASSWORD' && password.length < MIN_PASSWORD_CHARACTERS) {
     throw new Refusal(`SVC_PASSWORD must be at least ${MIN_PASSWORD_CHARACTERS} characters, it has ${password.length}`);
   }
