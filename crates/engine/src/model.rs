@@ -219,9 +219,7 @@ impl Folder {
             file: path.to_owned(),
             problem: problem.to_owned(),
         };
-        let path = path
-            .canonicalize()
-            .map_err(|_| bad("no such model folder"))?;
+        let path = dunce::canonicalize(path).map_err(|_| bad("no such model folder"))?;
         if !path.is_dir() {
             return Err(bad("not a folder"));
         }

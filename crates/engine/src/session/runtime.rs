@@ -23,7 +23,7 @@ pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
     let not_found = || Error::RuntimeNotFound {
         path: path.to_owned(),
     };
-    let absolute = path.canonicalize().map_err(|_| not_found())?;
+    let absolute = dunce::canonicalize(path).map_err(|_| not_found())?;
     if !absolute.is_file() {
         return Err(not_found());
     }
@@ -86,6 +86,14 @@ pub(super) fn cause(error: &dyn std::error::Error) -> String {
 /// A message of the library without its source file, its status number and the folders of this machine.
 fn one_line(text: &str) -> String {
     let (_, message) = text.rsplit_once(" : FAIL : ").unwrap_or(("", text));
+    // `…failed:/onnxruntime_src/…/model.cc:177 onnxruntime::Model::Model(…) what is wrong`
+    let message = match message.split_once("/onnxruntime_src/") {
+        Some((what, source)) => {
+            let (_, why) = source.rsplit_once(") ").unwrap_or(("", ""));
+            format!("{what} {why}")
+        }
+        None => message.to_owned(),
+    };
     let words = message
         .split_whitespace()
         .map(|word| match word.rsplit_once('/') {
@@ -99,5 +107,23 @@ fn one_line(text: &str) -> String {
 pub(super) fn run_failed(error: ort::Error) -> Error {
     Error::ModelFailed {
         cause: cause(&error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_the_library_names_no_source_file_and_no_folder() {
+        let said = "Load model from /srv/models/a/model.onnx failed:/onnxruntime_src/onnxruntime/core/graph/model.cc:177 \
+            onnxruntime::Model::Model(onnx::ModelProto&&, const Logger&) ModelProto does not have a graph.";
+        let line = "Load model from model.onnx failed: ModelProto does not have a graph.";
+        assert_eq!(one_line(said), line);
+        let said = "x.cc:1 : 1 : FAIL : Failed to load library /a/b/lib.so with error: /a/b/lib.so: no\nfile";
+        assert_eq!(
+            one_line(said),
+            "Failed to load library lib.so with error: lib.so: no file"
+        );
     }
 }
