@@ -41,6 +41,8 @@ export async function readBody(req: IncomingMessage, maxBodyBytes: number): Prom
 const maxCompressedBytes = (maxBodyBytes: number) => maxBodyBytes + Math.ceil(maxBodyBytes / 256) + 1024;
 
 async function read(req: IncomingMessage, maxReadBytes: number, maxBodyBytes: number): Promise<Buffer> {
+  const length = Number(req.headers['content-length']);
+  if (length > 0 && length <= maxReadBytes) return readKnown(req, length);
   try {
     return await getRawBody(req, { limit: maxReadBytes, length: req.headers['content-length'] ?? null });
   } catch (error) {
@@ -50,6 +52,28 @@ async function read(req: IncomingMessage, maxReadBytes: number, maxBodyBytes: nu
     // All that is left is a connection that broke: the caller has gone.
     throw new HttpFailure('cancelled', 'the caller has gone');
   }
+}
+
+/**
+ * A body whose length is known is whole with its last byte: waiting for the stream to say that it has ended would take
+ * half of what the server spends beside the model. Node's parser gives neither more nor, unless the caller goes, less.
+ */
+function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let read = 0;
+    req.on('data', (part: Buffer) => {
+      parts.push(part);
+      read += part.length;
+      if (read === length) resolve(parts.length === 1 ? part : Buffer.concat(parts, length));
+    });
+    // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
+    const gone = (error?: Error) => {
+      reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
+    };
+    req.once('error', gone);
+    req.once('close', () => gone());
+  });
 }
 
 function tooLarge(maxBodyBytes: number): HttpFailure {
