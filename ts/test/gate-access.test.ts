@@ -101,6 +101,8 @@ const REFUSED = [
       '//gate.example/v1/x',
       'gate.example:80/v1/x',
       'file:///v1/x',
+      'http://[/v1/x',
+      'http://a:b:c/v1/x',
     ],
   ],
   ['fragments', ['/v1/x#y', '/health#/../stats', '/v1/x?y#z', '#/v1/x']],

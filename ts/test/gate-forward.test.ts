@@ -295,6 +295,8 @@ suite('when the server fails', () => {
     ['does not speak HTTP', 'hello\r\n\r\n'],
     ['speaks two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['changes the protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'],
+    ['changes the protocol without a word of it', 'HTTP/1.1 101 Switching Protocols\r\nContent-Length: 0\r\n\r\n'],
+    ['answers with a status that there is not', 'HTTP/1.1 000 Nothing\r\nContent-Length: 0\r\n\r\n'],
     ['breaks off in its headers', 'HTTP/1.1 200 OK\r\nConte'],
   ] as const) {
     test(`a server that ${what} is 502`, async (t) => {

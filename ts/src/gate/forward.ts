@@ -97,7 +97,10 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
       socket.destroy();
       failed(new Error('the server changed the protocol unasked'));
     });
-    outgoing.once('response', (answer) => answer.on('error', failed));
+    outgoing.once('response', (answer) => {
+      answer.on('error', failed);
+      if (!isFinal(answer)) outgoing.destroy(new Error('the server did not say how the request ended'));
+    });
   });
   // Whoever waits for it hears of it; when the answer is complete nobody does.
   failure.catch(() => {});
@@ -118,4 +121,9 @@ function flushSoon(message: http.OutgoingMessage): void {
   setImmediate(() => {
     if (!message.headersSent && !message.destroyed) message.flushHeaders();
   });
+}
+
+/** Whether an answer says how the request ended. Node reads 000 and a 101 that changes nothing, and cannot pass them on. */
+function isFinal({ statusCode = 0 }: http.IncomingMessage): boolean {
+  return statusCode >= 200;
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { Counts } from '../engine.ts';
-import { type ErrorCode, errorBody, type HttpFailure, toHttpFailure } from '../errors.ts';
+import { type ErrorCode, errorBody, HttpFailure, toHttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Metrics } from '../metrics.ts';
 import { questionCount } from '../stats.ts';
@@ -46,7 +46,9 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     ctx.state.id = requestId(ctx.req.headers['x-request-id']);
     ctx.set(requestIdHeaders(ctx.state.id));
     let failure: HttpFailure | undefined;
+    const hasPath = isReadable(ctx.req.url ?? '');
     try {
+      if (!hasPath) throw new HttpFailure('bad_request', 'malformed HTTP request');
       await next();
     } catch (error) {
       failure = toHttpFailure(error);
@@ -56,8 +58,16 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
     const status = failure?.status ?? ctx.status;
     metrics.countResponse(status);
-    logRequest(log, ctx, { startMs, status, code: failure?.code });
+    logRequest(log, ctx, { startMs, status, code: failure?.code, path: hasPath ? ctx.path : undefined });
   };
+}
+
+/**
+ * Returns whether a request target has a path. Koa's parser throws at some that have none and warns of others on stderr,
+ * and both tell the whole target, where a password may be.
+ */
+function isReadable(target: string): boolean {
+  return target.startsWith('/') || target === '*' || URL.canParse(target);
 }
 
 function answerFailure(ctx: RequestContext, failure: HttpFailure): void {
@@ -80,16 +90,17 @@ interface Outcome {
   readonly startMs: number;
   readonly status: number;
   readonly code: ErrorCode | undefined;
+  readonly path: string | undefined;
 }
 
 /** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
-function logRequest(log: Logger, ctx: RequestContext, { startMs, status, code }: Outcome): void {
+function logRequest(log: Logger, ctx: RequestContext, { startMs, status, code, path }: Outcome): void {
   const { id, counts } = ctx.state;
   log.info(
     {
       id,
       method: ctx.method,
-      path: ctx.path.slice(0, MAX_LOGGED_PATH_CHARS),
+      path: path?.slice(0, MAX_LOGGED_PATH_CHARS),
       status,
       code,
       ms: Math.round((performance.now() - startMs) * 100) / 100,

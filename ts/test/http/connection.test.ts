@@ -30,6 +30,11 @@ suite('what is not HTTP', () => {
       `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n`,
     ],
     ['a length that is no number', `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: two\r\n\r\n`],
+    ['a target that is no URL', `GET http://[/stats?password=x HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`],
+    [
+      'a target with a port that is none',
+      `GET http://a:b:c/stats?password=x HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`,
+    ],
   ] as const) {
     test(`${what} gets 400, one line, and is logged without what it was`, async (t) => {
       const { port, log } = await startServer(t);

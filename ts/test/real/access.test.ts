@@ -175,6 +175,8 @@ async function everyAnswer(server: LiveServer, { password, key }: Secrets): Prom
     await keep(server.get(`${path}?password=${password}`));
     await keep(server.get(`${path}?password=${key}&key=${key}`));
     await keep(server.get(`http://admin:${password}@127.0.0.1:${server.url.port}${path}?password=${password}`));
+    await keep(server.get(`http://[${path}?password=${password}`));
+    await keep(server.get(`http://a:b:c${path}?password=${password}`));
   };
   // Many wrong guesses are answered late: side by side, they do not add up.
   await Promise.all(paths.map(callAll));
