@@ -11,7 +11,7 @@ import { canMakeFiles, createExclusively, errorCode } from './exclusive-file.ts'
 import { Refusal } from './refusal.ts';
 import { Secret } from './secret.ts';
 
-export { matchesAny, Secret } from './secret.ts';
+export { Secret } from './secret.ts';
 
 /** What guards a route, decided once at the start. */
 export interface Credential {
@@ -42,6 +42,8 @@ interface Kind {
   readonly variable: string;
   readonly minCharacters: number;
   readonly allowed: RegExp;
+  /** What is wrong with one that is not allowed, and why. */
+  readonly mistake: string;
 }
 
 const API_KEY: Kind = {
@@ -51,6 +53,7 @@ const API_KEY: Kind = {
   variable: 'SVC_API_KEY',
   minCharacters: 16,
   allowed: /^[!-~]*$/,
+  mistake: 'has a space or a character that is not ASCII; no Bearer header carries it',
 };
 
 const PASSWORD: Kind = {
@@ -59,7 +62,8 @@ const PASSWORD: Kind = {
   file: 'svc.password',
   variable: 'SVC_PASSWORD',
   minCharacters: 1,
-  allowed: /^/,
+  allowed: /^[^\p{Cc}\p{Zl}\p{Zp}]*$/u,
+  mistake: 'has a line break or another control character; Basic auth does not carry it',
 };
 
 export interface ResolveOptions {
@@ -185,11 +189,11 @@ function readWithMode(path: string): { readonly text: string; readonly mode: num
   }
 }
 
-function requireUsable({ name, minCharacters, allowed }: Kind, secret: Secret): void {
+function requireUsable({ name, minCharacters, allowed, mistake }: Kind, secret: Secret): void {
   const { origin, length } = secret;
   if (length < minCharacters) {
     throw new Refusal(`${name} from ${origin} is ${length} characters; use at least ${minCharacters}`);
   }
   if (allowed.test(secret.reveal())) return;
-  throw new Refusal(`${name} from ${origin} has a space or a character that is not ASCII; no Bearer header carries it`);
+  throw new Refusal(`${name} from ${origin} ${mistake}`);
 }

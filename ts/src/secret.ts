@@ -49,11 +49,6 @@ export class Secret {
   }
 }
 
-/** True when `candidate` is one of `secrets`; every one is compared, whichever matches. */
-export function matchesAny(secrets: readonly Secret[], candidate: string | Uint8Array): boolean {
-  return secrets.map((secret) => secret.matches(candidate)).includes(true);
-}
-
 function sha256(value: string | Uint8Array): Buffer {
   return createHash('sha256').update(value).digest();
 }
