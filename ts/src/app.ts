@@ -73,10 +73,10 @@ function createRouter(parts: AppParts): Router<RequestState> {
 }
 
 /** What shows something to the operator, and the files that the pages are made of. */
-function operatorRoutes(router: Router<RequestState>, { guard }: Operator, parts: AppParts): void {
+function operatorRoutes(router: Router<RequestState>, { guard, action }: Operator, parts: AppParts): void {
   const { config, engine, apiKeys, metrics } = parts;
   const hasApiKey = apiKeys.length > 0;
-  const pages = { listen: config.listen, assets: readAssets(), engine, hasApiKey };
+  const pages = { listen: config.listen, assets: readAssets(), engine, hasApiKey, action };
   const snapshot = () => statsSnapshot({ ...parts, hasApiKey });
   router.get('/stats', guard, showStats(snapshot));
   router.get('/metrics', guard, showMetrics(metrics));

@@ -7,6 +7,8 @@ import { type Recipe, recipeText } from './recipes/recipe.ts';
 /** What the health record calls the source of the model that comes with the server. */
 const EMBEDDED = 'embedded';
 
+const NOT_ASKED = 'There is no answer yet. Open the request in the playground to ask for one.';
+
 export class RecipeAnswers {
   readonly #slot: EngineSlot;
   /** Of the model with the digest. */
@@ -17,15 +19,21 @@ export class RecipeAnswers {
     this.#slot = slot;
   }
 
-  /** Returns the answer to `recipe`, or why there is none now. A failure is not kept. */
-  async get(recipe: Recipe): Promise<RecipeAnswer> {
+  /**
+   * Returns the answer to `recipe`, or why there is none now. A failure is not kept.
+   *
+   * @param mayAsk - Whether the one who looks may have the model asked; what is kept is shown to all who see the page.
+   */
+  async get(recipe: Recipe, mayAsk: boolean): Promise<RecipeAnswer> {
     const model = this.#slot.model;
     if (!model) return { problem: loadProblem(this.#slot) };
     if (model.info.digest !== this.#digest) {
       this.#kept.clear();
       this.#digest = model.info.digest;
     }
-    const kept = this.#kept.get(recipe.name) ?? ask(model, recipe);
+    const known = this.#kept.get(recipe.name);
+    if (!known && !mayAsk) return { problem: NOT_ASKED };
+    const kept = known ?? ask(model, recipe);
     this.#kept.set(recipe.name, kept);
     let isAnswer = false;
     try {

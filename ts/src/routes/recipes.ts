@@ -6,7 +6,7 @@ import { RecipeAnswers } from '../dashboard/recipe-answers.ts';
 import { recipeListPage, recipePage } from '../dashboard/recipe-pages.ts';
 import { RECIPES } from '../dashboard/recipes/index.ts';
 import { HttpFailure } from '../errors.ts';
-import type { RequestState } from '../middleware/request.ts';
+import type { RequestContext, RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import { answerPage, originOf } from './pages.ts';
 
@@ -15,20 +15,35 @@ export interface RecipeParts {
   readonly assets: Assets;
   readonly engine: EngineSlot;
   readonly hasApiKey: boolean;
+  /** What a call that uses the engine is behind. */
+  readonly action: Middleware<RequestState>;
 }
 
 export function listRecipes({ assets }: Pick<RecipeParts, 'assets'>): Middleware<RequestState> {
   return (ctx) => answerPage(ctx, recipeListPage(assets.paths));
 }
 
-export function showRecipe({ listen, assets, engine, hasApiKey }: RecipeParts): Middleware<RequestState> {
+export function showRecipe({ listen, assets, engine, hasApiKey, action }: RecipeParts): Middleware<RequestState> {
   const recipes = new Map(RECIPES.map((recipe) => [`/recipes/${recipe.name}`, recipe]));
   const answers = new RecipeAnswers(engine);
   return async (ctx) => {
     const recipe = recipes.get(ctx.path);
     if (!recipe) throw new HttpFailure('not_found', 'not found');
-    const answer = await answers.get(recipe);
+    const answer = await answers.get(recipe, await isLetThrough(action, ctx));
     const origin = originOf(ctx, listen);
     answerPage(ctx, recipePage({ recipe, answer, assets: assets.paths, origin, needsKey: hasApiKey }));
   };
+}
+
+/** Returns whether `middleware` lets a request pass. */
+async function isLetThrough(middleware: Middleware<RequestState>, ctx: RequestContext): Promise<boolean> {
+  let passed = false;
+  try {
+    await middleware(ctx, async () => {
+      passed = true;
+    });
+  } catch (error) {
+    if (!(error instanceof HttpFailure)) throw error;
+  }
+  return passed;
 }
