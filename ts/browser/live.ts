@@ -2,6 +2,7 @@
 import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
 import { formatTime } from '../src/dashboard/format.ts';
 import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
+import { keptBar } from '../src/dashboard/kept-states.ts';
 import type { Snapshot } from '../src/dashboard/snapshot.ts';
 import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
 import { ask } from './access.ts';
@@ -22,9 +23,9 @@ export function goLive(): void {
     clearTimeout(timer);
     if (isPaused || document.hidden || isAsking) return;
     isAsking = true;
-    await view.refresh();
+    const isOurs = await view.refresh();
     isAsking = false;
-    timer = setTimeout(next, EVERY_MS);
+    if (isOurs) timer = setTimeout(next, EVERY_MS);
   };
   document.addEventListener('visibilitychange', () => void next());
   const button = find<HTMLButtonElement>(document, '[data-live-pause]');
@@ -38,13 +39,31 @@ export function goLive(): void {
   void next();
 }
 
-const STATES = { live: 'Live', paused: 'Paused', gone: 'Not reachable', refused: 'Password needed: reload' } as const;
+const STATES = {
+  live: 'Live',
+  paused: 'Paused',
+  gone: 'Not reachable',
+  refused: 'Password needed: reload',
+  replaced: 'New version: reload',
+} as const;
+
+/** Returns what the server says now, or why there is nothing. */
+async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
+  try {
+    const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
+    if (!response.ok) return response.status === 401 ? 'refused' : 'gone';
+    return (await response.json()) as Snapshot;
+  } catch {
+    return 'gone';
+  }
+}
 
 class LiveView {
   readonly #charts = new Charts(find(document, '[data-charts]'));
   readonly #fields = findAll(document, '[data-field]');
   readonly #state = find(document, '[data-live-state]');
   readonly #onlyErrors = find<HTMLInputElement>(document, '[data-only-errors]');
+  readonly #version = find(document, '[data-live]').dataset.version;
   readonly #series = find<HTMLDetailsElement>(document, '[data-series]');
   #latest: Snapshot | undefined;
 
@@ -53,17 +72,21 @@ class LiveView {
     this.#series.addEventListener('toggle', () => this.#show());
   }
 
-  /** Asks once and shows what came. */
-  async refresh(): Promise<void> {
-    try {
-      const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
-      if (!response.ok) return this.say(response.status === 401 ? 'refused' : 'gone');
-      this.#latest = (await response.json()) as Snapshot;
-    } catch {
-      return this.say('gone');
+  /** Asks once and shows what came. Returns false when this script cannot read it, now or ever. */
+  async refresh(): Promise<boolean> {
+    const answer = await latestStats();
+    if (typeof answer === 'string') {
+      this.say(answer);
+    } else if (answer.version !== this.#version) {
+      // Another server has come in the place of ours; the page stays, as somebody may have typed into it.
+      this.say('replaced');
+      return false;
+    } else {
+      this.#latest = answer;
+      this.say('live');
+      this.#show();
     }
-    this.say('live');
-    this.#show();
+    return true;
   }
 
   say(state: keyof typeof STATES): void {
@@ -84,6 +107,7 @@ class LiveView {
     if (this.#series.open) fill(find(document, '[data-rows="series"]'), seriesRows(snapshot.series));
     fill(find(document, '[data-rows="confidence"]'), histogramRows(snapshot));
     fill(find(document, '[data-histograms]'), histograms(snapshot));
+    fill(find(document, '[data-kept-bar]'), keptBar(snapshot));
   }
 }
 

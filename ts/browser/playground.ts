@@ -70,7 +70,9 @@ class Playground {
   }
 
   async #send(): Promise<void> {
-    this.#decide.disabled = true;
+    // The keys would send a second time; a button that is disabled would lose the focus.
+    if (this.#decide.ariaDisabled === 'true') return;
+    this.#decide.ariaDisabled = 'true';
     try {
       const key = find<HTMLInputElement>(this.#root, '#api-key').value;
       const response = await ask('/playground', { method: 'POST', body: this.#request.text }, key);
@@ -80,7 +82,7 @@ class Playground {
     } catch {
       this.#showError('The server cannot be reached.');
     }
-    this.#decide.disabled = false;
+    this.#decide.ariaDisabled = 'false';
   }
 
   #showAnswer(text: string, timing: TimingSplit): void {

@@ -23,7 +23,12 @@ export class Metrics {
 
   constructor({ stats, engine }: MetricsParts) {
     const registers = [this.#registry];
-    const updates = [countDecisions(stats, registers), gaugeLatency(stats, registers), gaugeEngine(engine, registers)];
+    const updates = [
+      countDecisions(stats, registers),
+      gaugeLatency(stats, registers),
+      gaugeEngine(engine, registers),
+      showCache(engine, registers),
+    ];
     this.#update = () => {
       for (const update of updates) update();
     };
@@ -61,23 +66,25 @@ export class Metrics {
   }
 }
 
-/** Returns what brings the counters up to date: `stats` has counted already. */
-function countDecisions(stats: Stats, registers: Registry[]): () => void {
-  const counter = (name: string, help: string, count: () => number) => {
-    const metric = new Counter({ name, help, registers });
-    return () => {
-      metric.reset();
-      metric.inc(count());
-    };
+/** Returns a function that sets a counter to what was counted elsewhere. */
+function counter(name: string, help: string, registers: Registry[]): (count: number) => void {
+  const metric = new Counter({ name, help, registers });
+  return (count) => {
+    metric.reset();
+    metric.inc(count);
   };
-  const updates = [
-    counter('svc_requests_total', 'Decision requests, answered or not.', () => stats.requests),
-    counter('svc_request_errors_total', 'Decision requests that got an error.', () => stats.errors),
-    counter('svc_questions_total', 'Questions answered.', () => stats.questions),
-    counter('svc_input_tokens_total', 'Tokens that answers were made from.', () => stats.inputTokens),
-  ];
+}
+
+function countDecisions(stats: Stats, registers: Registry[]): () => void {
+  const requests = counter('svc_requests_total', 'Decision requests, answered or not.', registers);
+  const errors = counter('svc_request_errors_total', 'Decision requests that got an error.', registers);
+  const questions = counter('svc_questions_total', 'Questions answered.', registers);
+  const inputTokens = counter('svc_input_tokens_total', 'Tokens that answers were made from.', registers);
   return () => {
-    for (const update of updates) update();
+    requests(stats.requests);
+    errors(stats.errors);
+    questions(stats.questions);
+    inputTokens(stats.inputTokens);
   };
 }
 
@@ -117,5 +124,25 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
     if (engine.model === undefined) return;
     const { name, version, sha256, device } = engine.model.info;
     model.set({ name, version, sha256, device }, 1);
+  };
+}
+
+/** A newly loaded model starts with nothing kept and nothing counted, as a process that starts again does. */
+function showCache(engine: EngineSlot, registers: Registry[]): () => void {
+  const hits = counter('svc_state_cache_hits_total', 'Chunks of states that were kept when needed.', registers);
+  const misses = counter('svc_state_cache_misses_total', 'Chunks of states that had to be read.', registers);
+  const evictions = counter('svc_state_cache_evictions_total', 'Kept entries that made room for others.', registers);
+  const gauge = (name: string, help: string) => new Gauge({ name: `svc_state_cache_${name}`, help, registers });
+  const entries = gauge('entries', 'Kept entries: chunks of states, and whole states of several chunks.');
+  const bytes = gauge('bytes', 'Bytes of memory that the kept entries take.');
+  const limit = gauge('limit_bytes', 'Bytes of memory that they may take; 0 keeps nothing.');
+  return () => {
+    const cache = engine.cache();
+    hits(cache.hits);
+    misses(cache.misses);
+    evictions(cache.evictions);
+    entries.set(cache.entries);
+    bytes.set(cache.bytes);
+    limit.set(cache.limitBytes);
   };
 }

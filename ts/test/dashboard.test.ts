@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { readDecision } from '../src/dashboard/answer.ts';
 import { type RequestDraft, readRequest, requestText } from '../src/dashboard/draft.ts';
-import { formatCount, formatDuration, formatMs, formatPercent, formatRate } from '../src/dashboard/format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatMs,
+  formatPercent,
+  formatRate,
+} from '../src/dashboard/format.ts';
 import { html } from '../src/dashboard/html.ts';
 import { RECIPES } from '../src/dashboard/recipes/index.ts';
 import { recipeText } from '../src/dashboard/recipes/recipe.ts';
@@ -33,6 +40,11 @@ suite('numbers', () => {
     ]);
     assert.deepEqual([0, 0.2, 37.46, 412.3].map(formatRate), ['0', '0.2', '37.5', '412']);
     assert.deepEqual([0, 12_345, 1_234_567].map(formatCount), ['0', '12,345', '1.2M']);
+  });
+
+  test('of bytes stand in the largest unit that is not too large', () => {
+    const bytes = [0, 1, 1023, 1536, 2 ** 20 - 1, 64 * 2 ** 20, 3 * 2 ** 30];
+    assert.deepEqual(bytes.map(formatBytes), ['0 B', '1 B', '1,023 B', '1.5 KiB', '1,024 KiB', '64 MiB', '3 GiB']);
   });
 
   test('never call certain what is only nearly so', () => {

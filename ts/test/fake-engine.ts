@@ -88,7 +88,7 @@ export class FakeEngine implements Engine {
   }
 
   cache(): CacheStats {
-    return { hits: 0, misses: 0, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 };
+    return { hits: 6, misses: 2, evictions: 1, entries: 1, bytes: 1.5 * 2 ** 20, limitBytes: 64 * 2 ** 20 };
   }
 
   async close(): Promise<void> {

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { REPOSITORY } from './addon/model-folders.ts';
-import { untilCancelled } from './fake-engine.ts';
+import { FakeEngine, untilCancelled } from './fake-engine.ts';
 import { type ServerUnderTest, startServer, until, Wire } from './http/server-under-test.ts';
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
@@ -45,6 +45,12 @@ const OWN = {
   svc_latency_ms_p99: 'gauge',
   svc_latency_ms_max: 'gauge',
   svc_queue_waiting: 'gauge',
+  svc_state_cache_hits_total: 'counter',
+  svc_state_cache_misses_total: 'counter',
+  svc_state_cache_evictions_total: 'counter',
+  svc_state_cache_entries: 'gauge',
+  svc_state_cache_bytes: 'gauge',
+  svc_state_cache_limit_bytes: 'gauge',
   svc_model_info: 'gauge',
   svc_responses_total: 'counter',
   svc_request_duration_seconds: 'histogram',
@@ -61,7 +67,7 @@ suite('GET /metrics', () => {
   });
 
   test('starts with every count at zero', async (t) => {
-    const exposition = await metrics(await startServer(t));
+    const exposition = await metrics(await startServer(t, { isLoading: true }));
     for (const [name, type] of Object.entries(OWN)) {
       if (type === 'counter' && name !== 'svc_responses_total') assert.equal(value(exposition, name), 0, name);
     }
@@ -144,6 +150,23 @@ suite('GET /metrics', () => {
     const loading = await metrics(await startServer(t, { isLoading: true }));
     assert.ok(!loading.samples.some(({ name }) => name === 'svc_model_info'));
     assert.equal(value(loading, 'svc_queue_waiting'), 0);
+  });
+
+  test('says how the kept states are doing, the same at every look, and nothing of a model that has gone', async (t) => {
+    const server = await startServer(t);
+    const shown = async () => {
+      const { samples } = await metrics(server);
+      const own = samples.filter(({ name }) => name.startsWith('svc_state_cache_'));
+      return Object.fromEntries(own.map((sample) => [sample.name.slice('svc_state_cache_'.length), sample.value]));
+    };
+    const counts = { hits_total: 6, misses_total: 2, evictions_total: 1 };
+    const kept = { ...counts, entries: 1, bytes: 1_572_864, limit_bytes: 67_108_864 };
+    assert.deepEqual([await shown(), await shown()], [kept, kept]);
+    const newer = new FakeEngine();
+    newer.cache = () => ({ hits: 0, misses: 3, evictions: 0, entries: 3, bytes: 30, limitBytes: 100 });
+    server.slot.loaded(newer, { source: '/models/newer' });
+    const none = { hits_total: 0, misses_total: 3, evictions_total: 0 };
+    assert.deepEqual(await shown(), { ...none, entries: 3, bytes: 30, limit_bytes: 100 });
   });
 
   test('takes no label from outside: not a path, a method, a header or a question type', async (t) => {

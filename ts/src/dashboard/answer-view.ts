@@ -47,8 +47,8 @@ function outcomeRow({ name, label, probability }: Outcome, { type, isBest }: { t
 
 const YES_NO: Readonly<Record<string, string>> = { true: 'yes', false: 'no' };
 
-/** A style attribute is not allowed by the pages' policy; the size of a drawing is. */
-function bar(share: number): Html {
+/** Returns a bar of `share`, 0 to 1. A style attribute is not allowed by the pages' policy; a drawing's size is. */
+export function bar(share: number): Html {
   return html`<svg class="bar" width="100%" height="10"><rect width="${(share * 100).toFixed(2)}%" height="10" rx="2"/></svg>`;
 }
 

@@ -1,5 +1,13 @@
 /** Every text of the dashboard that changes while it is looked at. The server writes them once, the browser anew. */
-import { formatCount, formatDateTime, formatDuration, formatMs, formatPercent, formatRate } from './format.ts';
+import {
+  formatBytes,
+  formatCount,
+  formatDateTime,
+  formatDuration,
+  formatMs,
+  formatPercent,
+  formatRate,
+} from './format.ts';
 import { type Html, html } from './html.ts';
 import { BUCKET_SECONDS, type Bucket, type Snapshot } from './snapshot.ts';
 
@@ -36,6 +44,7 @@ export function dashboardFields(snapshot: Snapshot) {
     questions: formatCount(requests.questions),
     input_tokens: formatCount(requests.input_tokens),
     ...phaseFields(snapshot, ms),
+    ...cacheFields(snapshot),
     model: model.model ?? NOTHING,
     version: model.version ?? NOTHING,
     device: model.device ?? NOTHING,
@@ -67,6 +76,21 @@ function phaseFields({ phases }: Snapshot, ms: (value: number) => string): Recor
     PERCENTILES.map((percentile) => [`${phase}_${percentile}`, ms(phases[phase][`${percentile}_ms`])] as const),
   );
   return Object.fromEntries(entries) as Record<PhaseField, string>;
+}
+
+function cacheFields({ state_cache }: Snapshot) {
+  const { hits, misses, evictions, entries, bytes, limit_bytes } = state_cache;
+  const needed = hits + misses;
+  return {
+    cache_share: needed === 0 ? NOTHING : formatPercent(hits / needed),
+    cache_hits: formatCount(hits),
+    cache_misses: formatCount(misses),
+    cache_evictions: formatCount(evictions),
+    cache_entries: formatCount(entries),
+    cache_bytes: formatBytes(bytes),
+    cache_limit: formatBytes(limit_bytes),
+    cache_note: limit_bytes === 0 ? 'Nothing is kept: state_cache_bytes is 0, or there is no model.' : '',
+  };
 }
 
 function sums(series: readonly Bucket[]): { readonly requests: number; readonly errors: number } {

@@ -8,6 +8,15 @@ export function formatCount(value: number): string {
   return value < 1_000_000 ? COUNT.format(value) : COMPACT.format(value);
 }
 
+const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Bytes in the largest unit that is not too large: `0 B`, `1.5 KiB`, `64 MiB`. */
+export function formatBytes(bytes: number): string {
+  const power = bytes < 1 ? 0 : Math.min(Math.floor(Math.log2(bytes) / 10), BYTE_UNITS.length - 1);
+  const value = bytes / 1024 ** power;
+  return `${value < 9.95 ? value.toFixed(1).replace(/\.0$/, '') : COUNT.format(value)} ${BYTE_UNITS[power]}`;
+}
+
 /** Milliseconds with three digits that count, without the unit: `1.93`, `19.3`, `193`, `1,930`. */
 export function formatMs(ms: number): string {
   if (ms >= 99.95) return COUNT.format(ms);

@@ -2,11 +2,13 @@
 import { type FieldName, fieldWriter } from './fields.ts';
 import { histogramRows, histograms } from './histogram.ts';
 import { type Html, html } from './html.ts';
+import { keptCard } from './kept-states.ts';
 import { type AssetPaths, page } from './page.ts';
 import { playground } from './playground.ts';
 import type { Snapshot } from './snapshot.ts';
 import { snippets } from './snippets.ts';
 import { recentRows, seriesRows } from './tables.ts';
+import { tile } from './tile.ts';
 
 export interface HomeOptions {
   readonly snapshot: Snapshot;
@@ -32,15 +34,16 @@ ${playground({ origin, needsKey: snapshot.api_key })}
 ${recentCard(snapshot)}
 ${confidenceCard(snapshot)}
 </div>
+${keptCard(snapshot, write)}
 <div class="columns">
 ${modelCard(write)}
 ${callCard(snapshot, origin)}
 </div>`;
-  return page({ title: 'Dashboard', path: '/', assets, main, aside: liveControl() });
+  return page({ title: 'Dashboard', path: '/', assets, main, aside: liveControl(snapshot) });
 }
 
-function liveControl(): Html {
-  return html`<div class="live" data-live hidden>
+function liveControl({ version }: Snapshot): Html {
+  return html`<div class="live" data-live data-version="${version}" hidden>
   <span class="live-state" role="status" data-live-state>Live</span>
   <button type="button" class="quiet" data-live-pause aria-pressed="false">Pause</button>
 </div>`;
@@ -65,10 +68,6 @@ function tiles(write: Write): Html {
   ${tile('Latency p99', html`${write('p99')} <small>ms</small>`, html`longest ${write('max')} ms`)}
   ${tile('Errors', write('recent_errors'), html`${write('error_share')} in five minutes`)}
 </dl>`;
-}
-
-function tile(label: string, value: Html, more: Html): Html {
-  return html`<div class="tile"><dt>${label}</dt><dd class="value">${value}</dd><dd class="more">${more}</dd></div>`;
 }
 
 function charts(snapshot: Snapshot, write: Write): Html {

@@ -1,5 +1,5 @@
 /** The place of the one loaded model. A newer model is swapped in here while requests go on. */
-import type { Engine, ModelInfo, QueueLoad } from '../engine.ts';
+import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine.ts';
 import { HttpFailure } from '../errors.ts';
 import type { Phase } from '../lifecycle.ts';
 import type { Health, PreviousModel } from '../schemas/health.ts';
@@ -36,6 +36,8 @@ const NOT_LOADED = {
   loaded_at: null,
   dir: null,
 } as const satisfies Omit<Health, 'status'>;
+
+const NO_CACHE: CacheStats = { hits: 0, misses: 0, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 };
 
 /** Holds the loaded model. Read it once a request: the next read may give another. */
 export class EngineSlot {
@@ -87,6 +89,11 @@ export class EngineSlot {
   /** Returns how much work the loaded model has; none while there is no model. */
   queue(): QueueLoad {
     return this.#model?.engine.queue() ?? { running: 0, waiting: 0 };
+  }
+
+  /** Returns how the states are doing that the loaded model keeps; zeros while there is no model. */
+  cache(): CacheStats {
+    return this.#model?.engine.cache() ?? NO_CACHE;
   }
 
   /** Returns the health record; all is well only when its `status` is `ok`. */

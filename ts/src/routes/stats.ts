@@ -1,5 +1,6 @@
 /** `GET /stats`: what the dashboard shows, as JSON. The operator's. */
 import type { Middleware } from 'koa';
+import type { CacheStats } from '../engine.ts';
 import type { Interval, Percentiles, PerPhase } from '../latencies.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { RequestState } from '../middleware/request.ts';
@@ -33,6 +34,7 @@ export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsPart
     device: model.device,
     requests: requests(stats),
     queue: engine.queue(),
+    state_cache: stateCache(engine.cache()),
     phases: phases(stats.phases()),
     per_question_type: stats.questionsByType,
     confidence: stats.confidences,
@@ -40,6 +42,10 @@ export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsPart
     recent: stats.recent().map(recent),
     model,
   };
+}
+
+function stateCache({ hits, misses, evictions, entries, bytes, limitBytes }: CacheStats): StatsSnapshot['state_cache'] {
+  return { hits, misses, evictions, entries, bytes, limit_bytes: limitBytes };
 }
 
 function requests(stats: Stats): StatsSnapshot['requests'] {

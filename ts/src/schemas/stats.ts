@@ -46,6 +46,10 @@ export const StatsSchema = Type.Object({
     max_ms: Milliseconds,
   }),
   queue: Type.Object({ running: Count, waiting: Count }),
+  state_cache: Type.Object(
+    { hits: Count, misses: Count, evictions: Count, entries: Count, bytes: Count, limit_bytes: Count },
+    { description: 'what is kept of states that were read, counted in chunks since the model was loaded' },
+  ),
   phases: Type.Object({
     encode: Type.Object(PERCENTILES),
     wait: Type.Object(PERCENTILES),

@@ -110,11 +110,24 @@ suite('the dashboard', () => {
       ['questions', '6'],
       ['recent_errors', '1'],
       ['run_p50', '5.67'],
+      ['cache_share', '75 %'],
+      ['cache_bytes', '1.5 MiB'],
+      ['cache_limit', '64 MiB'],
+      ['cache_evictions', '1'],
     ]) {
       assert.ok(text.includes(`<span data-field="${name}">${value}</span>`), name);
     }
     assert.ok(text.includes('<code>queue_full</code>'));
     assert.ok(text.includes('noul: 3 answers, 2 of them with a confidence below 0.6'));
+    assert.ok(!text.includes('Nothing is kept'));
+  });
+
+  test('says so when no states are kept', async (t) => {
+    const { engine, get } = await start(t);
+    engine.cache = () => ({ hits: 0, misses: 9, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 });
+    const { text } = await get('/');
+    assert.match(text, /Nothing is kept: state_cache_bytes is 0/);
+    assert.match(text, /<span data-field="cache_share">0 %</);
   });
 
   test('says so while the model is loading, and when it failed to load', async (t) => {
@@ -206,6 +219,31 @@ suite('recipes', () => {
     const { status, text } = await get('/recipes/ticket-triage');
     assert.equal(status, 200);
     assert.match(text, /There is no answer yet: the model is loading\./);
+  });
+
+  test('have the model asked by nobody who may not use it, and show everybody what it has answered', async (t) => {
+    const key = '0123456789abcdef';
+    const { get, engine } = await start(t, { apiKeys: [key] });
+    const path = '/recipes/ticket-triage';
+    const own = { Authorization: `Bearer ${key}` };
+    for (const headers of [{}, { ...own, 'Sec-Fetch-Site': 'cross-site' }, { Authorization: 'Bearer wrong' }]) {
+      const { status, text } = await get(path, headers);
+      assert.equal(status, 200);
+      assert.match(text, /There is no answer yet\. Open the request in the playground/);
+    }
+    assert.equal(engine.calls.length, 0);
+    assert.match((await get(path, own)).text, /75 %/);
+    assert.match((await get(path)).text, /75 %/);
+    assert.equal(engine.calls.length, 1);
+  });
+
+  test('are not asked for by a page of another site, with the password either', async (t) => {
+    const { get, engine } = await start(t, { password: PASSWORD });
+    await get('/recipes/ticket-triage', { ...BASIC, 'Sec-Fetch-Site': 'cross-site' });
+    await get('/recipes/ticket-triage');
+    assert.equal(engine.calls.length, 0);
+    await get('/recipes/ticket-triage', { ...BASIC, 'Sec-Fetch-Site': 'same-origin' });
+    assert.equal(engine.calls.length, 1);
   });
 
   test('call only the model that comes with the server weak', async (t) => {

@@ -129,8 +129,15 @@ suite('GET /stats', () => {
   });
 
   test('is there while no model is', async (t) => {
-    const { device, model, queue } = await snapshot(await startServer(t, { isLoading: true }));
+    const { device, model, queue, state_cache } = await snapshot(await startServer(t, { isLoading: true }));
     assert.deepEqual([device, model.status, queue], [null, 'loading', { running: 0, waiting: 0 }]);
+    assert.deepEqual(new Set(Object.values(state_cache)), new Set([0]));
+  });
+
+  test('says how the kept states are doing', async (t) => {
+    const { state_cache } = await snapshot(await startServer(t));
+    const bytes = { bytes: 1_572_864, limit_bytes: 67_108_864 };
+    assert.deepEqual(state_cache, { hits: 6, misses: 2, evictions: 1, entries: 1, ...bytes });
   });
 
   test('has no key but the three known types, whatever the engine counts', async (t) => {

@@ -1,0 +1,26 @@
+/** How the kept states are doing: how often one was there, and how much memory they take. */
+import { bar } from './answer-view.ts';
+import type { FieldName } from './fields.ts';
+import { type Html, html } from './html.ts';
+import type { Snapshot } from './snapshot.ts';
+import { tile } from './tile.ts';
+
+/** Returns the card. `write` writes a field in such a way that the browser finds it again. */
+export function keptCard(snapshot: Pick<Snapshot, 'state_cache'>, write: (name: FieldName) => Html): Html {
+  return html`<section class="card" aria-labelledby="kept">
+  <h2 id="kept">Kept states</h2>
+  <p class="muted">What the model has read of a state is kept, chunk by chunk, for the next question about it. Counted since the model was loaded.</p>
+  <p class="note">${write('cache_note')}</p>
+  <dl class="tiles four">
+  ${tile('Already read', write('cache_share'), html`${write('cache_hits')} chunks were kept when needed`)}
+  ${tile('Read anew', write('cache_misses'), html`chunks were not kept, or not any more`)}
+  ${tile('Memory', write('cache_bytes'), html`of ${write('cache_limit')}, in ${write('cache_entries')} entries<span data-kept-bar>${keptBar(snapshot)}</span>`)}
+  ${tile('Made room', write('cache_evictions'), html`entries went, the least recently used first`)}
+  </dl>
+</section>`;
+}
+
+/** Returns how much of the memory for kept states is in use, as a bar. The numbers beside it say the same. */
+export function keptBar({ state_cache: { bytes, limit_bytes } }: Pick<Snapshot, 'state_cache'>): Html {
+  return html`<span aria-hidden="true">${bar(limit_bytes === 0 ? 0 : bytes / limit_bytes)}</span>`;
+}
