@@ -200,6 +200,17 @@ suite('GET /metrics', () => {
   });
 });
 
+test('docs/metrics.md has a row for every metric of the server, and for no other', () => {
+  const text = readFileSync(join(REPOSITORY, 'docs', 'metrics.md'), 'utf8');
+  const rows = text.split('\n').filter((line) => line.startsWith('| `svc_'));
+  const named = rows.flatMap((row) => {
+    const [, names = '', type = ''] = row.split('|');
+    return (names.match(/svc_\w+/g) ?? []).map((name) => [name, type.trim()]);
+  });
+  assert.deepEqual(Object.fromEntries(named), OWN);
+  assert.equal(named.length, Object.keys(OWN).length);
+});
+
 suite('deploy/grafana', () => {
   /** Every metric that an expression of one of the files names. */
   function namedMetrics(file: string): Set<string> {

@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { Check } from 'typebox/schema';
 import { StatsSchema, type StatsSnapshot } from '../../src/schemas/stats.ts';
 import { Stats } from '../../src/stats.ts';
+import { REPOSITORY } from '../addon/model-folders.ts';
 import { REPLY } from '../fake-engine.ts';
 import { type ServerUnderTest, startServer } from './server-under-test.ts';
 
@@ -61,6 +64,17 @@ suite('the statistics', () => {
     );
     assert.equal(stats.requests, 450);
   });
+});
+
+test('docs/metrics.md has a row for every field of /stats, in their order', () => {
+  const text = readFileSync(join(REPOSITORY, 'docs', 'metrics.md'), 'utf8');
+  const rows =
+    text
+      .split('## `/metrics`', 1)[0]
+      ?.split('\n')
+      .filter((line) => line.startsWith('| `')) ?? [];
+  const named = rows.flatMap((row) => row.split('|')[1]?.match(/\w+/g) ?? []);
+  assert.deepEqual(named, Object.keys(StatsSchema.properties));
 });
 
 suite('GET /stats', () => {
