@@ -3,12 +3,6 @@
 
 FROM node:22.23.3-bookworm-slim AS node
 
-# What runs needs of the packages of npm, and nothing of what builds.
-FROM node AS packages
-WORKDIR /src
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev
-
 FROM rust:1.95.0-slim-bookworm AS build
 COPY --from=node /usr/local/bin/ /usr/local/bin/
 COPY --from=node /usr/local/lib/node_modules/ /usr/local/lib/node_modules/
@@ -40,10 +34,9 @@ COPY LICENSE package.json /app/
 COPY bin/ /app/bin/
 COPY models/ /app/models/
 COPY deploy/docker-entrypoint.sh /app/deploy/
-COPY --from=packages /src/node_modules/ /app/node_modules/
+COPY --from=build /src/dist/app/ /app/dist/app/
 COPY --from=build /src/dist/assets/ /app/dist/assets/
 COPY --from=build /src/dist/native/ /app/dist/native/
-COPY --from=build /src/dist/src/ /app/dist/src/
 ENV NODE_ENV=production
 USER 10001:10001
 WORKDIR /data

@@ -17,6 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { bundleProgram } from './bundle.mjs';
 import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
 
@@ -124,6 +125,12 @@ whenChanged({
   inputs: ['ts', 'package-lock.json'],
   outputs: [join('dist', 'src', 'cli.js')],
   work: compileTypeScript,
+});
+whenChanged({
+  stamp: join(STAMPS, 'app'),
+  inputs: [join('ts', 'src'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
+  outputs: [join('dist', 'app', 'cli.js')],
+  work: bundleProgram,
 });
 whenChanged({
   stamp: join(STAMPS, 'pages'),

@@ -1,6 +1,6 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, a browser, a terminal, namespaces, and
- * Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is missing; the
+ * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, valgrind, a browser, a terminal, namespaces,
+ * and Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is missing; the
  * Python packages go into a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { instructionCounts } from './instructions.mjs';
 import { filesUnder } from './stamp.mjs';
 import { close, nodeTests } from './test-run.mjs';
 
@@ -22,6 +23,7 @@ const TOOLS = [
   { works: ['pgrep', '--version'], packages: ['procps'] },
   { works: ['strace', '--version'], packages: ['strace'] },
   { works: ['promtool', '--version'], packages: ['prometheus'] },
+  { works: ['valgrind', '--version'], packages: ['valgrind'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
@@ -62,7 +64,7 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
 try {
   installTools();
   const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
-  close([await nodeTests(files, { SYSTEM_TEST_PYTHON: makePython(folder) })]);
+  close([await nodeTests(files, { SYSTEM_TEST_PYTHON: makePython(folder) }), instructionCounts()]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);
   process.exitCode = 1;

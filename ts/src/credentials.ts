@@ -145,16 +145,16 @@ function announce(kind: Kind, path: string): Credential | undefined {
 /** Undefined when the folder cannot be written. */
 function generate(kind: Kind, path: string): Credential | undefined {
   const secret = new Secret(randomBytes(24).toString('hex'), path);
+  let isMade: boolean;
   try {
-    createExclusively({ path, text: `${secret.reveal()}\n`, mode: 0o600 });
+    isMade = createExclusively({ path, text: `${secret.reveal()}\n`, mode: 0o600 });
   } catch (error) {
     if (errorCode(error) === '') throw error;
     return undefined;
   }
   // Another process may have been first: what the file holds is what counts.
   const kept = readKept(kind, path);
-  if (kept?.secrets[0]?.matches(secret.reveal()) !== true) return kept;
-  return { ...kept, generated: { name: kind.title, secret, file: path } };
+  return kept && isMade ? { ...kept, generated: { name: kind.title, secret, file: path } } : kept;
 }
 
 function readKept(kind: Kind, path: string): Credential | undefined {

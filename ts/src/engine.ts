@@ -5,6 +5,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { DIST } from './dist.ts';
 
 /** Where the model comes from, what it runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
@@ -133,7 +134,7 @@ interface Addon {
   errorCodes(): string[];
 }
 
-const NATIVE = fileURLToPath(new URL('../native/', import.meta.url));
+const NATIVE = fileURLToPath(new URL('native/', DIST));
 
 /** What the platforms call the ONNX Runtime library that is shipped beside the addon. */
 const RUNTIMES: Partial<Record<NodeJS.Platform, string>> = {
@@ -148,7 +149,7 @@ export function defaultRuntime(): string {
 
 /** The path of the embedded model's folder. */
 export function defaultModel(): string {
-  return fileURLToPath(new URL('../../models/svc-small', import.meta.url));
+  return fileURLToPath(new URL('../models/svc-small', DIST));
 }
 
 /** An engine that could not be loaded: `code` is one of `errors.ts`, the message one line. */

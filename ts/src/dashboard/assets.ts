@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { DIST } from '../dist.ts';
 import type { AssetPaths } from './page.ts';
 
-const FOLDER = new URL('../../assets/', import.meta.url);
+const FOLDER = new URL('assets/', DIST);
 
 const FILES = {
   script: { name: 'main', ending: 'js', type: 'text/javascript; charset=utf-8' },

@@ -7,6 +7,7 @@ import {
   formatMs,
   formatPercent,
   formatRate,
+  NOTHING,
 } from './format.ts';
 import { type Html, html } from './html.ts';
 import { BUCKET_SECONDS, type Bucket, type Snapshot } from './snapshot.ts';
@@ -18,14 +19,12 @@ const STATUS_WORDS = {
   error: 'No model: it failed to load',
 } as const;
 
-/** What stands where a number would be, but there was nothing to measure. */
-const NOTHING = '–';
-
 /** Returns the text of each field by its name. */
 export function dashboardFields(snapshot: Snapshot) {
   const { requests, queue, model, series } = snapshot;
   const recent = sums(series);
-  const ms = (value: number) => (recent.requests === 0 ? NOTHING : formatMs(value));
+  // What got no answer took no time that counts.
+  const ms = (value: number) => (recent.requests === recent.errors ? NOTHING : formatMs(value));
   return {
     status: STATUS_WORDS[model.status],
     uptime: formatDuration(snapshot.uptime_seconds),
@@ -84,6 +83,7 @@ function cacheFields({ state_cache }: Snapshot) {
   return {
     cache_share: needed === 0 ? NOTHING : formatPercent(hits / needed),
     cache_hits: formatCount(hits),
+    cache_needed: formatCount(needed),
     cache_misses: formatCount(misses),
     cache_evictions: formatCount(evictions),
     cache_entries: formatCount(entries),

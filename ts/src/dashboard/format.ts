@@ -8,6 +8,14 @@ export function formatCount(value: number): string {
   return value < 1_000_000 ? COUNT.format(value) : COMPACT.format(value);
 }
 
+/** What stands where a number would be, but there was nothing to measure. */
+export const NOTHING = '–';
+
+/** `1 answer`, `2,000 answers`. */
+export function formatAmount(count: number, what: string): string {
+  return `${formatCount(count)} ${what}${count === 1 ? '' : 's'}`;
+}
+
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
 
 /** Bytes in the largest unit that is not too large: `0 B`, `1.5 KiB`, `64 MiB`. */

@@ -1,5 +1,5 @@
 /** How sure the answers were: one small histogram for each question type, and the same numbers as a table. */
-import { formatCount } from './format.ts';
+import { formatAmount, formatCount } from './format.ts';
 import { type Html, html } from './html.ts';
 import { QUESTION_TYPES, type Snapshot } from './snapshot.ts';
 
@@ -21,7 +21,7 @@ function histogram(type: string, counts: readonly number[]): Html {
     return html`<rect x="${index * step + 1}" y="${(HEIGHT - height).toFixed(1)}" width="${step - 2}" height="${height.toFixed(1)}" rx="1"><title>${bin(index)}: ${formatCount(count)}</title></rect>`;
   });
   return html`<figure class="histogram">
-  <figcaption><b>${type}</b> <span class="muted">${formatCount(total)} answers</span></figcaption>
+  <figcaption><b>${type}</b> <span class="muted">${formatAmount(total, 'answer')}</span></figcaption>
   <svg viewBox="0 0 ${WIDTH} ${HEIGHT + 1}" preserveAspectRatio="none" role="img" aria-label="${summary(type, counts, total)}">${bars}<rect class="axis" y="${HEIGHT}" width="${WIDTH}" height="1"/></svg>
   <div class="scale" aria-hidden="true"><span>0</span><span>0.5</span><span>1</span></div>
 </figure>`;
@@ -30,7 +30,7 @@ function histogram(type: string, counts: readonly number[]): Html {
 function summary(type: string, counts: readonly number[], total: number): string {
   if (total === 0) return `${type}: no answers yet`;
   const unsettled = counts.slice(0, 6).reduce((sum, count) => sum + count, 0);
-  return `${type}: ${total} answers, ${unsettled} of them with a confidence below 0.6`;
+  return `${type}: ${formatAmount(total, 'answer')}, ${unsettled} of them with a confidence below 0.6`;
 }
 
 /** Returns the numbers of the histograms as the rows of a table. */

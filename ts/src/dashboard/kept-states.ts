@@ -12,10 +12,10 @@ export function keptCard(snapshot: Pick<Snapshot, 'state_cache'>, write: (name: 
   <p class="muted">What the model has read of a state is kept, chunk by chunk, for the next question about it. Counted since the model was loaded.</p>
   <p class="note">${write('cache_note')}</p>
   <dl class="tiles four">
-  ${tile('Already read', write('cache_share'), html`${write('cache_hits')} chunks were kept when needed`)}
-  ${tile('Read anew', write('cache_misses'), html`chunks were not kept, or not any more`)}
+  ${tile('Already read', write('cache_share'), html`${write('cache_hits')} of ${write('cache_needed')} chunks`)}
+  ${tile('Read anew', write('cache_misses'), html`chunks not kept, or not any more`)}
   ${tile('Memory', write('cache_bytes'), html`of ${write('cache_limit')}, in ${write('cache_entries')} entries<span data-kept-bar>${keptBar(snapshot)}</span>`)}
-  ${tile('Made room', write('cache_evictions'), html`entries went, the least recently used first`)}
+  ${tile('Made room', write('cache_evictions'), html`entries gone, least recently used first`)}
   </dl>
 </section>`;
 }

@@ -15,3 +15,8 @@ export type RecentRequest = StatsSnapshot['recent'][number];
 
 /** How long one bucket of the series is. */
 export const BUCKET_SECONDS = 5;
+
+/** Returns whether a bucket has times: what got no answer took none that counts. */
+export function isAnswered({ requests, errors }: Bucket): boolean {
+  return requests > errors;
+}

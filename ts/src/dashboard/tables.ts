@@ -1,7 +1,7 @@
 /** The rows of the dashboard's tables that change while it is looked at. */
-import { formatCount, formatMs, formatRate, formatTime } from './format.ts';
+import { formatCount, formatMs, formatRate, formatTime, NOTHING } from './format.ts';
 import { type Html, html } from './html.ts';
-import { BUCKET_SECONDS, type Bucket, type RecentRequest } from './snapshot.ts';
+import { BUCKET_SECONDS, type Bucket, isAnswered, type RecentRequest } from './snapshot.ts';
 
 export interface RowOptions {
   /** Left out in the browser, which knows its own. */
@@ -34,10 +34,13 @@ function recentRow({ time, status, error, ms, questions, input_tokens }: RecentR
 export function seriesRows(series: readonly Bucket[], { timeZone }: RowOptions = {}): Html {
   const busy = series.filter(({ requests, waiting }) => requests > 0 || waiting > 0).reverse();
   if (busy.length === 0) return html`<tr><td colspan="8" class="empty">No request in the last five minutes.</td></tr>`;
-  return html`${busy.map(
-    (bucket) => html`<tr><td><time datetime="${bucket.time}">${formatTime(bucket.time, timeZone)}</time></td>
+  return html`${busy.map((bucket) => seriesRow(bucket, timeZone))}`;
+}
+
+function seriesRow(bucket: Bucket, timeZone?: string): Html {
+  const ms = (value: number) => (isAnswered(bucket) ? formatMs(value) : NOTHING);
+  return html`<tr><td><time datetime="${bucket.time}">${formatTime(bucket.time, timeZone)}</time></td>
 <td>${formatRate(bucket.requests / BUCKET_SECONDS)}</td><td>${formatCount(bucket.errors)}</td><td>${formatCount(bucket.waiting)}</td>
-<td>${formatMs(bucket.p50_ms)}</td><td>${formatMs(bucket.p95_ms)}</td><td>${formatMs(bucket.p99_ms)}</td>
-<td>${formatMs(bucket.encode_ms)} + ${formatMs(bucket.wait_ms)} + ${formatMs(bucket.run_ms)}</td></tr>`,
-  )}`;
+<td>${ms(bucket.p50_ms)}</td><td>${ms(bucket.p95_ms)}</td><td>${ms(bucket.p99_ms)}</td>
+<td>${ms(bucket.encode_ms)} + ${ms(bucket.wait_ms)} + ${ms(bucket.run_ms)}</td></tr>`;
 }

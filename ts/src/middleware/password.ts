@@ -40,7 +40,13 @@ function requirePassword(password: Secret | undefined, guesses: WrongGuesses): M
   const opens = password && passwordCheck(password);
   return async (ctx, next) => {
     // What the operator sees is kept by no cache, and an address with the password in it is told to no other site.
-    ctx.set({ 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' });
+    // No page of another site may load it as if it were a script or an image of its own.
+    ctx.set({
+      'Cache-Control': 'no-store',
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Resource-Policy': 'same-origin',
+      'X-Content-Type-Options': 'nosniff',
+    });
     if (opens) {
       const isRight = opens(ctx);
       if (isRight === false) await guesses.note(ctx);

@@ -19,15 +19,12 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ');
 
-/** Answers with a page. What it shows is of this moment and of this operator: nobody keeps it. */
+/** Answers with a page. The operator's guard has seen to it that nobody keeps it. */
 export function answerPage(ctx: RequestContext, page: string): void {
   ctx.set({
     'Content-Security-Policy': POLICY,
     'Cross-Origin-Opener-Policy': 'same-origin',
-    'X-Content-Type-Options': 'nosniff',
     'Content-Type': 'text/html; charset=utf-8',
-    'Cache-Control': 'no-store',
-    'Referrer-Policy': 'no-referrer',
   });
   ctx.body = page;
 }

@@ -1,0 +1,77 @@
+/** The server: opens the port, takes the model when it is loaded, and ends in order when it is told to. */
+import type { Logger } from 'pino';
+import { formatAddress } from './address.ts';
+import { createApp } from './app.ts';
+import type { LoadedConfig } from './config.ts';
+import { announcement, type Credential, resolveApiKeys, resolvePassword } from './credentials.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { createLog } from './log.ts';
+import { Metrics } from './metrics.ts';
+import type { LoadedEngine } from './model/load.ts';
+import { EngineSlot } from './model/slot.ts';
+import { createHttpServer } from './server.ts';
+import { Stats } from './stats.ts';
+import { stopOnSignal } from './stop-on-signal.ts';
+
+/**
+ * Resolves once the server answers requests, with the engine that `engine` gives; it then runs until a signal ends the
+ * process.
+ *
+ * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
+ */
+export async function runServer(settings: LoadedConfig, loadedEngine: Promise<LoadedEngine>): Promise<void> {
+  const { config } = settings;
+  const isTerminal = process.stderr.isTTY;
+  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
+  logConfig(log, settings);
+  const apiKeys = resolveApiKeys(config);
+  const password = resolvePassword(config);
+  for (const credential of [apiKeys, password]) logCredential(log, credential, isTerminal);
+
+  const engine = new EngineSlot();
+  const lifecycle = new Lifecycle();
+  const stats = new Stats({ waiting: () => engine.queue().waiting });
+  const metrics = new Metrics({ stats, engine });
+  const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
+  const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics });
+  const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
+
+  let loading = Promise.resolve();
+  let isStopping = false;
+  stopOnSignal(log, async () => {
+    isStopping = true;
+    await server.drain();
+    // A model that is half loaded cannot be taken down in order.
+    await loading.catch(() => {});
+  });
+  const { address, port } = await server.listen(config.listen);
+  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  loading = take(loadedEngine, engine, log);
+  await loading.catch((error: unknown) => {
+    if (!isStopping) throw error;
+  });
+}
+
+async function take(loadedEngine: Promise<LoadedEngine>, slot: EngineSlot, log: Logger): Promise<void> {
+  const { engine, source } = await loadedEngine;
+  slot.loaded(engine, { source });
+  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = engine.info();
+  for (const note of deviceNotes) log.info(note);
+  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
+}
+
+function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {
+  for (const warning of warnings) log.warn(warning);
+  if (created !== undefined) log.info(`settings: ${created} made, with the defaults`);
+  else log.info(`settings: ${config.file ?? 'no svc.json, the defaults'}`);
+}
+
+/** A key that is shown goes past the log: no level hides it, and no log file keeps it. */
+function logCredential(log: Logger, { status, warnings, generated }: Credential, isTerminal: boolean): void {
+  for (const warning of warnings) log.warn(warning);
+  log.info(status);
+  if (generated === undefined) return;
+  const line = announcement(generated, isTerminal);
+  if (isTerminal) process.stderr.write(`\n${line}\n\n`);
+  else log.info(line);
+}
