@@ -3,6 +3,7 @@ import { suite, test } from 'node:test';
 import { readDecision } from '../src/dashboard/answer.ts';
 import { type RequestDraft, readRequest, requestText } from '../src/dashboard/draft.ts';
 import {
+  formatAmount,
   formatBytes,
   formatCount,
   formatDuration,
@@ -40,6 +41,13 @@ suite('numbers', () => {
     ]);
     assert.deepEqual([0, 0.2, 37.46, 412.3].map(formatRate), ['0', '0.2', '37.5', '412']);
     assert.deepEqual([0, 12_345, 1_234_567].map(formatCount), ['0', '12,345', '1.2M']);
+  });
+
+  test('of things agree with their word', () => {
+    assert.deepEqual(
+      [0, 1, 2000].map((count) => formatAmount(count, 'answer')),
+      ['0 answers', '1 answer', '2,000 answers'],
+    );
   });
 
   test('of bytes stand in the largest unit that is not too large', () => {
