@@ -1,7 +1,7 @@
 /** The three charts of the last five minutes. */
 import uPlot from 'uplot';
 import { formatMs, formatRate } from '../src/dashboard/format.ts';
-import { BUCKET_SECONDS, type Bucket } from '../src/dashboard/snapshot.ts';
+import { BUCKET_SECONDS, type Bucket, isAnswered } from '../src/dashboard/snapshot.ts';
 import { find, write } from './page.ts';
 
 /** One line of a chart: its values, and how it is drawn. */
@@ -18,6 +18,8 @@ interface ChartKind {
   readonly lines: readonly Line[];
   /** Each line stands on the ones before it. */
   readonly isStacked?: boolean;
+  /** Where nothing happened it is zero, and not unknown. */
+  readonly isCount?: boolean;
   readonly format: (value: number) => string;
 }
 
@@ -42,6 +44,7 @@ const CHARTS: Readonly<Record<string, ChartKind>> = {
   rate: {
     format: formatRate,
     isStacked: true,
+    isCount: true,
     lines: [
       { name: 'failed', value: (bucket) => bucket.errors / BUCKET_SECONDS, color: '--bad', isFilled: true },
       {
@@ -91,13 +94,13 @@ class Chart {
   }
 
   show(series: readonly Bucket[]): void {
-    const { lines, format } = this.#kind;
+    const { lines, format, isCount = false } = this.#kind;
     // The newest bucket is not over: it would end every line in a dive.
     const done = series.slice(0, -1);
     this.#data = plotData(done, this.#kind);
     const last = done.at(-1);
     for (const { name, value } of lines) {
-      const isKnown = last !== undefined && last.requests > 0;
+      const isKnown = last !== undefined && (isCount || isAnswered(last));
       write(find(this.#figure, `[data-latest="${name}"]`), isKnown ? format(value(last)) : '–');
     }
     this.#place.classList.toggle(
@@ -118,13 +121,15 @@ class Chart {
   }
 }
 
-/** A bucket without requests is a gap in what is measured, and a zero in what is counted. */
-function plotData(series: readonly Bucket[], { lines, isStacked = false }: ChartKind): uPlot.AlignedData {
-  const isCount = lines.some(({ name }) => name === 'answered');
+/** A bucket without answers is a gap in what is measured, and a zero in what is counted. */
+function plotData(
+  series: readonly Bucket[],
+  { lines, isStacked = false, isCount = false }: ChartKind,
+): uPlot.AlignedData {
   const times = series.map(({ time }) => Date.parse(time) / 1000);
   const values = lines.map(({ value }, index) =>
     series.map((bucket) => {
-      if (bucket.requests === 0) return isCount ? 0 : null;
+      if (!isCount && !isAnswered(bucket)) return null;
       const under = isStacked ? lines.slice(0, index) : [];
       return under.reduce((sum, line) => sum + line.value(bucket), value(bucket));
     }),

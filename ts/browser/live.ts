@@ -58,6 +58,13 @@ async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
   }
 }
 
+/** What is said of the server's health where it cannot be known. */
+const UNKNOWN = {
+  gone: 'The server does not answer',
+  refused: 'Not known: the password is needed',
+  replaced: 'Not known: the server is of another version',
+} as const;
+
 class LiveView {
   readonly #charts = new Charts(find(document, '[data-charts]'));
   readonly #fields = findAll(document, '[data-field]');
@@ -76,10 +83,10 @@ class LiveView {
   async refresh(): Promise<boolean> {
     const answer = await latestStats();
     if (typeof answer === 'string') {
-      this.say(answer);
+      this.#lose(answer);
     } else if (answer.version !== this.#version) {
       // Another server has come in the place of ours; the page stays, as somebody may have typed into it.
-      this.say('replaced');
+      this.#lose('replaced');
       return false;
     } else {
       this.#latest = answer;
@@ -92,6 +99,13 @@ class LiveView {
   say(state: keyof typeof STATES): void {
     write(this.#state, STATES[state]);
     this.#state.dataset.state = state;
+  }
+
+  /** The numbers stay as they were; nothing must look healthy for that. */
+  #lose(state: keyof typeof UNKNOWN): void {
+    this.say(state);
+    find(document, '.hero').dataset.status = 'unknown';
+    for (const place of findAll(document, '[data-field="status"]')) write(place, UNKNOWN[state]);
   }
 
   #show(): void {

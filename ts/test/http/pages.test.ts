@@ -122,6 +122,17 @@ suite('the dashboard', () => {
     assert.ok(!text.includes('Nothing is kept'));
   });
 
+  test('gives no time for what got no answer', async (t) => {
+    const { decide, engine, get } = await start(t);
+    engine.answer = () => ({ failure: { code: 'queue_full', message: 'full' } });
+    await decide();
+    const { text } = await get('/');
+    for (const name of ['p50', 'p99', 'max', 'run_p50']) {
+      assert.ok(text.includes(`<span data-field="${name}">–</span>`), name);
+    }
+    assert.ok(text.includes('<td>– + – + –</td>'));
+  });
+
   test('says so when no states are kept', async (t) => {
     const { engine, get } = await start(t);
     engine.cache = () => ({ hits: 0, misses: 9, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 });

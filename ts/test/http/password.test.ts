@@ -40,6 +40,14 @@ suite("what is the operator's", () => {
         assertRefused(await get(address, { Authorization: 'Basic' }));
       });
 
+      test('is kept by no cache and loaded by no page of another site', async (t) => {
+        const { get } = await guarded(t);
+        const { headers } = await get(path, { Authorization: basic('', PASSWORD) });
+        assert.equal(headers['cache-control'], 'no-store');
+        assert.equal(headers['cross-origin-resource-policy'], 'same-origin');
+        assert.equal(headers['x-content-type-options'], 'nosniff');
+      });
+
       test('is closed without it', async (t) => {
         const { get } = await guarded(t);
         assertRefused(await get(path));

@@ -81,6 +81,39 @@ test('the numbers move under load, rest while nobody looks, and say when the ser
   await page.waitForRequest(/stats/);
   server.process.signal('SIGKILL');
   await page.getByText('Not reachable').waitFor();
+  await page.getByRole('heading', { name: 'The server does not answer' }).waitFor();
+  assert.equal(await page.locator('[data-status="ok"]').count(), 0);
+});
+
+test('the kept states show when a state comes again', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  const page = await openPage(t, { httpCredentials });
+  await page.goto(server.url.href);
+  assert.equal(await textOf(page.locator('[data-field="cache_share"]')), '–');
+  for (let count = 0; count < 4; count += 1) await server.answer(THREE_TYPES);
+  await until(async () => (await field(page, 'cache_hits')) === 3);
+  assert.equal(await textOf(page.locator('[data-field="cache_share"]')), '75 %');
+  assert.equal(await field(page, 'cache_misses'), 1);
+  assert.match(await textOf(page.locator('[data-field="cache_bytes"]')), /^[\d.]+ KiB$/);
+  const width = await page.locator('[data-kept-bar] rect').getAttribute('width');
+  assert.ok(Number.parseFloat(width ?? '') > 0, String(width));
+});
+
+test('a page of another version than the server says so, keeps what was typed, and asks no more', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  const page = await openPage(t, { httpCredentials });
+  await page.goto(server.url.href);
+  await page.getByLabel('State', { exact: true }).fill('typed');
+  await page.route('**/stats', (route) => route.fulfill({ json: { version: '999.0.0' } }));
+  await page.getByText('New version: reload').waitFor();
+  await page.getByRole('heading', { name: 'Not known: the server is of another version' }).waitFor();
+  assert.equal(await page.getByLabel('State', { exact: true }).inputValue(), 'typed');
+  let asked = 0;
+  page.on('request', () => {
+    asked += 1;
+  });
+  await sleep(2500);
+  assert.equal(asked, 0);
 });
 
 test('without JavaScript the numbers are there', async (t) => {
@@ -90,7 +123,7 @@ test('without JavaScript the numbers are there', async (t) => {
   await page.goto(server.url.href);
   assert.equal(await field(page, 'total'), 1);
   assert.ok(await page.locator('noscript p').isVisible());
-  assert.ok(await page.getByRole('img', { name: /^noul: 1 answers/ }).isVisible());
+  assert.ok(await page.getByRole('img', { name: /^noul: 1 answer,/ }).isVisible());
   assert.ok(!(await page.getByRole('button', { name: 'Decide' }).isVisible()));
 });
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { LiveServer } from '../real/live-server.ts';
 import { openPage, textOf } from './browser.ts';
@@ -132,6 +133,27 @@ test('where the password is off and the key is on, the playground asks for the k
   await page.locator('.answer').first().waitFor();
   assert.ok(!(await page.content()).includes(KEY));
   assert.match(await textOf(page.locator('[data-tab=curl] pre')), /Bearer \$SVC_API_KEY/);
+});
+
+test('a request is sent once, however often it is asked for, and the focus stays', async (t) => {
+  const { page } = await open(t);
+  let sent = 0;
+  await page.route('**/playground', async (route) => {
+    sent += 1;
+    await sleep(500);
+    await route.continue();
+  });
+  const button = page.getByRole('button', { name: 'Decide' });
+  await button.click();
+  await button.press('Enter');
+  await page.getByLabel('State', { exact: true }).press('Control+Enter');
+  await button.focus();
+  await page.locator('.answer').first().waitFor();
+  assert.equal(sent, 1);
+  assert.equal(await page.evaluate("document.activeElement.matches('[data-decide]')"), true);
+  await button.press('Enter');
+  await page.waitForResponse(/playground/);
+  assert.equal(sent, 2);
 });
 
 test('the tabs of the code are used with the arrow keys, and hold the request that would be sent', async (t) => {
