@@ -104,7 +104,7 @@ class Chart {
       write(find(this.#figure, `[data-latest="${name}"]`), isKnown ? format(value(last)) : '–');
     }
     this.#place.classList.toggle(
-      'quiet',
+      'idle',
       done.every(({ requests }) => requests === 0),
     );
     if (this.#plot) this.#plot.setData(this.#data);

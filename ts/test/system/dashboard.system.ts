@@ -85,6 +85,19 @@ test('the numbers move under load, rest while nobody looks, and say when the ser
   assert.equal(await page.locator('[data-status="ok"]').count(), 0);
 });
 
+test('the dashboard of a server that nobody has asked yet has room for its charts, and says that they are empty', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  for (const width of [1280, 360]) {
+    const page = await openPage(t, { httpCredentials, viewport: { width, height: 800 } });
+    await page.goto(server.url.href);
+    await page.locator('[data-plot] canvas').first().waitFor();
+    const [card, plot] = [page.locator('[aria-labelledby=load]'), page.locator('.plot').first()];
+    assert.ok(((await plot.boundingBox())?.width ?? Number.NaN) < ((await card.boundingBox())?.width ?? 0));
+    assert.equal(await page.evaluate("getComputedStyle(document.querySelector('.plot')).borderTopStyle"), 'none');
+    await inspect(page, `idle-${width}`);
+  }
+});
+
 test('the kept states show when a state comes again', async (t) => {
   const server = await LiveServer.start(t, { env });
   const page = await openPage(t, { httpCredentials });
