@@ -144,7 +144,8 @@ function plotOptions({ lines, isStacked = false }: ChartKind, size: { width: num
   const axis = { stroke: text, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false } };
   return {
     ...size,
-    padding: [8, 4, 0, 0],
+    // At the right, room for half of a time.
+    padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: { y: { range: (_, __, max) => [0, niceMax(max)] } },
