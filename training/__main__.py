@@ -1,0 +1,27 @@
+"""`python -m training COMMAND`: data, train, calibrate, export, evaluate, card."""
+import argparse
+import importlib
+import sys
+
+COMMANDS = ("data", "train", "calibrate", "export", "evaluate", "card", "tune")
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs one command."""
+    parser = argparse.ArgumentParser(prog="python -m training", description="Makes the embedded decision model.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in COMMANDS:
+        # Only the command asked for is imported: each needs other libraries.
+        if name in (arguments or sys.argv[1:])[:1]:
+            module = importlib.import_module(f".{name}", __package__)
+            own = commands.add_parser(name, help=module.__doc__, description=module.__doc__)
+            module.add_arguments(own)
+            own.set_defaults(run=module.run)
+        else:
+            commands.add_parser(name)
+    args = parser.parse_args(arguments)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Encoded groups as padded tensors."""
+from dataclasses import dataclass
+from typing import Iterator
+
+import torch
+
+from .layout import PAD, Encoded
+
+
+@dataclass
+class Batch:
+    """Groups side by side. Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true where a token sees another;
+    `markers`, `real`, `target` [questions, options], `markers` as indices into rows x length; `agree` [pairs, 2] into questions x options."""
+
+    ids: torch.Tensor
+    positions: torch.Tensor
+    types: torch.Tensor
+    part: torch.Tensor
+    option: torch.Tensor
+    allowed: torch.Tensor
+    markers: torch.Tensor
+    real: torch.Tensor
+    target: torch.Tensor
+    agree: torch.Tensor
+    sources: list[str]
+
+    def to(self, device: str) -> "Batch":
+        """The same batch on a device."""
+        if device == "cpu":
+            return self
+        moved = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()}
+        return Batch(**moved)
+
+    def token_count(self) -> int:
+        """The number of tokens that are not padding."""
+        return int((self.part != 0).sum())
+
+
+def allowed(part: torch.Tensor, option: torch.Tensor) -> torch.Tensor:
+    """Which tokens see which [rows, 1, length, length]: a chunk itself; a question the state, its own head and, in an option, that option."""
+    key_part, key_option = part[:, None, :], option[:, None, :]
+    own = (part[:, :, None] == key_part) & ((key_option == 0) | (option[:, :, None] == key_option))
+    # Padding (part 0) sees padding: a row of the mask without a true gives NaN.
+    return (own | ((part[:, :, None] < 0) & (key_part > 0)))[:, None]
+
+
+def collate(rows: list[Encoded]) -> Batch:
+    """Rows as one batch, padded to the longest."""
+    length = max(len(row.ids) for row in rows)
+
+    def padded(name: str, filler: int = 0) -> torch.Tensor:
+        return torch.tensor([getattr(row, name) + [filler] * (length - len(row.ids)) for row in rows])
+
+    questions = [(number, row, i) for number, row in enumerate(rows) for i in range(len(row.markers))]
+    width = max((len(row.markers[i]) for _, row, i in questions), default=0)
+    markers = torch.zeros(len(questions), width, dtype=torch.long)
+    real = torch.zeros(len(questions), width, dtype=torch.bool)
+    target = torch.zeros(len(questions), width)
+    pairs, first = [], 0
+    for place, (number, row, i) in enumerate(questions):
+        count = len(row.markers[i])
+        markers[place, :count] = torch.tensor(row.markers[i]) + number * length
+        real[place, :count] = True
+        target[place, :count] = torch.tensor(row.group.asked[i].target)
+    for row in rows:
+        pairs += [[(first + a) * width + b for a, b in pair] for pair in row.group.agree]
+        first += len(row.markers)
+    part, option = padded("part"), padded("option")
+    return Batch(padded("ids", PAD), padded("positions"), padded("types"), part, option, allowed(part, option), markers, real, target,
+                 torch.tensor(pairs, dtype=torch.long).reshape(-1, 2), [row.group.source for _, row, _ in questions])
+
+
+def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:
+    """Rows of like length together, each list at most `max_tokens` long when padded (or one row)."""
+    held: list[Encoded] = []
+    for row in sorted(rows, key=lambda row: len(row.ids)):
+        if held and (len(held) + 1) * len(row.ids) > max_tokens:
+            yield held
+            held = []
+        held.append(row)
+    if held:
+        yield held

@@ -1,0 +1,50 @@
+"""`data`: labelled rows and generated ones, held apart into what is trained on and what is not."""
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from tqdm import tqdm
+
+from .generate.rows import generated
+from .rows import Row, is_held_out, read_rows, write_rows
+
+TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
+    parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=7)
+
+
+def source_rows(data: Path) -> list[Row]:
+    """The rows of every file below `train`, each named for its file."""
+    files = sorted((data / "train").glob("*.jsonl*"))
+    if not files:
+        raise FileNotFoundError(f"{data}: no train/*.jsonl or train/*.jsonl.gz")
+    return [row for path in tqdm(files, desc="sources") for row in read_rows(path, path.name.split(".")[0])]
+
+
+def evaluated_states(data: Path) -> set[str]:
+    """The states and instructions of the evaluation sets; a row that holds one of them both is not trained on."""
+    return {identity(row) for path in sorted((data / "dev").glob("*.jsonl*")) for row in read_rows(path)}
+
+
+def identity(row: Row) -> str:
+    """Equal for rows that ask the same of the same state."""
+    return repr((row.state, row.question["instructions"]))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes `train.jsonl.gz` and `held-out.jsonl.gz` and says how many rows of each source they have."""
+    rows = source_rows(args.data) if args.data else []
+    barred = evaluated_states(args.data) if args.data else set()
+    rows = [row for row in rows if identity(row) not in barred] + list(generated(args.seed, args.generated))
+    kept: dict[bool, list[Row]] = {False: [], True: []}
+    for row in rows:
+        kept[is_held_out(row)].append(row)
+    for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
+        write_rows(args.out / name, kept[held_out])
+        print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))

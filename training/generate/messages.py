@@ -1,0 +1,124 @@
+"""Short texts from templates: log lines, requests of some urgency, reviews, counts and quantifiers."""
+from random import Random
+from typing import Any
+
+Item = tuple[Any, dict[str, Any], Any]
+
+SERVICES = ("auth", "billing-api", "cart", "search", "gateway", "postgres", "redis", "worker-3", "nginx", "scheduler", "mailer", "cdn")
+SEVERITIES = ("debug", "info", "warning", "error", "critical")
+LOGS = {
+    "debug": ("entering handler for request {n}", "cache lookup took {n} us", "loaded {n} feature flags", "retry counter reset"),
+    "info": ("started, listening on port {n}", "user {n} logged in", "job {n} finished in {m} s", "configuration reloaded", "health check passed", "deployed build {n}"),
+    "warning": ("disk usage at {p}%", "slow query: {n} ms", "retrying connection, attempt {m}", "certificate expires in {m} days", "queue length {n} above soft limit",
+                "deprecated call from client {n}"),
+    "error": ("request {n} failed with status 500", "could not connect to database: timeout", "unhandled exception in worker {m}", "payment {n} declined: upstream error",
+              "failed to write file: permission denied"),
+    "critical": ("out of memory, process killed", "database is down, all writes fail", "data corruption detected in shard {m}", "no healthy upstream, all requests fail",
+                 "kernel panic", "primary region unreachable")}
+URGENCY = (
+    ("whenever you have time", "no rush at all", "just an idea for some day", "nice to have", "for your information"),
+    ("this week would be good", "please look at it in the coming days", "not blocking us, but annoying", "when you get to it this week"),
+    ("we need this today", "it blocks our release tomorrow", "several customers are waiting", "please answer this afternoon"),
+    ("everything is down", "we are losing money every minute", "production is on fire", "all customers are affected right now", "data is being deleted as we speak"))
+SUBJECTS = ("the export page", "our invoices", "the login form", "the mobile app", "the search results", "the report", "the API", "password reset", "the dashboard",
+            "the upload", "dark mode", "the calendar sync", "the installer", "notifications", "the CLI", "the docs page", "the plugin", "the parser", "the cache")
+ISSUES = {
+    "bug": ("{S} crashes when I click save", "{S} fails with an exception: NullPointerException at line {n}", "since version {m}.2 {s} no longer works",
+            "expected a list, got an empty page in {s}", "{S} shows wrong totals", "steps to reproduce: open {s}, wait, it freezes", "regression: {s} returns error {n}"),
+    "feature": ("please add an option to sort {s}", "it would be great if {s} supported CSV", "feature request: keyboard shortcuts for {s}", "proposal: allow themes in {s}",
+                "could {s} get an offline mode?", "I would like to be able to rename items in {s}", "support for Arm in {s} would help many of us"),
+    "question": ("how do I change the language of {s}?", "is there a way to export {s} to PDF?", "what does the second column in {s} mean?", "where is {s} configured?",
+                 "does {s} work with Python 3?", "can someone explain how {s} decides the order?", "which version of {s} should I use?"),
+    "documentation": ("the readme of {s} has a typo", "the guide for {s} is out of date", "the example for {s} in the docs does not match the code")}
+ISSUE_TEXTS = {"bug": ("something is broken or wrong", "a defect", "an error, crash or wrong result"), "feature": ("somebody asks for something new", "an enhancement", "a wish"),
+               "question": ("somebody needs help or information", "a usage question", "asks how or why"), "documentation": ("about the docs", "docs are missing or wrong")}
+REVIEWS = (("Terrible. Broke after a day and nobody answered.", "Worst purchase ever, I want my money back.", "Useless, avoid."),
+           ("Not good: slow, and the battery is weak.", "Disappointing for the price.", "Some parts work, most do not."),
+           ("It is okay. Does what it says, nothing more.", "Average, some good, some bad.", "Fine for the price."),
+           ("Good, with a small flaw in the lid.", "Happy with it, delivery was a bit slow.", "Works well."),
+           ("Absolutely perfect, I love it!", "Best thing I bought this year.", "Excellent in every way, five stars."))
+THINGS = ("apple", "box", "server", "invoice", "ticket", "chair", "error", "user", "car", "key")
+
+
+def filled(rng: Random, template: str) -> str:
+    """A template with random numbers."""
+    subject = rng.choice(SUBJECTS)
+    return template.format(n=rng.randrange(100, 9999), m=rng.randrange(2, 30), p=rng.randrange(80, 99), s=subject, S=subject[0].upper() + subject[1:])
+
+
+def log_line(rng: Random) -> Item:
+    """A log line and how severe it is; the level is not always written in it."""
+    level = rng.choice(SEVERITIES)
+    text, service = filled(rng, rng.choice(LOGS[level])), rng.choice(SERVICES)
+    stamp = f"2025-{rng.randrange(1, 13):02}-{rng.randrange(1, 28):02}T{rng.randrange(24):02}:{rng.randrange(60):02}:07Z"
+    line = rng.choice((f"{stamp} {service}: {text}", f"{stamp} {level.upper()} [{service}] {text}", f"[{service}] {text}"))
+    state = line if rng.random() < 0.6 else {"service": service, "message": text}
+    if rng.random() < 0.5:
+        return state, {"type": "score", "instructions": rng.choice(("How severe is this log line?", "Rate the severity.")), "criteria": list(SEVERITIES)}, SEVERITIES.index(level)
+    serious = SEVERITIES.index(level) >= 3
+    return state, {"type": "noul", "instructions": rng.choice(("Does this line report a failure?", "Is something broken?", "This line needs attention: an error or worse."))}, serious
+
+
+def request(rng: Random) -> Item:
+    """A message and how urgent it is."""
+    index = rng.randrange(4)
+    text = f"{filled(rng, rng.choice(ISSUES[rng.choice(('bug', 'question'))]))}. {rng.choice(URGENCY[index]).capitalize()}."
+    if rng.random() < 0.5:
+        levels = rng.choice((["low", "medium", "high", "critical"], ["can wait", "this week", "today", "drop everything"], ["P4", "P3", "P2", "P1"]))
+        return text, {"type": "score", "instructions": rng.choice(("How urgent is this?", "How urgent is this ticket?", "Rate the urgency.")), "criteria": levels}, index
+    return text, {"type": "noul", "instructions": rng.choice(("Does this need someone right now?", "Is it an emergency?", "This must be handled today at the latest."))}, index >= 2
+
+
+def issue(rng: Random) -> Item:
+    """A report from a tracker and its kind."""
+    kinds = list(ISSUES) if rng.random() < 0.3 else ["bug", "feature", "question"]
+    kind = rng.choice(kinds)
+    text = filled(rng, rng.choice(ISSUES[kind]))
+    if rng.random() < 0.5:
+        text += rng.choice((" Thanks!", " I use it every day.", " Tested on Linux and macOS.", " Any help is welcome.", " See the log below.", " Hello all."))
+    body = {"repo": rng.choice(("acme/tool", "org/app", "me/lib")), "title": text[:60], "body": text}
+    state = text if rng.random() < 0.5 else body
+    rng.shuffle(kinds)
+    described = rng.random() < 0.6
+    criteria = {name: rng.choice(ISSUE_TEXTS[name]) if described else "" for name in kinds}
+    return state, {"type": "choice", "instructions": rng.choice(("What kind of issue is this?", "Label the issue.", "Bug, feature or question?", "Which label fits?")), "criteria": criteria}, kind
+
+
+def review(rng: Random) -> Item:
+    """A review and its stars."""
+    index = rng.randrange(5)
+    text = " ".join(rng.sample(REVIEWS[index], rng.randint(1, 2)))
+    if rng.random() < 0.6:
+        return text, {"type": "score", "instructions": rng.choice(("How many stars?", "How satisfied is the customer?")), "criteria": [f"{i} star{'s' * (i > 1)}" for i in range(1, 6)]}, index
+    return text, {"type": "noul", "instructions": rng.choice(("Is the customer happy?", "The review is positive.", "Would they buy it again?"))}, index >= 3
+
+
+def counting(rng: Random) -> Item:
+    """How many things there are in a list."""
+    thing, count = rng.choice(THINGS), rng.randint(0, 6)
+    items = [thing] * count + [rng.choice([other for other in THINGS if other != thing]) for _ in range(rng.randint(0, 4))]
+    rng.shuffle(items)
+    state = {"items": items} if rng.random() < 0.6 else ", ".join(items)
+    limit = max(0, count + rng.choice((0, 1, -1, 2)))
+    if rng.random() < 0.5:
+        return state, {"type": "choice", "instructions": f"How many times does {thing} occur?", "criteria": {str(i): "" for i in range(7)}}, str(count)
+    return state, {"type": "noul", "instructions": rng.choice((f"There are at least {limit} of {thing}.", f"Does {thing} occur {limit} times or more?"))}, count >= limit
+
+
+def quantifier(rng: Random) -> Item:
+    """All, some, none or most of a few records."""
+    size, key = rng.randint(2, 5), rng.choice(("passed", "paid", "signed", "shipped"))
+    share = rng.choice((0.0, 0.5, 0.5, 1.0))
+    state = [{"id": i + 1, key: rng.random() < share} for i in range(size)]
+    true = sum(item[key] for item in state)
+    text, holds = rng.choice(((f"All of them are {key}.", true == size), (f"At least one is {key}.", true > 0), (f"None is {key}.", true == 0),
+                              (f"Not all are {key}.", true < size), (f"Most are {key}.", 2 * true > size), (f"Exactly one is {key}.", true == 1)))
+    return state, {"type": "noul", "instructions": text}, holds
+
+
+MAKERS = (log_line, request, issue, issue, review, counting, quantifier)
+
+
+def message(rng: Random) -> Item:
+    """A state, a question and its answer."""
+    return rng.choice(MAKERS)(rng)

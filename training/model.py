@@ -1,0 +1,139 @@
+"""The encoder and its heads, in plain PyTorch."""
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+from torch.nn import functional as F
+
+from .batches import Batch
+from .layout import base_folder
+
+WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
+HEAD_DIM = WIDTH // HEADS
+VOCABULARY, POSITIONS, TYPES = 30522, 512, 4
+SIMILARITY = 128
+ACT_FEATURES = 4
+
+
+class Layer(nn.Module):
+    """A post-norm transformer layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.norm1 = nn.LayerNorm(WIDTH, eps=1e-12)
+        self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, WIDTH)
+        self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
+
+    def forward(self, x: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The layer's output and its values, both [rows, length, width]."""
+        rows, length, _ = x.shape
+        qkv = self.qkv(x)
+        query, key, value = (part.view(rows, length, HEADS, HEAD_DIM).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
+        x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
+        return self.norm2(x + self.down(F.gelu(self.up(x)))), qkv[..., 2 * WIDTH :]
+
+
+class Model(nn.Module):
+    """Scores every option of every question of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word, self.position, self.kind = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH), nn.Embedding(TYPES, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH, eps=1e-12)
+        self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+        self.dense, self.dense_norm, self.score = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
+        # State and option start in one space, so that the term is a similarity from the first step.
+        self.similar_state, self.similar_option = nn.Linear(WIDTH, SIMILARITY), nn.Linear(WIDTH, SIMILARITY)
+        nn.init.orthogonal_(self.similar_state.weight)
+        self.similar_option.load_state_dict(self.similar_state.state_dict())
+        self.similar_scale = nn.Parameter(torch.tensor(2.0))
+        self.act = nn.Linear(WIDTH + ACT_FEATURES, 2)
+        nn.init.zeros_(self.act.weight)
+
+    def encode(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+        """The last layer's output and values, both [rows, length, width]."""
+        x = self.norm(self.word(batch.ids) + self.position(batch.positions) + self.kind(batch.types))
+        values = x
+        for layer in self.layers:
+            x, values = layer(x, batch.allowed)
+        return x, values
+
+    def forward(self, batch: Batch) -> torch.Tensor:
+        """Logits [questions, options]; a large negative number where there is no option."""
+        x, values = self.encode(batch)
+        marked = x.flatten(0, 1)[batch.markers]
+        logits = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similarity(values, batch)
+        return logits.float().masked_fill(~batch.real, -1e4)
+
+    def similarity(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """How alike the pooled state and each pooled option are [questions, options]: a scaled cosine, 0 where there is no state."""
+        length = batch.ids.shape[1]
+        row = batch.markers[:, :1] // length
+        own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
+            batch.option[row] == batch.option.flatten()[batch.markers][..., None])
+        state = batch.part > 0
+        pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
+        pooled_option = pool(own.float(), values[row.squeeze(1)])
+        cosine = F.cosine_similarity(self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None], dim=-1)
+        return self.similar_scale * cosine * state.any(1)[row]
+
+
+def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """The mean of values [rows, length, width] over each set of tokens [rows, sets, length]; 0 for an empty set."""
+    return weights @ values / weights.sum(-1, keepdim=True).clamp(min=1)
+
+
+def base_weights() -> dict[str, torch.Tensor]:
+    """The base model's weights under this model's names; the marker head's are not in it."""
+    base = {name.removeprefix("bert."): value for name, value in load_file(base_folder() / "model.safetensors").items()}
+    named = {"word.weight": base["embeddings.word_embeddings.weight"], "position.weight": base["embeddings.position_embeddings.weight"],
+             "kind.weight": base["embeddings.token_type_embeddings.weight"][:1].repeat(TYPES, 1)}
+    places = {"out": "attention.output.dense", "norm1": "attention.output.LayerNorm", "up": "intermediate.dense", "down": "output.dense",
+              "norm2": "output.LayerNorm"}
+    for kind in ("weight", "bias"):
+        named[f"norm.{kind}"] = base[f"embeddings.LayerNorm.{kind}"]
+        for i in range(LAYERS):
+            layer = f"encoder.layer.{i}."
+            parts = [base[f"{layer}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
+            named[f"layers.{i}.qkv.{kind}"] = torch.cat(parts)
+            named |= {f"layers.{i}.{ours}.{kind}": base[f"{layer}{theirs}.{kind}"] for ours, theirs in places.items()}
+    return named
+
+
+# The names in the first model's checkpoint.
+FIRST = {"pos": "position", "typ": "kind", "ln": "norm", "ln1": "norm1", "ln2": "norm2", "o": "out", "h1": "dense", "hln": "dense_norm", "h2": "score"}
+
+
+def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
+    """The weights of a checkpoint in fp32, under this model's names; also reads the first model's."""
+    loaded = {name: value.float() for name, value in load_file(path).items()}
+    if "pos.weight" not in loaded:
+        return loaded
+    weights = {".".join(FIRST.get(part, part) for part in name.split(".")): value for name, value in loaded.items()}
+    # It had one token type for all questions, and no trained act head.
+    weights["kind.weight"] = weights["kind.weight"][[0, 1, 1, 1]].clone()
+    return {name: value for name, value in weights.items() if not name.startswith("act")}
+
+
+def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
+    """A model with the weights of a checkpoint, averaged with the base model's by `base_share`; the base model where there is no path.
+
+    Weights that neither has keep their initial values.
+    """
+    model, base = Model(), base_weights()
+    weights = checkpoint_weights(path) if path else base
+    if base_share:
+        weights |= {name: (1 - base_share) * value + base_share * base[name] for name, value in weights.items() if name in base and "kind" not in name}
+    unknown = set(weights) - set(model.state_dict())
+    if unknown:
+        raise ValueError(f"{path}: unknown weights {sorted(unknown)}")
+    model.load_state_dict(weights, strict=False)
+    return model
+
+
+def save_model(model: Model, path: Path) -> None:
+    """Writes the weights in fp16."""
+    save_file({name: value.detach().half().contiguous() for name, value in model.state_dict().items()}, path)

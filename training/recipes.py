@@ -1,0 +1,265 @@
+"""From labelled rows about one state to the questions of one training step."""
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from . import wording as words
+from .layout import Asked, Group
+from .rows import Row, label_index, option_count
+
+INFERENCE = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
+INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
+VERDICTS = ("entailment", "neutral", "contradiction")
+# Label sets whose names overlap in meaning: no distractors from elsewhere, no "none of these" by leaving the answer out.
+CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "conjnli_adv", "infotabs", "generated"})
+
+
+@dataclass
+class Pools:
+    """What is drawn from across sources: label sets (name to description), plain texts, and pairs of a state and a text that fits it."""
+
+    labels: list[dict[str, str]]
+    texts: list[str]
+    pairs: dict[str, list[tuple[Any, str]]]
+
+
+def one_hot(size: int, index: int) -> list[float]:
+    """All mass on one option."""
+    return [float(i == index) for i in range(size)]
+
+
+def target_of(row: Row) -> list[float]:
+    """The distribution to learn: the label, mixed with the annotators' votes where there are any."""
+    size, index = option_count(row.question), label_index(row.question, row.label)
+    if row.soft is None or len(row.soft) != size:
+        return one_hot(size, index)
+    return [0.7 * vote + 0.3 * hard for vote, hard in zip(row.soft, one_hot(size, index))]
+
+
+def noul(rng: Random, instructions: str, answer: bool) -> Asked:
+    """A yes/no question, now and then with criteria."""
+    question: dict[str, Any] = {"type": "noul", "instructions": instructions}
+    if rng.random() < 0.15:
+        question["criteria"] = rng.choice(words.NOUL_SIDES)
+    return Asked(question, one_hot(2, int(answer)))
+
+
+def choice(instructions: str, criteria: dict[str, str], index: int) -> Asked:
+    """A choice whose answer is the option at `index`."""
+    return Asked({"type": "choice", "instructions": instructions, "criteria": criteria}, one_hot(len(criteria), index))
+
+
+def verdict(rng: Random, instructions: str, label: int) -> tuple[Asked, int, int]:
+    """A choice of true, unclear and false; where "true" and "false" stand in it."""
+    names, texts, order = rng.choice(words.VERDICTS), rng.choice(words.VERDICT_TEXTS), rng.sample(range(3), 3)
+    if any(texts) and rng.random() < 0.12:
+        names = tuple(words.opaque_names(rng, 3))
+    asked = choice(instructions, {names[i]: texts[i] for i in order}, order.index(label))
+    return asked, order.index(0), order.index(2)
+
+
+def inference(rng: Random, rows: list[Row]) -> Group:
+    """Premise and hypothesis, asked the way people ask, or side by side in the state."""
+    first = rows[0]
+    premise_key = "record" if "record" in first.state else "premise"
+    premise = first.state[premise_key]
+    if rng.random() < 0.5:
+        return beside(rng, first, premise, premise_key)
+    group = Group(first.source, words.render(rng, premise), [])
+    for row in rows[:2]:
+        label, text = VERDICTS.index(row.label), row.state["hypothesis"]
+        # "unclear" is no clear no: asked as yes or no only where the wording asks for support.
+        asked, true, false = verdict(rng, words.fill(rng, words.SETTLED, text), label)
+        group.asked.append(asked)
+        at = len(group.asked) - 1
+        if label != 1 or rng.random() < 0.3:
+            group.asked.append(noul(rng, words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text), label == 0))
+            group.agree.append(((at, true), (len(group.asked) - 1, 1)))
+        if rng.random() < 0.35 and label != 1:
+            group.asked.append(noul(rng, words.fill(rng, words.DENIED, text), label == 2))
+            group.agree.append(((at, false), (len(group.asked) - 1, 1)))
+    return group
+
+
+def beside(rng: Random, row: Row, premise: Any, premise_key: str) -> Group:
+    """A state that holds both parts, and questions about how they relate."""
+    a, b = (premise_key, "hypothesis") if rng.random() < 0.35 else rng.choice(words.PAIRS)
+    parts = [(a, premise), (b, row.state["hypothesis"])]
+    if rng.random() < 0.3:
+        parts.reverse()
+    label, state = VERDICTS.index(row.label), dict(parts)
+    asked, true, false = verdict(rng, rng.choice(words.RELATE).format(a=a, b=b), label)
+    group = Group(row.source, words.render(rng, state), [asked])
+    for templates, side, place in ((words.RELATE_YES, 0, true), (words.RELATE_NO, 2, false), (words.RELATE_OPEN, 1, 3 - true - false)):
+        if rng.random() < 0.35:
+            group.asked.append(noul(rng, rng.choice(templates).format(a=a, b=b), label == side))
+            group.agree.append(((0, place), (len(group.asked) - 1, 1)))
+    return group
+
+
+def options_of(rng: Random, row: Row, pools: Pools) -> tuple[dict[str, str], str]:
+    """Some of a row's options, shuffled, perhaps with labels from elsewhere or a "none of these"; and which is right."""
+    criteria, right = row.question["criteria"], row.label
+    others = [name for name in criteria if name != right]
+    rng.shuffle(others)
+    if len(others) > 3 and rng.random() < 0.8:
+        others = others[: rng.randint(1, min(len(others), 11)) if rng.random() < 0.85 else 40]
+    chosen = {name: criteria[name] for name in (right, *others)}
+    if row.source not in CLOSED:
+        foreign(rng, chosen, right, pools)
+        if rng.random() < 0.45:
+            right = with_none(rng, chosen, right)
+    names = rng.sample(list(chosen), len(chosen))
+    return {name: chosen[name] for name in names}, right
+
+
+def foreign(rng: Random, chosen: dict[str, str], right: str, pools: Pools) -> None:
+    """Adds labels of other sources that share no word with the right one."""
+    if rng.random() < 0.35:
+        taken = set(words.humanized(f"{right} {chosen[right]}").split())
+        donor = rng.choice(pools.labels)
+        for name in rng.sample(list(donor), min(len(donor), rng.choice((2, 4, 8, 20)))):
+            if name not in chosen and not taken & set(words.humanized(f"{name} {donor[name]}").split()):
+                chosen[name] = donor[name]
+
+
+def with_none(rng: Random, chosen: dict[str, str], right: str) -> str:
+    """Adds "none of these" and, half the time, takes the right option away; gives the right one."""
+    name = rng.choice(words.NONE_NAMES)
+    if name in chosen or any(word in " ".join(chosen).lower() for word in ("none", "other", "neutral", "neither")):
+        return right
+    remove = len(chosen) > 1 and rng.random() < 0.5
+    if remove:
+        del chosen[right]
+    chosen[name] = rng.choice(words.NONE_TEXTS)
+    return name if remove else right
+
+
+def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
+    """The same options under other names, in the same order: bare, described, opaque, in another style, or misleading."""
+    draw, described = rng.random(), [text or words.humanized(name) for name, text in criteria.items()]
+    if draw < 0.3:
+        return criteria
+    if draw < 0.45:
+        names, texts = [words.humanized(name) for name in criteria], [""] * len(criteria)
+    elif draw < 0.6:
+        names, texts = [words.styled(rng, words.humanized(name)) for name in criteria], list(criteria.values())
+    elif draw < 0.75:
+        names, texts = [words.styled(rng, words.humanized(name)) for name in criteria], described
+    elif draw < 0.85:
+        names, texts = described, [""] * len(criteria)
+    elif draw < 0.97:
+        names, texts = words.opaque_names(rng, len(criteria)), described
+    else:
+        names, texts = rng.sample(list(criteria), len(criteria)), described
+    return dict(zip(names, texts)) if len(set(names)) == len(names) else criteria
+
+
+def choices(rng: Random, row: Row, pools: Pools) -> Group:
+    """A choice, asked as such, in part, and as yes/no questions about single options."""
+    group = Group(row.source, words.render(rng, row.state), [])
+    instructions = row.question["instructions"]
+    if row.source in INTENTS and rng.random() < 0.7:
+        instructions = rng.choice(words.FEELING if row.source == "goemotions" else words.INTENT)
+    if row.soft is not None and rng.random() < 0.4:
+        group.asked.append(Asked(row.question, target_of(row)))
+    else:
+        criteria, right = options_of(rng, row, pools)
+        index, shown = list(criteria).index(right), renamed(rng, criteria)
+        group.asked.append(choice(words.reworded(rng, instructions), shown, index))
+        if len(shown) == 1:
+            group.asked.clear()
+    if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
+        about(rng, group, row, instructions)
+    if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
+        group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
+    return group
+
+
+def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
+    """Adds "is it X?" about one option and, at times, its negation, which must agree."""
+    criteria = row.question["criteria"]
+    name = row.label if rng.random() < 0.5 else rng.choice([name for name in criteria if name != row.label])
+    text = criteria[name] or words.humanized(name)
+    lead = instructions + " " if rng.random() < 0.4 else ""
+    group.asked.append(noul(rng, lead + rng.choice(words.ABOUT).format(text), name == row.label))
+    if rng.random() < 0.4:
+        group.asked.append(noul(rng, lead + rng.choice(words.NOT_ABOUT).format(text), name != row.label))
+        group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+
+
+def elsewhere(rng: Random, pools: Pools, instructions: str, own: dict[str, str]) -> Asked:
+    """A choice among another source's labels, none of which fits."""
+    donor = rng.choice([labels for labels in pools.labels if not set(labels) & set(own)] or pools.labels)
+    taken = {word for name, text in own.items() for word in words.humanized(f"{name} {text}").split()}
+    names = [name for name in rng.sample(list(donor), min(len(donor), rng.choice((3, 6, 12, 30)))) if not taken & set(words.humanized(name).split())]
+    shown = renamed(rng, {name: donor[name] for name in names}) if names else {"greeting": ""}
+    none = rng.choice(words.NONE_NAMES)
+    shown = {**{name: text for name, text in shown.items() if name != none}, none: rng.choice(words.NONE_TEXTS)}
+    order = rng.sample(list(shown), len(shown))
+    return choice(words.reworded(rng, rng.choice((instructions, *words.INTENT))), {name: shown[name] for name in order}, order.index(none))
+
+
+def matching(rng: Random, pools: Pools, kind: str) -> Group:
+    """A state and several texts of which one fits it: as many label sets as there are rows."""
+    pairs = pools.pairs[kind]
+    state, right = rng.choice(pairs)
+    texts = list(dict.fromkeys([right, *(rng.choice(pairs)[1] for _ in range(rng.choice((1, 2, 3, 5, 8))))]))
+    names = words.opaque_names(rng, len(texts))
+    options = [(text, "") for text in texts] if rng.random() < 0.5 else list(zip(names, texts))
+    answer = options[0][0]
+    if len(options) > 1 and rng.random() < 0.25:
+        none = (rng.choice(words.NONE_NAMES), rng.choice(words.NONE_TEXTS))
+        if rng.random() < 0.5:
+            options, answer = [none, *options[1:]], none[0]
+        else:
+            options.append(none)
+    if len(options) < 2:
+        options.append((rng.choice(words.NONE_NAMES), "none of these"))
+    rng.shuffle(options)
+    asked = choice(words.reworded(rng, rng.choice(words.MATCH[kind])), dict(options), [name for name, _ in options].index(answer))
+    return Group(kind, words.render(rng, state), [asked])
+
+
+def yes_no(rng: Random, rows: list[Row]) -> Group:
+    """Yes/no rows as they are, reworded, and at times negated."""
+    group = Group(rows[0].source, words.render(rng, rows[0].state), [])
+    for row in rows[:4]:
+        instructions = row.question["instructions"]
+        question = {**row.question, "instructions": words.reworded(rng, instructions)}
+        group.asked.append(Asked(question, target_of(row)))
+        if instructions.endswith(".") and rng.random() < 0.2:
+            group.asked.append(noul(rng, rng.choice(("It is not true that {}", "Is this wrong: {}", "False: {}")).format(words.lower_first(instructions)), not row.label))
+            group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+    return group
+
+
+def levels(rng: Random, row: Row) -> Group:
+    """A score row as it is, upside down, as a choice of its levels, or as a threshold."""
+    group = Group(row.source, words.render(rng, row.state), [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))])
+    texts, index = row.question["criteria"], int(row.label)
+    if rng.random() < 0.15:
+        flipped = {**row.question, "criteria": texts[::-1]}
+        group.asked.append(Asked(flipped, target_of(row)[::-1]))
+    if rng.random() < 0.3 and len(set(texts)) == len(texts):
+        order = rng.sample(range(len(texts)), len(texts))
+        group.asked.append(choice(row.question["instructions"], {texts[i]: "" for i in order}, order.index(index)))
+    if rng.random() < 0.3:
+        level = rng.randrange(1, len(texts))
+        group.asked.append(noul(rng, f"{row.question['instructions']} At least: {texts[level]}", index >= level))
+    return group
+
+
+def make_group(rng: Random, rows: list[Row], pools: Pools) -> Group:
+    """The questions of one step about the state that `rows` share."""
+    row = rows[0]
+    if row.source in INFERENCE and row.question["type"] == "choice":
+        return inference(rng, rows)
+    if row.question["type"] == "choice" and row.source != "generated":
+        return choices(rng, row, pools)
+    if row.question["type"] == "score" and row.source != "generated":
+        return levels(rng, row)
+    if row.source == "generated":
+        asked = [Asked(one.question, target_of(one)) for one in rows[:4]]
+        return Group(row.source, words.render(rng, row.state), asked)
+    return yes_no(rng, rows)

@@ -1,0 +1,156 @@
+"""`train`: from prepared rows to a checkpoint."""
+import argparse
+import json
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Iterator
+
+import torch
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from .batches import Batch, by_length, collate
+from .checkpoint import Average, Progress, planned_steps, resume, save
+from .data import TRAIN
+from .mixture import Mixture
+from .model import LAYERS, Model, load_model
+from .rows import read_rows
+
+POOL = 512
+WARM_UP = 0.04
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
+    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on")
+    parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
+    parser.add_argument("--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start")
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory")
+    parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)")
+    parser.add_argument("--head-rate", type=float, default=2e-4)
+    parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
+    parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes paired answers agree")
+    parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
+    parser.add_argument("--save-seconds", type=float, default=240)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
+
+
+def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimizer:
+    """AdamW with a rate per layer. Word embeddings stay as they are: most words of a request never occur in training."""
+    model.word.weight.requires_grad_(False)
+    model.act.requires_grad_(False)
+    by_rate: dict[float, list[torch.nn.Parameter]] = defaultdict(list)
+    for name, value in model.named_parameters():
+        if value.requires_grad:
+            by_rate[rate_of(name, args)].append(value)
+    groups = [{"params": values, "lr": rate, "peak": rate} for rate, values in sorted(by_rate.items())]
+    return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
+
+
+def rate_of(name: str, args: argparse.Namespace) -> float:
+    """A parameter's peak rate, by its depth."""
+    if name.startswith("layers."):
+        return args.rate * args.layer_decay ** (LAYERS - 1 - int(name.split(".")[1]))
+    if name.startswith(("position", "kind", "norm")):
+        return args.rate * args.layer_decay**LAYERS
+    return args.head_rate
+
+
+def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
+    """Cross-entropy, and the squared difference of probabilities that must agree."""
+    log_p = F.log_softmax(logits, dim=-1)
+    loss = -(batch.target * log_p).sum(-1).mean()
+    if len(batch.agree):
+        pairs = log_p.exp().flatten()[batch.agree]
+        loss = loss + consistency * (pairs[:, 0] - pairs[:, 1]).square().sum() / len(batch.target)
+    return loss
+
+
+def batches(mixture: Mixture, progress: Progress, max_tokens: int) -> Iterator[Batch]:
+    """Batches from the place where a run stands, endlessly; moves that place on."""
+    while True:
+        rows = list(by_length(mixture.pool(progress.pool, POOL), max_tokens))
+        # A fixed stride through the sorted lists mixes lengths and follows from the pool alone.
+        order = sorted(range(len(rows)), key=lambda i: (i * 7919 + progress.pool) % len(rows))
+        for place in order[progress.batch :]:
+            progress.batch += 1
+            yield collate(rows[place])
+        progress.pool, progress.batch = progress.pool + 1, 0
+
+
+class Log:
+    """Losses and accuracies by source since the last line of `log.jsonl`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.began, self.tokens, self.losses = path, time.monotonic(), 0, []
+        self.right: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, batch: Batch, logits: torch.Tensor, loss: float) -> None:
+        """Counts a step."""
+        self.tokens += batch.token_count()
+        self.losses.append(loss)
+        for source, right in zip(batch.sources, (logits.argmax(-1) == batch.target.argmax(-1)).tolist()):
+            self.right[source].append(right)
+
+    def write(self, step: int) -> str:
+        """Writes a line and begins anew; a short form of it."""
+        seconds, loss = time.monotonic() - self.began, sum(self.losses) / len(self.losses)
+        accuracy = {source: round(sum(right) / len(right), 3) for source, right in sorted(self.right.items())}
+        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "accuracy": accuracy}
+        with self.path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+        self.__init__(self.path)
+        return f"loss {loss:.3f}, {line['tokens_per_second']} tokens/s"
+
+
+def run(args: argparse.Namespace) -> None:
+    """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and what a resumed run needs."""
+    torch.manual_seed(args.seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    model = load_model(args.start, args.base_share).to(args.device)
+    optimizer, average = make_optimizer(model, args), Average(model, args.average)
+    progress = resume(args.out, model, average, optimizer)
+    mixture, log, saved = Mixture(list(read_rows(args.rows / TRAIN)), args.seed), Log(args.out / "log.jsonl"), time.monotonic()
+    bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
+    for batch in batches(mixture, progress, args.batch_tokens):
+        steps = bar.total = planned_steps(args.out, args.steps)
+        if progress.step >= steps:
+            break
+        step(model, optimizer, batch.to(args.device), share_of_rate(progress.step, steps), args.consistency, log)
+        progress.step += 1
+        average.update(model, progress.step)
+        bar.update()
+        if progress.step % 50 == 0:
+            bar.set_postfix_str(log.write(progress.step))
+        if time.monotonic() - saved > args.save_seconds:
+            save(args.out, model, average, optimizer, progress)
+            saved = time.monotonic()
+    bar.close()
+    save(args.out, model, average, optimizer, progress)
+
+
+def share_of_rate(step: int, steps: int) -> float:
+    """The share of the peak rate at a step: up in a straight line, then down to nothing in another."""
+    done = step / steps
+    return max(min(done / WARM_UP, 1.0) * (1 - done), 1e-3)
+
+
+def step(model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, consistency: float, log: Log) -> None:
+    """One update of the weights."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * rate
+    logits = model(batch)
+    loss = loss_of(logits, batch, consistency)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_([value for value in model.parameters() if value.requires_grad], 1.0)
+    optimizer.step()
+    log.add(batch, logits, loss.item())

@@ -1,0 +1,139 @@
+"""The same thing said in many ways: instructions, option names and states."""
+import json
+from random import Random
+from typing import Any
+
+FIELDS = ("text", "message", "content", "input", "body", "comment", "ticket", "note", "email", "post")
+NONE_NAMES = ("none", "other", "none_of_these", "something_else", "NONE", "no_match", "OTHER", "unknown", "N/A", "out_of_scope", "fallback")
+NONE_TEXTS = ("none of the other options fits", "anything else", "", "", "none of these", "none of the others", "something not listed here",
+              "the message is about something else", "no option applies")
+NOUL_SIDES = ({"true": "the statement holds", "false": "it does not"}, {"true": "yes", "false": "no"}, {"true": "it is so"}, {"false": "it is not so"},
+              {"true": "the text supports this", "false": "the text does not support this"})
+
+INTENT = ("What does the user want?", "What does the customer want?", "Which intent does this message express?", "Classify the request.",
+          "Route this message to the right intent.", "What is the person asking for?", "Pick the intent.", "Which topic is it?", "intent?",
+          "What is this message about?", "Which of these best describes the request?", "The message should be handled as:", "Choose the matching category.",
+          "Which category fits?", "Label the message.")
+FEELING = ("Which emotion does the text express?", "What does the writer feel?", "Pick the emotion.", "How does the author feel?", "Classify the emotion.",
+           "The writer's mood is:")
+# "Is it option X?"; the bare option must be enough to tell what is asked.
+ABOUT = ('Is this about "{}"?', "The right category is {}.", "This is about {}.", "Is it {}?", 'Does the label "{}" fit?', "{}?", "It belongs under {}.",
+         "Should this be filed under {}?")
+NOT_ABOUT = ("This is not about {}.", 'Is the label "{}" wrong here?', "It is something other than {}.", "The category is anything but {}.")
+
+# A hypothesis asked of the premise: (does the text support it?), (does it contradict it?).
+SUPPORTED = ("{}", "Is it true that {}?", "According to the text, {}", "Does this follow: {}", "True or false: {}", "The text says that {}",
+             "Does the text support this? {}", "Can we conclude that {}?", "{} Is that right?", "It follows that {}", "Is this confirmed: {}")
+DENIED = ("The text contradicts this: {}", "It is false that {}", "Does the text rule out that {}?", "Is this wrong according to the text? {}",
+          "The text says the opposite of: {}")
+SETTLED = ("Is this true? {}", "{}", "Statement: {}", "What does the text say about this: {}", "Fact check: {}", "Does the text support this? {}")
+# Both parts in the state: the names of the two fields.
+PAIRS = (("premise", "hypothesis"), ("text", "statement"), ("context", "claim"), ("evidence", "claim"), ("document", "summary"), ("source", "assertion"),
+         ("passage", "sentence"), ("article", "headline"), ("a", "b"), ("report", "conclusion"))
+RELATE = ("How does `{b}` relate to `{a}`?", "What does `{a}` say about `{b}`?", "Does `{a}` support `{b}`?", "Given `{a}`, is `{b}` true?",
+          "Judge `{b}` by `{a}`.", "Is `{b}` backed by `{a}`?", "Compare `{b}` with `{a}`.", "Check `{b}` against `{a}`.")
+RELATE_YES = ("`{a}` supports `{b}`.", "Does `{b}` follow from `{a}`?", "Is `{b}` true, given `{a}`?", "`{b}` is confirmed by `{a}`.")
+RELATE_NO = ("`{a}` contradicts `{b}`.", "Is `{b}` false, given `{a}`?", "Does `{a}` rule out `{b}`?")
+RELATE_OPEN = ("`{a}` does not settle `{b}`.", "Is it unclear from `{a}` whether `{b}` is true?")
+# Names for (entailment, neutral, contradiction), and what may be said of them.
+VERDICTS = (("entailment", "neutral", "contradiction"), ("true", "unclear", "false"), ("yes", "unknown", "no"), ("supported", "not stated", "contradicted"),
+            ("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ("yes", "cannot tell", "no"), ("confirmed", "open", "refuted"), ("agrees", "unrelated", "disagrees"))
+VERDICT_TEXTS = (
+    ("the hypothesis is definitely true given the premise", "the premise does not settle whether the hypothesis is true",
+     "the hypothesis is definitely false given the premise"),
+    ("it supports the claim", "it does not settle the claim", "it contradicts the claim"),
+    ("it follows", "it may or may not be so", "it cannot be so"),
+    ("the text says so", "the text does not say", "the text says otherwise"),
+    ("", "", ""), ("", "", ""))
+
+MATCH = {
+    "question": ("Which question does the text answer?", "Pick the question that this text answers.", "This text answers:", "Which question is answered here?"),
+    "title": ("Which title fits?", "What should this be called?", "Pick the best title.", "Which heading describes it?", "What is this about?"),
+    "trait": ("Which trait or view does the statement show?", "What does the speaker's statement reveal?", "The person shows:", "Which view is expressed?"),
+    "claim": ("Which statement follows from the text?", "Which of these is true, given the text?", "What can be concluded?", "Pick what the text says."),
+    "paraphrase": ("Which sentence means the same?", "Pick the paraphrase.", "Which of these says the same thing?"),
+    "service": ("Which service is the user talking to?", "Which service fits the conversation?", "Which service should take this conversation?"),
+}
+
+
+def lower_first(text: str) -> str:
+    """A text to stand inside a sentence: the first letter small unless the word is a name or an abbreviation, no full stop."""
+    text = text.strip().rstrip(".")
+    first = text.split(" ")[0]
+    common = first.lower() in {"the", "a", "an", "it", "there", "this", "that", "he", "she", "they", "we", "you", "some", "people", "two", "no", "all", "is", "in"}
+    return text[:1].lower() + text[1:] if common else text
+
+
+def fill(rng: Random, templates: tuple[str, ...], text: str) -> str:
+    """A template with a text in its place, fitted to the sentence most of the time."""
+    template = rng.choice(templates)
+    whole = template.startswith("{}") or rng.random() < 0.2
+    filled = template.format(text.strip() if whole else lower_first(text))
+    return filled if filled[-1:] in ".?!:" or rng.random() < 0.5 else filled + "."
+
+
+def reworded(rng: Random, instructions: str) -> str:
+    """Instructions with small changes that leave their meaning."""
+    draw = rng.random()
+    if draw < 0.6 or not instructions:
+        return instructions
+    if draw < 0.7:
+        return instructions.lower()
+    if draw < 0.78:
+        return instructions.rstrip("?.")
+    if draw < 0.93:
+        return rng.choice(("Question: {}", "Decide: {}", "{} Answer from the text.", "Please answer: {}", "{} Choose one.", "Task: {}", "Policy: {}")).format(instructions)
+    return typo(rng, instructions)
+
+
+def typo(rng: Random, text: str) -> str:
+    """A text with two neighbouring letters exchanged, one left out or one doubled."""
+    if len(text) < 8:
+        return text
+    at = rng.randrange(1, len(text) - 2)
+    return rng.choice((text[:at] + text[at + 1] + text[at] + text[at + 2 :], text[:at] + text[at + 1 :], text[:at] + text[at] + text[at:]))
+
+
+def humanized(name: str) -> str:
+    """A label's name as words: `calendar_set` and `GetWeather` become `calendar set` and `get weather`."""
+    spaced = "".join(" " + c if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name))
+    return " ".join(spaced.replace("_", " ").replace("-", " ").split()).lower()
+
+
+def styled(rng: Random, words: str) -> str:
+    """Words as an identifier in some style."""
+    parts = words.split()
+    return rng.choice((words, "_".join(parts), "_".join(parts).upper(), "-".join(parts), "".join(part.capitalize() for part in parts), words.capitalize()))
+
+
+def opaque_names(rng: Random, count: int) -> list[str]:
+    """Names that say nothing: letters, numbers or codes."""
+    style = rng.randrange(4)
+    if style == 0 and count <= 26:
+        return [chr(ord("A") + i) for i in range(count)]
+    if style == 1:
+        return [str(i + 1) for i in range(count)]
+    if style == 2:
+        return [f"option_{i + 1}" for i in range(count)]
+    return [f"{rng.choice('KQXZ')}{number}" for number in rng.sample(range(10, 1000), count)]
+
+
+def render(rng: Random, state: Any) -> str:
+    """A state as text: plain, wrapped in JSON, flat lines, indented."""
+    if isinstance(state, str):
+        draw = rng.random()
+        if not state or draw < 0.7:
+            return state
+        state = {rng.choice(FIELDS): state}
+        if draw < 0.8:
+            state = {"id": rng.randrange(10**6), **state}
+    elif isinstance(state, dict) and len(state) == 1 and rng.random() < 0.4:
+        return render(rng, next(iter(state.values())))
+    draw = rng.random()
+    if draw < 0.55:
+        return json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+    if draw < 0.75:
+        return json.dumps(state, ensure_ascii=False)
+    if draw < 0.8 or not isinstance(state, dict):
+        return json.dumps(state, ensure_ascii=False, indent=1)
+    return "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for key, value in state.items())
