@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { inspect } from 'node:util';
+import { inspect, promisify } from 'node:util';
 import { type ConfigSources, loadConfig } from '../src/config.ts';
 import { announcement, resolveApiKeys, resolvePassword, Secret } from '../src/credentials.ts';
 import { createExclusively } from '../src/exclusive-file.ts';
@@ -258,6 +259,32 @@ suite('the generated file', () => {
     assert.equal(createExclusively({ path, text: 'second', mode: 0o600 }), false);
     assert.equal(readFileSync(path, 'utf8'), 'first');
   });
+});
+
+test('of starts at the same moment one makes the key, and all have it', async (t) => {
+  const folders = Array.from({ length: 40 }, () => folderWithConfig(t, PUBLIC));
+  const module = (name: string) => JSON.stringify(new URL(`../src/${name}.js`, import.meta.url).href);
+  // Each start waits for the moment of its folder, which is the same in every process.
+  const program = `
+    import { loadConfig } from ${module('config')};
+    import { resolveApiKeys } from ${module('credentials')};
+    const [firstMs, ...folders] = process.argv.slice(1);
+    const starts = folders.map((cwd, index) => {
+      while (Date.now() < Number(firstMs) + index * 5);
+      const { secrets, generated } = resolveApiKeys(loadConfig({ cwd, env: {} }).config);
+      return { key: secrets[0].reveal(), isMade: generated !== undefined };
+    });
+    console.log(JSON.stringify(starts));`;
+  const run = promisify(execFile);
+  const args = ['--input-type=module', '-e', program, String(Date.now() + 1000), ...folders];
+  const processes = await Promise.all(Array.from({ length: 3 }, () => run(process.execPath, args)));
+  const starts = processes.map(({ stdout }) => JSON.parse(stdout) as { key: string; isMade: boolean }[]);
+  for (const [index, folder] of folders.entries()) {
+    const here = starts.map((all) => all[index] ?? assert.fail());
+    const key = readFileSync(join(folder, 'svc.api-key'), 'utf8').trim();
+    assert.deepEqual(new Set(here.map((start) => start.key)), new Set([key]));
+    assert.equal(here.filter(({ isMade }) => isMade).length, 1);
+  }
 });
 
 suite('what a start says of the credential it generated', () => {

@@ -440,6 +440,21 @@ suite('when the caller goes', { timeout: 10_000 }, () => {
 });
 
 suite('the end', () => {
+  test('a new request on an open connection is turned away, with or without the key', async (t) => {
+    for (const head of [KEYED, HOST]) {
+      const gate = await startGate(t);
+      const wire = await Wire.open(t, gate.port);
+      wire.send(`GET /health HTTP/1.1\r\n${HOST}\r\n`);
+      await wire.receives('\r\n\r\n');
+      gate.lifecycle.advance('draining');
+      wire.send(`GET /v1/x HTTP/1.1\r\n${head}\r\n`);
+      const answer = await wire.ends();
+      assert.match(answer, /HTTP\/1\.1 503 Service Unavailable\r\n/);
+      assert.ok(answer.endsWith('\r\n\r\nthe server is shutting down'));
+      assert.equal(gate.requests.length, 1);
+    }
+  });
+
   test('open answers finish, and connections end with them', async (t) => {
     const [wanted, want] = latch();
     const gate = await startGate(t, {

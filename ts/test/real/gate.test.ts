@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { suite, type TestContext, test } from 'node:test';
 import { freePort, listen } from '../gate-under-test.ts';
@@ -72,6 +73,11 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     const { gate, url, upstream } = await started(t, { env, cwd });
     assert.equal((await fetch(`${url}/v1/models`, { headers: BEARER })).status, 200);
     assert.equal((await fetch(`${upstream}/v1/models`)).status, 200);
+    if (process.platform === 'linux') {
+      const environment = readFileSync(`/proc/${await serverPid(gate)}/environ`, 'utf8');
+      assert.match(environment, /\0SVC_PASSWORD=hidden-password\0/);
+      assert.doesNotMatch(environment, /the-key-of/);
+    }
     gate.signal('SIGTERM');
     const { stderr } = await gate.finished;
     assert.doesNotMatch(stderr, /the-key-of|a-key-of|hidden/);
@@ -145,6 +151,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     const { code, stderr } = await gate.finished;
     assert.equal(code, 1);
     assert.match(stderr, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}: the port is in use`));
+    assert.doesNotMatch(stderr, /the server beside the gate/);
   });
 });
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
+import { freePort } from '../gate-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
 
@@ -27,6 +28,20 @@ suite('Ctrl-C on a terminal', () => {
       assert.match(ended.stdout, /^(\^C)?\d\d:\d\d:\d\d info {2}SIGINT: finishing the open requests/m);
     });
   }
+});
+
+test('Ctrl-C on a terminal ends the gate and then the server beside it, each of them once', async (t) => {
+  const cwd = temporaryFolder(t);
+  const config = join(cwd, 'svc.json');
+  writeFileSync(config, '{}');
+  const svc = [process.execPath, join(REPOSITORY, 'bin', 'svc.js')];
+  const upstream = `http://127.0.0.1:${await freePort(t)}`;
+  const flags = ['--run', '--no-key', '--listen', '127.0.0.1:0', '--upstream', upstream, '--config', config];
+  const pattern = '(?s)listening on .*listening on ';
+  const ended = await runScript('press_ctrl_c.py', [pattern, ...svc, 'gate', ...flags]);
+  assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+  const told = [...ended.stdout.matchAll(/(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
+  assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
 });
 
 test('a terminal is shown the key and the password that are made, once; the files have them', async (t) => {
