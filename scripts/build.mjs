@@ -17,7 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { bundleProgram } from './bundle.mjs';
+import { bundleProgram, writeNotices } from './bundle.mjs';
 import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
 
@@ -70,16 +70,18 @@ function compileTypeScript() {
 function bundlePages() {
   run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', PAGES]);
   // Its command is a script or a binary, whichever way it was installed; its module is the same for all.
-  createRequire(import.meta.url)('esbuild').buildSync({
+  const { metafile } = createRequire(import.meta.url)('esbuild').buildSync({
     entryPoints: ['main.ts', 'style.css', 'icon.svg'].map((file) => join(PAGES, file)),
     outdir: join('dist', 'assets'),
     bundle: true,
     minify: true,
+    metafile: true,
     format: 'esm',
     target: 'es2022',
     loader: { '.svg': 'copy' },
-    legalComments: 'inline',
+    legalComments: 'none',
   });
+  writeNotices({ inputs: Object.keys(metafile.inputs), file: join('dist', 'assets', 'third-party-notices.txt') });
 }
 
 function compileRust() {
@@ -134,8 +136,8 @@ whenChanged({
 });
 whenChanged({
   stamp: join(STAMPS, 'pages'),
-  inputs: [PAGES, join('ts', 'src', 'dashboard'), 'package-lock.json'],
-  outputs: [join('dist', 'assets', 'main.js')],
+  inputs: [PAGES, join('ts', 'src', 'dashboard'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
+  outputs: [join('dist', 'assets', 'third-party-notices.txt')],
   work: bundlePages,
 });
 whenChanged({
