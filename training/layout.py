@@ -9,9 +9,8 @@ from tokenizers import Tokenizer
 
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
 CHUNK, HEAD_MAX, OPTION_MAX, STATE_MAX, RUN_TOKENS = 256, 128, 48, 16384, 2048
-# The question's type is said by the token type alone; a head has no words for it.
-TYPE_IDS = {"choice": 1, "score": 2, "noul": 3}
-HEAD_PREFIX = {"choice": "", "score": "", "noul": ""}
+TYPE_IDS = {"choice": 1, "score": 1, "noul": 1}
+HEAD_PREFIX = {kind: f"{kind} question: " for kind in TYPE_IDS}
 
 
 @dataclass

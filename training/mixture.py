@@ -3,7 +3,7 @@ from collections import defaultdict
 from random import Random
 
 from .layout import Encoded, Group, encode
-from .recipes import INTENTS, Pools, make_group, matching
+from .recipes import INTENTS, PLAIN, Pools, make_group, matching
 from .rows import Row, option_count, state_key
 from .wording import MATCH, humanized
 
@@ -11,7 +11,7 @@ from .wording import MATCH, humanized
 WEIGHTS = {
     "generated": 22, "goemotions": 6, "hwu64_fold1": 12, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 10,
     "boolq_train1886": 4, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 3, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
-    "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
+    "own": 60, "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
 }
 MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1, "service": 1}
 DEFAULT_WEIGHT = 1.0
@@ -63,7 +63,7 @@ def shared_state(row: Row) -> str:
     if row.question["type"] == "choice" and isinstance(row.state, dict) and "hypothesis" in row.state:
         return "pair " + state_key({key: value for key, value in row.state.items() if key != "hypothesis"})
     # Rows of one state and several types are asked apart: a recipe handles one type.
-    return row.question["type"] + state_key(row.state) if row.source != "generated" else state_key(row.state)
+    return row.question["type"] + state_key(row.state) if row.source not in PLAIN else state_key(row.state)
 
 
 def make_pools(rows: list[Row]) -> Pools:

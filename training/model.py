@@ -8,10 +8,11 @@ from torch.nn import functional as F
 
 from .batches import Batch
 from .layout import base_folder
+from .served import served_weights
 
 WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
 HEAD_DIM = WIDTH // HEADS
-VOCABULARY, POSITIONS, TYPES = 30522, 512, 4
+VOCABULARY, POSITIONS, TYPES = 30522, 512, 2
 SIMILARITY = 128
 ACT_FEATURES = 4
 
@@ -63,10 +64,13 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Logits [questions, options]; a large negative number where there is no option."""
-        x, values = self.encode(batch)
+        return self.logits(*self.encode(batch), batch)
+
+    def logits(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Logits from what `encode` gave."""
         marked = x.flatten(0, 1)[batch.markers]
-        logits = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similarity(values, batch)
-        return logits.float().masked_fill(~batch.real, -1e4)
+        scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similarity(values, batch)
+        return scores.float().masked_fill(~batch.real, -1e4)
 
     def similarity(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """How alike the pooled state and each pooled option are [questions, options]: a scaled cosine, 0 where there is no state."""
@@ -113,18 +117,21 @@ def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
     if "pos.weight" not in loaded:
         return loaded
     weights = {".".join(FIRST.get(part, part) for part in name.split(".")): value for name, value in loaded.items()}
-    # It had one token type for all questions, and no trained act head.
-    weights["kind.weight"] = weights["kind.weight"][[0, 1, 1, 1]].clone()
+    # Its act head was not trained.
     return {name: value for name, value in weights.items() if not name.startswith("act")}
 
 
 def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
-    """A model with the weights of a checkpoint, averaged with the base model's by `base_share`; the base model where there is no path.
+    """A model with the weights of a checkpoint or of a served folder, averaged with the base model's by `base_share`; the base model where
+    there is no path.
 
     Weights that neither has keep their initial values.
     """
     model, base = Model(), base_weights()
-    weights = checkpoint_weights(path) if path else base
+    if path is None:
+        weights = dict(base)
+    else:
+        weights = served_weights(path) if path.is_dir() else checkpoint_weights(path)
     if base_share:
         weights |= {name: (1 - base_share) * value + base_share * base[name] for name, value in weights.items() if name in base and "kind" not in name}
     unknown = set(weights) - set(model.state_dict())

@@ -11,7 +11,9 @@ INFERENCE = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
 INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
 VERDICTS = ("entailment", "neutral", "contradiction")
 # Label sets whose names overlap in meaning: no distractors from elsewhere, no "none of these" by leaving the answer out.
-CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "conjnli_adv", "infotabs", "generated"})
+CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
+# Rows that are asked as they stand: they vary by themselves, or are a user's own.
+PLAIN = frozenset({"generated", "own"})
 
 
 @dataclass
@@ -253,13 +255,12 @@ def levels(rng: Random, row: Row) -> Group:
 def make_group(rng: Random, rows: list[Row], pools: Pools) -> Group:
     """The questions of one step about the state that `rows` share."""
     row = rows[0]
+    if row.source in PLAIN:
+        return Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
     if row.source in INFERENCE and row.question["type"] == "choice":
         return inference(rng, rows)
-    if row.question["type"] == "choice" and row.source != "generated":
+    if row.question["type"] == "choice":
         return choices(rng, row, pools)
-    if row.question["type"] == "score" and row.source != "generated":
+    if row.question["type"] == "score":
         return levels(rng, row)
-    if row.source == "generated":
-        asked = [Asked(one.question, target_of(one)) for one in rows[:4]]
-        return Group(row.source, words.render(rng, row.state), asked)
     return yes_no(rng, rows)

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)")
     parser.add_argument("--head-rate", type=float, default=2e-4)
     parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
+    parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time")
     parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes paired answers agree")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=240)
@@ -44,6 +45,9 @@ def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimi
     """AdamW with a rate per layer. Word embeddings stay as they are: most words of a request never occur in training."""
     model.word.weight.requires_grad_(False)
     model.act.requires_grad_(False)
+    if args.frozen:
+        for part in (model.position, model.kind, model.norm, *model.layers[: args.frozen]):
+            part.requires_grad_(False)
     by_rate: dict[float, list[torch.nn.Parameter]] = defaultdict(list)
     for name, value in model.named_parameters():
         if value.requires_grad:

@@ -1,0 +1,98 @@
+"""`export`: from a checkpoint to a model folder."""
+import argparse
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import onnx
+
+from . import layout
+from .calibrate import CALIBRATION
+from .data import HELD_OUT
+from .folder import Folder, digest
+from .golden import requests
+from .graph import Ranges, build
+from .layout import Asked, Encoded, Group, encode, state_text
+from .model import HEAD_DIM, HEADS, LAYERS, Model, load_model
+from .ranges import inputs_of, ranges_of, saturating_share
+from .rows import Row, option_count, read_rows
+
+MAX_BYTES = 26_000_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--calibration", type=Path, help=f"folder that `calibrate` wrote (default: temperatures of 1, or {CALIBRATION} beside the checkpoint)")
+    parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote: ranges are taken from held-out rows")
+    parser.add_argument("--out", type=Path, required=True, help="the model folder")
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--name", default="svc-small")
+    parser.add_argument("--percentile", type=float, default=99.99, help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)")
+    parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="7 cannot saturate on AVX2 without VNNI")
+    parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
+    parser.add_argument("--fp32", action="store_true", help="do not quantize")
+
+
+def sample(rows: list[Row], count: int) -> list[Encoded]:
+    """Some rows, encoded: the same share of every source."""
+    by_source: dict[str, list[Row]] = {}
+    for row in rows:
+        by_source.setdefault(row.source, []).append(row)
+    rng, each = Random(3), max(1, count // len(by_source))
+    chosen = [row for own in by_source.values() for row in rng.sample(own, min(each, len(own)))]
+    return [encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512) for row in chosen]
+
+
+def make_config(folder: Path, name: str, version: str, temperature: dict[str, float]) -> dict[str, Any]:
+    """What `config.json` says of the folder's files."""
+    return {
+        "name": name, "version": version, "layout": "shared-state", "temperature": temperature,
+        "chunk": layout.CHUNK, "head_max": layout.HEAD_MAX, "option_max": layout.OPTION_MAX, "state_max": layout.STATE_MAX, "run_tokens": layout.RUN_TOKENS,
+        "head_prefix": layout.HEAD_PREFIX, "type_ids": layout.TYPE_IDS,
+        "special_ids": {"cls": layout.CLS, "sep": layout.SEP, "pad": layout.PAD, "mask": layout.MASK},
+        "layers": LAYERS, "heads": HEADS, "head_dim": HEAD_DIM, "sha256": digest(folder / "model.onnx"),
+        "files": {"tokenizer.json": digest(folder / "tokenizer.json")},
+    }
+
+
+def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float]) -> None:
+    """Writes graph, tokenizer, config and reference answers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    onnx.save(graph, str(folder / "model.onnx"))
+    tokenizer = json.loads((layout.base_folder() / "tokenizer.json").read_text(encoding="utf-8"))
+    tokenizer |= {"truncation": None, "padding": None}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
+    config = make_config(folder, name, version, temperature)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    served = Folder(folder)
+    lines = [json.dumps(served.golden(*request), ensure_ascii=False, separators=(",", ":")) for request in requests()]
+    (folder / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def quantization(model: Model, encoded: list[Encoded], percentile: float, weight_bits: int) -> tuple[Ranges, float]:
+    """The ranges, and the share of pair sums that would saturate on AVX2 without VNNI."""
+    inputs = inputs_of(model, encoded)
+    ranges = ranges_of(inputs, percentile)
+    return ranges, saturating_share(model, inputs, ranges, weight_bits)
+
+
+def temperatures(folder: Path | None) -> dict[str, float]:
+    """The temperature of each type; 1 where none was fitted."""
+    path = folder / CALIBRATION if folder else None
+    return json.loads(path.read_text())["temperature"] if path and path.exists() else dict.fromkeys(layout.TYPE_IDS, 1.0)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the folder; fails where the graph is larger than what may be shipped."""
+    model, ranges = load_model(args.checkpoint).eval(), None
+    if not args.fp32:
+        encoded = sample(list(read_rows(args.rows / HELD_OUT)), args.samples)
+        ranges, saturating = quantization(model, encoded, args.percentile, args.weight_bits)
+        print(f"{args.weight_bits}-bit weights: {saturating:.2e} of the pair sums would saturate on AVX2 without VNNI")
+    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(args.calibration or args.checkpoint.parent))
+    size = (args.out / "model.onnx").stat().st_size
+    print(f"{args.out}: {size / 1e6:.2f} MB")
+    if size > MAX_BYTES and not args.fp32:
+        raise SystemExit(f"{args.out / 'model.onnx'}: {size} bytes; at most {MAX_BYTES} are shipped")

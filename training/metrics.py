@@ -1,0 +1,66 @@
+"""Accuracy, calibration and abstention, each from plain arrays."""
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+BINS = 15
+
+
+def softmax(logits: Array, temperature: float = 1.0) -> Array:
+    """Probabilities of one question's logits."""
+    scaled = np.exp((logits - logits.max()) / temperature)
+    return scaled / scaled.sum()
+
+
+def interval(right: int, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    if count == 0:
+        return 0.0, 1.0
+    z, share = 1.959964, right / count
+    middle, spread = share + z * z / (2 * count), z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return (middle - spread) / (1 + z * z / count), (middle + spread) / (1 + z * z / count)
+
+
+def bins(confidence: Array, right: Array) -> list[tuple[float, float, int]]:
+    """Mean confidence, share right and size of each of 15 bins of equal mass."""
+    order = np.argsort(confidence, kind="stable")
+    return [(float(confidence[part].mean()), float(right[part].mean()), len(part)) for part in np.array_split(order, BINS) if len(part)]
+
+
+def calibration_error(confidence: Array, right: Array) -> float:
+    """Expected calibration error over 15 bins of equal mass."""
+    return sum(abs(mean - share) * size for mean, share, size in bins(confidence, right)) / max(len(right), 1)
+
+
+def coverage(sureness: Array, right: Array, shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)) -> list[tuple[float, float]]:
+    """Accuracy over the surest share of the answers, for each share."""
+    order = np.argsort(-sureness, kind="stable")
+    return [(share, float(right[order[: max(1, round(share * len(right)))]].mean())) for share in shares]
+
+
+def errors_removed(sureness: Array, right: Array, abstain: float = 0.2) -> float:
+    """The share of all errors that are among the least sure answers; 0 where there is no error."""
+    lowest = np.argsort(sureness, kind="stable")[: round(abstain * len(right))]
+    errors = (1 - right).sum()
+    return float((1 - right)[lowest].sum() / errors) if errors else 0.0
+
+
+def negative_log_likelihood(logits: list[Array], labels: list[int], temperature: float, weights: Array | None = None) -> float:
+    """The mean over questions of minus the log of the right option's probability."""
+    losses = [float(np.logaddexp.reduce(row / temperature) - row[label] / temperature) for row, label in zip(logits, labels)]
+    return float(np.average(losses, weights=weights))
+
+
+def best_temperature(logits: list[Array], labels: list[int], weights: Array | None = None) -> float:
+    """The temperature between 0.2 and 5 at which the likelihood of the labels is greatest; found by golden section on its logarithm."""
+    low, high, ratio = math.log(0.2), math.log(5.0), (math.sqrt(5) - 1) / 2
+
+    def loss(at: float) -> float:
+        return negative_log_likelihood(logits, labels, math.exp(at), weights)
+
+    for _ in range(40):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if loss(left) < loss(right) else (left, high)
+    return round(math.exp((low + high) / 2), 4)

@@ -1,0 +1,70 @@
+"""The input ranges of the int8 products, and what saturates in them."""
+from collections import defaultdict
+
+import numpy as np
+import torch
+
+from .batches import Batch, by_length, collate
+from .graph import Ranges
+from .layout import Encoded
+from .model import Model
+
+SAMPLE = 100_000
+
+
+def products(model: Model) -> dict[str, torch.nn.Linear]:
+    """The linear layers that are quantized, by their names in the graph."""
+    return {f"layers.{i}.{part}": getattr(layer, part) for i, layer in enumerate(model.layers) for part in ("qkv", "out", "up", "down")}
+
+
+@torch.no_grad()
+def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict[str, list[torch.Tensor]]:
+    """What goes into each product [tokens, width], without padding; a list of batches."""
+    seen: dict[str, list[torch.Tensor]] = defaultdict(list)
+    current: list[Batch] = []
+    hooks = [layer.register_forward_hook(lambda _, args, __, name=name: seen[name].append(args[0][current[-1].part != 0]))
+             for name, layer in products(model).items()]
+    try:
+        for group in by_length(rows, max_tokens):
+            current.append(collate(group))
+            model.eval()(current[-1])
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen
+
+
+def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Ranges:
+    """For each product the widest batch's range between two percentiles: 100 is min-max; less cuts rare outliers off for finer steps."""
+    generator = torch.Generator().manual_seed(0)
+
+    def ends(batch: torch.Tensor) -> tuple[float, float]:
+        flat = batch.flatten()
+        if percentile >= 100:
+            return flat.min().item(), flat.max().item()
+        if len(flat) > SAMPLE:
+            flat = flat[torch.randint(len(flat), (SAMPLE,), generator=generator)]
+        tail = (100 - percentile) / 100
+        return torch.quantile(flat, tail).item(), torch.quantile(flat, 1 - tail).item()
+
+    found = {name: [ends(batch) for batch in batches] for name, batches in inputs.items()}
+    return {name: (min(low for low, _ in both), max(high for _, high in both)) for name, both in found.items()}
+
+
+def saturating_share(model: Model, inputs: dict[str, list[torch.Tensor]], ranges: Ranges, weight_bits: int, tokens: int = 64) -> float:
+    """The share of pair sums beyond 16 bits.
+
+    AVX2 without VNNI multiplies unsigned by signed bytes and adds neighbours into 16 bits that saturate; this counts how often they would.
+    """
+    over = total = 0
+    top = 2 ** (weight_bits - 1) - 1
+    for name, layer in products(model).items():
+        weight = layer.weight.detach().float().cpu().numpy().T
+        weight = np.round(weight / np.maximum(np.abs(weight).max(0), 1e-12) * top).astype(np.int32)
+        low, high = min(ranges[name][0], 0.0), max(ranges[name][1], 0.0)
+        x = inputs[name][0][:tokens].cpu().numpy()
+        x = np.clip(np.round((x - low) / (high - low) * 255), 0, 255).astype(np.int32)
+        for i in range(0, weight.shape[0], 2):
+            sums = x[:, i, None] * weight[i] + x[:, i + 1, None] * weight[i + 1]
+            over, total = over + int(((sums > 32767) | (sums < -32768)).sum()), total + sums.size
+    return over / total

@@ -1,0 +1,35 @@
+"""The weights of a served folder, so that training can start from what is shipped."""
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+
+HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score", "similar.state": "similar_state", "similar.option": "similar_option"}
+
+
+def served_weights(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
+    graph = onnx.load(str(folder / "model.onnx")).graph
+    stored = {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    weights = {}
+    for name, value in stored.items():
+        owner, _, kind = name.rpartition(".")
+        if kind not in ("weight", "bias") and name != "similar.scale":
+            continue
+        if value.dtype == np.int8:
+            scale = stored[f"{owner}.scale"]
+            value = value * (scale[:, None] if owner == "word" else scale)
+        if kind == "weight" and value.ndim == 2 and owner not in ("word", "position", "kind"):
+            value = value.T
+        model_name = "similar_scale" if name == "similar.scale" else f"{HEADS.get(owner, owner)}.{kind}"
+        weights[model_name] = torch.from_numpy(np.array(value, np.float32, order="C"))
+    return weights
+
+
+def our_name(name: str) -> str:
+    """A weight's name in today's graphs."""
+    if name.startswith("layer") and not name.startswith("layers."):
+        name = "layers." + name.removeprefix("layer")
+    return name.replace("embed.norm", "norm").replace("type.weight", "kind.weight")

@@ -1,0 +1,63 @@
+import torch
+
+from training import layout
+from training.batches import collate
+from training.folder import labels
+from training.layout import Asked, Group, encode
+from training.mixture import Mixture
+from training.model import load_model
+from training.rows import Row
+from training.generate.rows import generated
+
+INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
+
+
+def sources():
+    """A few rows of every kind of source."""
+    pair = {"type": "choice", "instructions": "How does `hypothesis` relate to `premise`?", "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), "")}
+    yield from (Row("mnli_dev", {"premise": f"A man sells {i} apples.", "hypothesis": "Somebody sells fruit."}, pair, "entailment") for i in range(20))
+    yield from (Row("snli_dev", {"premise": f"A dog sleeps on {i} mats.", "hypothesis": "The dog runs."}, pair, "contradiction") for i in range(20))
+    choice = {"type": "choice", "instructions": "What does the user want?", "criteria": INTENTS}
+    yield from (Row("hwu64_fold1", f"please block card number {i}", choice, "card_lost") for i in range(20))
+    yield from (Row("rasa_like", f"hello number {i}", choice, "greeting") for i in range(20))
+    score = {"type": "score", "instructions": "How positive is the tone?", "criteria": ["negative", "neutral", "positive"]}
+    yield from (Row("goemotions", f"what a lovely day {i}", score, 2, [0.0, 0.1, 0.9]) for i in range(20))
+    yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
+    yield from generated(5, 200)
+
+
+def test_every_target_is_a_distribution_over_the_options_and_pairs_name_options_that_exist():
+    for row in Mixture(list(sources()), seed=1).pool(0, 300):
+        for asked in row.group.asked:
+            assert len(asked.target) == len(labels(asked.question)) >= 2
+            assert abs(sum(asked.target) - 1) < 1e-6
+        for pair in row.group.agree:
+            for question, option in pair:
+                assert option < len(row.group.asked[question].target)
+                assert row.group.asked[question].target[option] == row.group.asked[pair[0][0]].target[pair[0][1]]
+
+
+def test_a_pool_follows_from_seed_and_place():
+    rows = list(sources())
+    first, again, other = (Mixture(rows, seed).pool(3, 40) for seed in (1, 1, 2))
+    assert [row.ids for row in first] == [row.ids for row in again] != [row.ids for row in other]
+
+
+def test_answers_do_not_depend_on_neighbours_padding_or_the_other_questions():
+    torch.manual_seed(0)
+    model = load_model().eval()
+    asked = [Asked({"type": "noul", "instructions": "Is it late?"}, [0.0, 1.0]),
+             Asked({"type": "choice", "instructions": "Which one?", "criteria": {"a": "first", "b": "second", "c": ""}}, [1.0, 0.0, 0.0])]
+    long, empty = "The train left at nine. " * 60, ""
+    together = collate([encode(Group("x", state, asked)) for state in (long, "short", empty)])
+    alone = [collate([encode(Group("x", state, [one]))]) for state in (long, "short", empty) for one in asked]
+    with torch.no_grad():
+        packed, single = model(together), [model(batch)[0] for batch in alone]
+    for row, expected in zip(packed, single):
+        assert torch.allclose(row[: len(expected)], expected, atol=1e-4)
+
+
+def test_a_long_state_is_read_in_chunks_and_special_tokens_in_a_text_are_text():
+    parts = layout.chunks("word " * 600, 10_000)
+    assert [len(part) for part in parts] == [256, 256, 600 - 508 + 2]
+    assert layout.MASK not in layout.tokens("a literal [MASK] here")

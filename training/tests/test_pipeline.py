@@ -1,0 +1,144 @@
+import csv
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from training.__main__ import main
+from training.export import write_folder
+from training.folder import Folder, labels
+from training.golden import requests
+from training.graph import build
+from training.layout import Asked, Group, encode, state_text
+from training.batches import collate
+from training.model import load_model
+from training.checkpoint import STATE
+from training.train import share_of_rate
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """Prepared generated rows."""
+    folder = tmp_path_factory.mktemp("rows")
+    main(["data", "--out", str(folder), "--generated", "2500"])
+    return folder
+
+
+def train(rows, out, steps, *more):
+    """Trains for so many small steps."""
+    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "512", *more])
+
+
+@pytest.fixture(scope="session")
+def trained(prepared, tmp_path_factory):
+    """A run of six steps."""
+    out = tmp_path_factory.mktemp("run")
+    train(prepared, out, 6)
+    return out
+
+
+def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card(prepared, trained, tmp_path):
+    calibrated, folder, results = tmp_path / "calibrated", tmp_path / "model", tmp_path / "results.json"
+    main(["calibrate", "--checkpoint", str(trained / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "40"])
+    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20"])
+    served = Folder(folder)
+    assert served.config["version"] == "9.9.9"
+    for line in (folder / "golden.jsonl").read_text(encoding="utf-8").splitlines()[:6]:
+        golden = json.loads(line)
+        assert served.golden(golden["request"]["state"], golden["request"]["questions"]) == golden
+    (tmp_path / "data/dev").mkdir(parents=True)
+    (tmp_path / "data/dev/own.jsonl.gz").write_bytes((prepared / "held-out.jsonl.gz").read_bytes())
+    main(["evaluate", "--folder", str(folder), "--data", str(tmp_path / "data"), "--rows", str(prepared), "--out", str(results), "--limit", "10",
+          "--parts", "sets", "coherence", "bias", "cases"])
+    found = json.loads(results.read_text(encoding="utf-8"))
+    assert found["sets"]["own"]["rows"] == 10 and 0 <= found["coherence"]["and"]["deviation"] <= 1
+    found["needle"] = {"cases": 1, "alone": 1.0, "buried": 1.0, "tokens": 16000}
+    results.write_text(json.dumps(found), encoding="utf-8")
+    main(["card", "--folder", str(folder), "--results", str(results)])
+    assert "| own | 10 |" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained, tmp_path):
+    (tmp_path / "steps.json").write_text("6")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.train.planned_steps", lambda folder, steps: 6)
+        stop_after(patch, 3)
+        with pytest.raises(KeyboardInterrupt):
+            train(prepared, tmp_path, 6, "--save-seconds", "0")
+    train(prepared, tmp_path, 6)
+    one, two = (torch.load(folder / STATE, weights_only=True) for folder in (trained, tmp_path))
+    assert one["progress"] == two["progress"]
+    for name, value in one["model"].items():
+        assert torch.equal(value, two["model"][name]), name
+
+
+def stop_after(patch, steps):
+    """Lets training be interrupted when it asks for its rate for the step after so many."""
+    def rate(step, planned):
+        if step >= steps:
+            raise KeyboardInterrupt
+        return share_of_rate(step, planned)
+
+    patch.setattr("training.train.share_of_rate", rate)
+
+
+def test_the_graph_answers_as_the_model_does(tmp_path):
+    torch.manual_seed(3)
+    model = load_model().eval()
+    torch.nn.init.normal_(model.act.weight, std=0.1)
+    write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
+    folder = Folder(tmp_path)
+    for state, questions in requests():
+        for question in questions.values():
+            if len(labels(question)) < 200:
+                batch = collate([encode(Group("x", state_text(state), [Asked(question, [0.0] * len(labels(question)))]))])
+                with torch.no_grad():
+                    expected = model(batch)[0].numpy()
+                found, act, _ = folder.ask(state_text(state), question)
+                assert np.abs(found - expected).max() < 2e-3
+                assert 0 <= act <= 1
+
+
+def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
+    model = load_model().eval()
+    write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
+    again = load_model(tmp_path).state_dict()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, again[name]), name
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, tmp_path):
+    rng, words = random.Random(0), {"red": ("tomato", "blood", "ruby"), "green": ("grass", "leaf", "lime")}
+    criteria = {"x": "", "y": ""}
+    rows = []
+    for i in range(150):
+        right = rng.choice("xy")
+        rows.append({"state": f"item {i}: {rng.choice(words['red' if right == 'x' else 'green'])}", "type": "choice", "instructions": "Which bin?",
+                     "criteria": json.dumps(criteria), "label": right})
+    path = tmp_path / f"own.{kind}"
+    if kind == "csv":
+        with path.open("w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        items = ({"state": row["state"], "q": {"type": "choice", "instructions": row["instructions"], "criteria": criteria}, "label": row["label"]} for row in rows)
+        path.write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
+    start = tmp_path / "start.safetensors"
+    from training.model import save_model
+    save_model(load_model(), start)
+    main(["finetune", "--own", str(path), "--start", str(start), "--out", str(tmp_path / "served"), "--steps", "12", "--generated", "50", "--rate", "2e-4"])
+    folder = Folder(tmp_path / "served")
+    question = {"type": "choice", "instructions": "Which bin?", "criteria": criteria}
+    answers = [labels(question)[int(folder.probabilities(f"item 7: {word}", question).argmax())] for word in ("tomato", "ruby", "grass", "lime")]
+    assert answers == ["x", "x", "y", "y"]
+
+
+def test_too_few_rows_to_judge_by_are_refused(tmp_path):
+    path = tmp_path / "own.jsonl"
+    path.write_text("\n".join(json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)))
+    with pytest.raises(ValueError, match="30 rows leave 6 to judge by"):
+        main(["finetune", "--own", str(path), "--start", "unused", "--out", str(tmp_path / "served")])

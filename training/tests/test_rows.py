@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from training import data, rows
+from training.__main__ import main
+from training.generate.rows import generated
+from training.generate.records import COMPARE
+
+
+def test_rows_come_back_as_they_were_written(tmp_path):
+    made = list(generated(seed=1, count=50))
+    for name in ("a.jsonl", "a.jsonl.gz"):
+        assert rows.write_rows(tmp_path / name, made) == len(made)
+        assert list(rows.read_rows(tmp_path / name)) == made
+
+
+def test_the_same_rows_make_the_same_file(tmp_path):
+    for name in ("a.jsonl.gz", "b.jsonl.gz"):
+        rows.write_rows(tmp_path / name, generated(seed=1, count=50))
+    assert (tmp_path / "a.jsonl.gz").read_bytes()[10:] == (tmp_path / "b.jsonl.gz").read_bytes()[10:]
+
+
+def test_a_label_that_is_no_option_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "bad.jsonl"
+    question = {"type": "choice", "instructions": "?", "criteria": {"a": "", "b": ""}}
+    path.write_text(json.dumps({"state": "x", "q": question, "label": "a"}) + "\n" + json.dumps({"state": "x", "q": question, "label": "c"}) + "\n")
+    with pytest.raises(ValueError, match="bad.jsonl:2: label 'c'"):
+        list(rows.read_rows(path))
+
+
+def test_no_state_is_both_trained_on_and_held_out(tmp_path):
+    main(["data", "--out", str(tmp_path), "--generated", "3000"])
+    train, held = ({rows.state_key(row.state) for row in rows.read_rows(tmp_path / name)} for name in (data.TRAIN, data.HELD_OUT))
+    assert train and held and not train & held
+
+
+def test_rows_of_an_evaluation_set_are_not_trained_on(tmp_path):
+    made = [rows.Row("own", f"state {i}", {"type": "noul", "instructions": "?"}, True) for i in range(20)]
+    rows.write_rows(tmp_path / "in/train/own.jsonl", made)
+    rows.write_rows(tmp_path / "in/dev/set.jsonl", made[:5])
+    main(["data", "--data", str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--generated", "0"])
+    kept = [row.state for name in (data.TRAIN, data.HELD_OUT) for row in rows.read_rows(tmp_path / "out" / name)]
+    assert sorted(kept) == sorted(row.state for row in made[5:])
+
+
+def test_generated_answers_are_balanced_and_valid():
+    made = list(generated(seed=3, count=4000))
+    nouls = [row.label for row in made if row.question["type"] == "noul"]
+    assert 0.35 < sum(nouls) / len(nouls) < 0.65
+    for row in made:
+        rows.label_index(row.question, row.label)
+
+
+def test_comparisons_hold_at_the_boundary_as_their_words_say():
+    said = {phrase: holds for phrases, holds in COMPARE for phrase in phrases}
+    assert not said["over"](500, 500) and said["over"](501, 500)
+    assert said["at least"](500, 500) and not said["at least"](499, 500)
+    assert not said["under"](500, 500) and said["at most"](500, 500)
