@@ -1,0 +1,124 @@
+/** Measures a sweep in rounds, each over all series and sizes, so that a drift of the machine meets all of them. */
+import { deepStrictEqual } from 'node:assert/strict';
+import autocannon from 'autocannon';
+import { Client, startServer } from '../server.mjs';
+
+/** How long one size is asked about in a round, and how often the round under load comes round. */
+const BLOCK_MS = 150;
+const LOAD_SECONDS = 1;
+const TURNS = 2;
+
+/** Returns for each series its points: `{size, inputTokens, rounds}`, with `{ms, runMs}` or `{ms, p99Ms, perSecond}` a round. */
+export async function measureSweep(sweep, { rounds, progress }) {
+  const servers = new Servers();
+  try {
+    const series = [];
+    for (const { name, settings, body, tokens } of sweep.series) {
+      const points = [];
+      for (const size of sweep.sizes) {
+        points.push({
+          size,
+          body: body(size),
+          tokens: tokens?.(size),
+          server: await servers.get(settings(size)),
+          rounds: [],
+        });
+      }
+      series.push({ name, points });
+    }
+    for (const { points } of series) for (const point of points) await warm(point);
+    requireSameAnswers(series);
+    for (let round = 0; round < rounds; round += 1) {
+      progress(`${sweep.name}: round ${round + 1} of ${rounds}`);
+      await measureRound(series, sweep.isLoad ? askAtOnce : ask, round % 2 === 1);
+    }
+    return series.map(withoutParts);
+  } finally {
+    await servers.stop();
+  }
+}
+
+const withoutParts = ({ name, points }) => ({
+  name,
+  points: points.map(({ size, inputTokens, rounds }) => ({ size, inputTokens, rounds })),
+});
+
+/** Every other round begins at the other end, so that what one size leaves to the next one is not always the same. */
+async function measureRound(series, measure, isBackwards) {
+  for (const { points } of series) {
+    for (const point of isBackwards ? points.toReversed() : points) point.rounds.push(await measure(point));
+  }
+}
+
+/** The third answer is made from a state that is kept joined, where states are kept; and words are known by then. */
+async function warm(point) {
+  const { client } = point.server;
+  for (let time = 0; time < 3; time += 1) point.answer = JSON.parse((await client.decide(point.body)).text);
+  const { usage } = point.answer;
+  if (usage.truncated_tokens) throw new Error(`${point.size}: ${usage.truncated_tokens} tokens are cut off`);
+  point.inputTokens = usage.input_tokens;
+  const wanted = point.tokens ?? point.inputTokens;
+  if (point.inputTokens !== wanted) throw new Error(`${point.size}: ${point.inputTokens} tokens, not ${wanted}`);
+}
+
+/** The same request has the same answers, whatever the server keeps and however many threads it has. */
+function requireSameAnswers(series) {
+  const answers = new Map();
+  for (const point of series.flatMap(({ points }) => points)) {
+    const before = answers.get(point.body) ?? point.answer.answers;
+    deepStrictEqual(point.answer.answers, before, `${point.size}: other answers on another server`);
+    answers.set(point.body, before);
+  }
+}
+
+async function ask({ server, body }) {
+  const answers = [];
+  const startMs = performance.now();
+  do answers.push(await server.client.decide(body));
+  while (performance.now() - startMs < BLOCK_MS);
+  return { ms: median(answers.map(({ ms }) => ms)), runMs: median(answers.map(({ timing }) => timing.run)) };
+}
+
+/** So many connections at once, until each has been answered a few times. */
+async function askAtOnce({ server, body, size }) {
+  const { ms } = await ask({ server, body });
+  const { latency, requests, duration, errors, timeouts, non2xx } = await autocannon({
+    url: `${server.origin}/v1/systemone`,
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json' },
+    connections: size,
+    duration: Math.ceil(Math.max(LOAD_SECONDS, (TURNS * size * ms) / 1000)),
+    timeout: 60,
+  });
+  if (errors + timeouts + non2xx > 0) throw new Error(`${errors} errors, ${timeouts} time-outs, ${non2xx} not 2xx`);
+  const perSecond = requests.total / duration;
+  // Little's law. The mean of the latencies would be less: the first ones wait for fewer.
+  return { ms: (1000 * size) / perSecond, p99Ms: latency.p99, perSecond };
+}
+
+function median(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+}
+
+/** One server for each set of settings. One that is not asked costs nothing: its threads sleep. */
+class Servers {
+  #running = new Map();
+
+  async get(settings) {
+    const key = JSON.stringify(settings);
+    if (!this.#running.has(key)) {
+      const server = await startServer(settings);
+      this.#running.set(key, { ...server, client: new Client(server.origin) });
+    }
+    return this.#running.get(key);
+  }
+
+  async stop() {
+    for (const { client, stop } of this.#running.values()) {
+      client.close();
+      await stop();
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/** Texts of an exact number of tokens, every one another: a server that has read a text already would not read it again. */
+import { modelConfig } from '../inputs.mjs';
+
+/** Words that are one token each. The bench finds out when one is not. */
+const THINGS =
+  'lamp chair table phone door window engine garden letter bottle camera button mirror pillow wheel basket'.split(' ');
+const SIDES =
+  'price color size weight age name owner value origin quality shape length safety history future cost'.split(' ');
+const OTHERS =
+  'the a of and in to was is for on with it we they asked sent came paid never again today before after'.split(' ');
+
+export const QUESTION_TOKENS = 20;
+
+/** A number of pairs of words, as many as there are kinds of either, no two alike. */
+function pairs(count) {
+  const all = SIDES.flatMap((side) => THINGS.map((thing) => [side, thing]));
+  if (count > 2 * all.length) throw new Error(`there are ${2 * all.length} pairs, not ${count}`);
+  return Array.from({ length: count }, (_, index) => {
+    const [side, thing] = all[index % all.length];
+    return index < all.length ? [side, thing] : [thing, side];
+  });
+}
+
+/** A number of yes/no questions of `QUESTION_TOKENS` tokens each. */
+export function questions(count) {
+  const entries = pairs(count).map(([first, second], index) => [
+    `q${index}`,
+    { type: 'noul', instructions: `did they ask about the ${first} of the ${second}?` },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** One choice of a number of options, with or without a description of eight tokens. */
+export function choice(count, isDescribed) {
+  const text = 'it was sent to us before today';
+  const criteria = pairs(count).map(([first, second]) => [`${first} ${second}`, isDescribed ? text : null]);
+  return { q0: { type: 'choice', instructions: 'what is it about?', criteria: Object.fromEntries(criteria) } };
+}
+
+/** A text that becomes a state of exactly so many tokens, the special ones of its chunks included. */
+export function state(tokens) {
+  const { chunk } = modelConfig();
+  const words = [...THINGS, ...SIDES, ...OTHERS];
+  // A fixed sequence that does not repeat (Numerical Recipes' generator), begun anew for each length.
+  let seed = tokens;
+  const next = () => {
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;
+    return words[Math.floor((seed / 2 ** 32) * words.length)];
+  };
+  return Array.from({ length: tokens - 2 * Math.ceil(tokens / chunk) }, next).join(' ');
+}
