@@ -69,14 +69,16 @@ def parse_row(item: dict[str, Any], source: str | None, where: str) -> Row:
 def write_rows(path: Path, rows: Iterable[Row]) -> int:
     """The number of rows written to a JSON Lines file, gzipped where its name says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A fixed time in the gzip header: the same rows make the same file.
-    count, out = 0, gzip.GzipFile(path, "wb", mtime=0) if path.suffix == ".gz" else path.open("wb")
-    with out:
+    count = 0
+    with path.open("wb") as file:
+        # No time and no name in the gzip header: the same rows make the same file.
+        out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
         for count, row in enumerate(rows, start=1):
             item = {"src": row.source, "state": row.state, "q": row.question, "label": row.label}
             if row.soft is not None:
                 item["soft"] = row.soft
             out.write((json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+        out.close()
     return count
 
 

@@ -17,7 +17,6 @@ from .mixture import Mixture
 from .model import LAYERS, Model, load_model
 from .rows import read_rows
 
-POOL = 512
 WARM_UP = 0.04
 
 
@@ -29,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start")
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory")
+    parser.add_argument("--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding")
     parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)")
     parser.add_argument("--head-rate", type=float, default=2e-4)
     parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
@@ -75,10 +75,10 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
     return loss
 
 
-def batches(mixture: Mixture, progress: Progress, max_tokens: int) -> Iterator[Batch]:
+def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
     """Batches from the place where a run stands, endlessly; moves that place on."""
     while True:
-        rows = list(by_length(mixture.pool(progress.pool, POOL), max_tokens))
+        rows = list(by_length(mixture.pool(progress.pool, pool), max_tokens))
         # A fixed stride through the sorted lists mixes lengths and follows from the pool alone.
         order = sorted(range(len(rows)), key=lambda i: (i * 7919 + progress.pool) % len(rows))
         for place in order[progress.batch :]:
@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> None:
     """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and what a resumed run needs."""
     torch.manual_seed(args.seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
     if args.threads:
         torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,7 @@ def run(args: argparse.Namespace) -> None:
     progress = resume(args.out, model, average, optimizer)
     mixture, log, saved = Mixture(list(read_rows(args.rows / TRAIN)), args.seed), Log(args.out / "log.jsonl"), time.monotonic()
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
-    for batch in batches(mixture, progress, args.batch_tokens):
+    for batch in batches(mixture, progress, args.pool, args.batch_tokens):
         steps = bar.total = planned_steps(args.out, args.steps)
         if progress.step >= steps:
             break

@@ -1,6 +1,7 @@
 import csv
 import json
 import random
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -22,13 +23,13 @@ from training.train import share_of_rate
 def prepared(tmp_path_factory):
     """Prepared generated rows."""
     folder = tmp_path_factory.mktemp("rows")
-    main(["data", "--out", str(folder), "--generated", "2500"])
+    main(["data", "--out", str(folder), "--generated", "1500"])
     return folder
 
 
 def train(rows, out, steps, *more):
     """Trains for so many small steps."""
-    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "512", *more])
+    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", *more])
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +42,7 @@ def trained(prepared, tmp_path_factory):
 
 def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card(prepared, trained, tmp_path):
     calibrated, folder, results = tmp_path / "calibrated", tmp_path / "model", tmp_path / "results.json"
-    main(["calibrate", "--checkpoint", str(trained / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "40"])
+    main(["calibrate", "--checkpoint", str(trained / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "30"])
     main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20"])
     served = Folder(folder)
     assert served.config["version"] == "9.9.9"
@@ -50,14 +51,15 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
         assert served.golden(golden["request"]["state"], golden["request"]["questions"]) == golden
     (tmp_path / "data/dev").mkdir(parents=True)
     (tmp_path / "data/dev/own.jsonl.gz").write_bytes((prepared / "held-out.jsonl.gz").read_bytes())
-    main(["evaluate", "--folder", str(folder), "--data", str(tmp_path / "data"), "--rows", str(prepared), "--out", str(results), "--limit", "10",
-          "--parts", "sets", "coherence", "bias", "cases"])
+    main(["evaluate", "--folder", str(folder), "--data", str(tmp_path / "data"), "--rows", str(prepared), "--out", str(results), "--limit", "5",
+          "--parts", "sets", "coherence", "cases"])
     found = json.loads(results.read_text(encoding="utf-8"))
-    assert found["sets"]["own"]["rows"] == 10 and 0 <= found["coherence"]["and"]["deviation"] <= 1
+    assert found["sets"]["own"]["rows"] == 5 and 0 <= found["coherence"]["and"]["deviation"] <= 1
+    found["bias"] = {"toxic": {"tall": 0.1}, "positive": {"tall": 0.5}, "toxic_range": 0.0, "positive_range": 0.0}
     found["needle"] = {"cases": 1, "alone": 1.0, "buried": 1.0, "tokens": 16000}
     results.write_text(json.dumps(found), encoding="utf-8")
     main(["card", "--folder", str(folder), "--results", str(results)])
-    assert "| own | 10 |" in (folder / "README.md").read_text(encoding="utf-8")
+    assert "| own | 5 |" in (folder / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained, tmp_path):
@@ -90,7 +92,7 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
     torch.nn.init.normal_(model.act.weight, std=0.1)
     write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
     folder = Folder(tmp_path)
-    for state, questions in requests():
+    for state, questions in islice(requests(), 10):
         for question in questions.values():
             if len(labels(question)) < 200:
                 batch = collate([encode(Group("x", state_text(state), [Asked(question, [0.0] * len(labels(question)))]))])
