@@ -8,7 +8,7 @@ const BLOCK_MS = 150;
 const LOAD_SECONDS = 1;
 const TURNS = 2;
 
-/** Returns for each series its points: `{size, inputTokens, rounds}`, with `{ms, runMs}` or `{ms, p99Ms, perSecond}` a round. */
+/** Returns for each series its points: `{size, inputTokens, rounds}`, with `{ms, runMs}` a round, or `{ms, p99Ms, perSecond}` of a load. */
 export async function measureSweep(sweep, { rounds, progress }) {
   const servers = new Servers();
   try {
@@ -52,8 +52,9 @@ async function measureRound(series, measure, isBackwards) {
 
 /** The third answer is made from a state that is kept joined, where states are kept; and words are known by then. */
 async function warm(point) {
-  const { client } = point.server;
+  const client = new Client(point.server.origin);
   for (let time = 0; time < 3; time += 1) point.answer = JSON.parse((await client.decide(point.body)).text);
+  client.close();
   const { usage } = point.answer;
   if (usage.truncated_tokens) throw new Error(`${point.size}: ${usage.truncated_tokens} tokens are cut off`);
   point.inputTokens = usage.input_tokens;
@@ -71,11 +72,14 @@ function requireSameAnswers(series) {
   }
 }
 
+/** On a connection of its own: one that waits for its next turn for a minute is closed. */
 async function ask({ server, body }) {
+  const client = new Client(server.origin);
   const answers = [];
   const startMs = performance.now();
-  do answers.push(await server.client.decide(body));
+  do answers.push(await client.decide(body));
   while (performance.now() - startMs < BLOCK_MS);
+  client.close();
   return { ms: median(answers.map(({ ms }) => ms)), runMs: median(answers.map(({ timing }) => timing.run)) };
 }
 
@@ -108,17 +112,11 @@ class Servers {
 
   async get(settings) {
     const key = JSON.stringify(settings);
-    if (!this.#running.has(key)) {
-      const server = await startServer(settings);
-      this.#running.set(key, { ...server, client: new Client(server.origin) });
-    }
+    if (!this.#running.has(key)) this.#running.set(key, await startServer(settings));
     return this.#running.get(key);
   }
 
   async stop() {
-    for (const { client, stop } of this.#running.values()) {
-      client.close();
-      await stop();
-    }
+    for (const { stop } of this.#running.values()) await stop();
   }
 }
