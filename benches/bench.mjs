@@ -1,77 +1,52 @@
 /**
- * `npm run bench`: whole requests against the bare graph, on the same rows, in turns. `--quick` makes it short and writes
- * nothing; else the results go to `benches/results/latest.json` and into `benches/README.md`.
+ * `npm run bench`: whole requests against the bare graph and the servers of others, in turns on one machine. A full run
+ * writes `benches/results/latest.json` and the tables of `benches/README.md`. `--quick` is short and prints only; `--only`,
+ * `--states` and `--questions` measure a part and replace that part of the results.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { requireSameAnswers } from './check.mjs';
-import { modelConfig, readInputs } from './inputs.mjs';
-import { measureLatency, measureThroughput } from './measure.mjs';
+import { modelConfig, QUESTION_COUNTS, readInputs } from './inputs.mjs';
 import { report } from './report.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const { openRaw } = await import('./raw.mjs');
-const { Client, startServer } = await import('./server.mjs');
+const { measureMix, measureState, measureSweep, openOwn } = await import('./session.mjs');
+const { STATE_TOKENS } = await import('./targets.mjs');
 
-const FULL = { rounds: 10, block: 40, seconds: 4 };
-const QUICK = { rounds: 3, block: 8, seconds: 1 };
-const CONNECTIONS = [1, 32];
+const PARTS = ['floor', 'python', 'marker', 'mosec', 'infinity', 'load', 'mix', 'sweep'];
+const STATES = [20, 164, 912, 4000];
+const FULL = { rounds: 10, seconds: 3, loadMs: 500, parts: PARTS, states: STATES, questions: QUESTION_COUNTS };
+const QUICK = {
+  ...{ rounds: 3, seconds: 1, loadMs: 120, parts: ['floor', 'python', 'load', 'mix'] },
+  ...{ states: [20, STATE_TOKENS], questions: [1, 8] },
+};
 
-const { values: flags } = parseArgs({ options: { quick: { type: 'boolean', default: false } } });
-const options = { ...(flags.quick ? QUICK : FULL), threads: Math.min(2, os.availableParallelism()) };
-
-/** Asks about every input twice: the second answer is made from a kept state, where states are kept. */
-async function requireCorrect(inputs, { raw, client, isKept }) {
-  const { temperature } = modelConfig();
-  for (const input of inputs) {
-    const { logits } = await raw.run(await raw.prepare(input, isKept));
-    for (const { text } of [await client.decide(input.body), await client.decide(input.body)]) {
-      requireSameAnswers(input, logits, text, temperature);
-    }
-  }
-  progress(`${inputs.length} inputs: the server answers what the bare graph says`);
-}
-
-async function measureLatencies(inputs, parts) {
-  const results = [];
-  for (const input of inputs) {
-    progress(`latency: ${input.name}`);
-    results.push({ input, isKept: parts.isKept, ...(await measureLatency({ ...options, ...parts, input })) });
-  }
-  return results;
-}
-
-async function measureThroughputs(inputs, parts) {
-  const results = [];
-  for (const input of inputs) {
-    for (const connections of CONNECTIONS) {
-      progress(`throughput: ${input.name}, ${connections} connections`);
-      const measured = await measureThroughput({ ...options, ...parts, input, connections });
-      results.push({ input, isKept: parts.isKept, connections, ...measured });
-    }
-  }
-  return results;
-}
-
-/** Measures all inputs on a server that keeps states, or on one that reads them every time. */
-async function measure(inputs, raw, isKept) {
-  progress(isKept ? 'states are kept' : 'states are read every time');
-  const settings = { SVC_THREADS: String(options.threads), ...(!isKept && { SVC_STATE_CACHE_BYTES: '0' }) };
-  const server = await startServer(settings);
-  const client = new Client(server.origin);
-  try {
-    const parts = { raw, client, isKept, origin: server.origin };
-    await requireCorrect(inputs, parts);
-    const latency = await measureLatencies(inputs, parts);
-    return { latency, throughput: await measureThroughputs(inputs, parts) };
-  } finally {
-    client.close();
-    await server.stop();
-  }
-}
+const { values: flags } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    states: { type: 'string' },
+    questions: { type: 'string' },
+  },
+});
+const isPart = [flags.only, flags.states, flags.questions].some((flag) => flag !== undefined);
+const list = (text, known, type = String) => {
+  const wanted = text.split(',').map(type);
+  const unknown = wanted.filter((one) => !known.includes(one));
+  if (unknown.length > 0) throw new Error(`${unknown.join(', ')}: there is ${known.join(', ')}`);
+  return wanted;
+};
+const plan = flags.quick ? QUICK : FULL;
+const options = {
+  ...plan,
+  only: new Set(flags.only === undefined ? plan.parts : list(flags.only, PARTS)),
+  states: flags.states === undefined ? plan.states : list(flags.states, STATES, Number),
+  questions: flags.questions === undefined ? plan.questions : list(flags.questions, QUESTION_COUNTS, Number),
+  threads: Math.min(2, os.availableParallelism()),
+  progress: (text) => process.stderr.write(`bench: ${text}\n`),
+};
 
 function machine() {
   const { version } = JSON.parse(readFileSync('node_modules/onnxruntime-node/package.json', 'utf8'));
@@ -87,16 +62,45 @@ function machine() {
   };
 }
 
-/** Rows and bodies are in the inputs already. */
-function withoutRows(results) {
-  return results.map(({ input, ...rest }) => ({ stateTokens: input.stateTokens, questions: input.questions, ...rest }));
+/** Measures what the options name. */
+async function measure() {
+  const all = readInputs();
+  const results = { series: [], load: [], memory: [] };
+  const own = await openOwn(options);
+  try {
+    for (const stateTokens of options.states) {
+      const wanted = (input) => input.stateTokens === stateTokens && options.questions.includes(input.questions);
+      const { series, load } = await measureState({ ...options, own, inputs: all.filter(wanted) });
+      results.series.push(...series);
+      results.load.push(...load);
+    }
+    const targeted = (questions) =>
+      all.find((input) => input.stateTokens === STATE_TOKENS && input.questions === questions);
+    if (options.only.has('mix')) results.mix = await measureMix({ ...options, own, input: targeted(1) });
+    if (options.only.has('sweep')) {
+      results.sweep = await measureSweep({ ...options, own, inputs: [1, 8].map(targeted) });
+    }
+    results.memory = own.memory();
+    return results;
+  } finally {
+    await own.stop();
+  }
+}
+
+/** What was measured now, and of what was measured before that which was not measured again. */
+function merged(before, now) {
+  const id = ({ stateTokens, questions, key }) => [stateTokens, questions, key].join();
+  const kept = (name) => {
+    const known = new Set(now[name].map(id));
+    return [...(before[name] ?? []).filter((one) => !known.has(id(one))), ...now[name]];
+  };
+  const lists = Object.fromEntries(['series', 'load', 'memory'].map((name) => [name, kept(name)]));
+  return { ...before, ...now, ...lists };
 }
 
 function write(results, markdown) {
-  const { latency, throughput, ...about } = results;
-  const json = { ...about, latency: withoutRows(latency), throughput: withoutRows(throughput) };
   mkdirSync('benches/results', { recursive: true });
-  writeFileSync('benches/results/latest.json', `${JSON.stringify(json, roundNumber, 2)}\n`);
+  writeFileSync(LATEST, `${JSON.stringify(results, roundNumber, 1)}\n`);
   const page = readFileSync('benches/README.md', 'utf8');
   const between = /(?<=<!-- results -->\n).*(?=<!-- end of results -->)/s;
   if (!between.test(page)) throw new Error('benches/README.md has lost its markers');
@@ -110,24 +114,18 @@ function roundNumber(_key, value) {
   return typeof value === 'number' ? Math.round(value * 1e4) / 1e4 : value;
 }
 
-function progress(text) {
-  process.stderr.write(`bench: ${text}\n`);
-}
-
-// A bench that is stopped takes its server with it.
+// A bench that is stopped takes its servers with it.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
-const inputs = readInputs();
-const before = os.loadavg()[0];
-const raw = await openRaw(options.threads);
-const read = await measure(inputs, raw, false);
-const kept = await measure(inputs, raw, true);
-const results = {
+const LATEST = 'benches/results/latest.json';
+const loadBefore = os.loadavg()[0];
+const measured = {
   date: new Date().toISOString().slice(0, 10),
-  machine: { ...machine(), load: { before, after: os.loadavg()[0] } },
-  options,
-  latency: [...read.latency, ...kept.latency],
-  throughput: [...read.throughput, ...kept.throughput],
+  options: { rounds: options.rounds, seconds: options.seconds, threads: options.threads },
+  ...(await measure()),
+  machine: { ...machine(), load: { before: loadBefore, after: os.loadavg()[0] } },
 };
+const isPatch = isPart && !flags.quick;
+const results = isPatch ? merged(JSON.parse(readFileSync(LATEST, 'utf8')), measured) : measured;
 const markdown = report(results);
 process.stdout.write(`\n${markdown}`);
 if (!flags.quick) write(results, markdown);

@@ -1,94 +1,194 @@
-/** The measurements: latency in turns with the bare graph, then throughput. */
-import autocannon from 'autocannon';
+/** The measurements: times on one connection, everything in turns; then requests per second on many. */
+import { withNewState } from './inputs.mjs';
+import { Client, requestBytes } from './server.mjs';
 
-/** The longest that a block should take; on a slow machine it has fewer runs instead, but not fewer than these. */
-const BLOCK_MS = 1000;
-const MIN_BLOCK = 8;
+/** What one block should take; a slow series has fewer runs in it. */
+const BLOCK_MS = 200;
+const MIN_BLOCK = 3;
+/** What a series may take in all rounds, and beyond which one of its blocks is a single run. */
+const SERIES_MS = 10_000;
+const SINGLE_MS = 1_000;
 
-/**
- * Measures an input in rounds; each runs a block on the bare graph, then a block of requests on one connection, so that
- * a machine that becomes slower or faster does so for both.
- */
-export async function measureLatency({ raw, client, input, isKept, rounds, block }) {
-  const prepared = await raw.prepare(input, isKept);
-  const runRaw = async () => (await raw.run(prepared)).ms;
-  const ask = () => client.decide(input.body);
-  const warm = await repeat(MIN_BLOCK, runRaw);
-  await repeat(MIN_BLOCK, ask);
-  const times = Math.max(MIN_BLOCK, Math.min(block, Math.floor(BLOCK_MS / percentile(warm, 50))));
-  const measured = [];
-  for (let round = 0; round < rounds; round += 1) {
-    const rawMs = await repeat(times, runRaw);
-    const answers = await repeat(times, ask);
-    measured.push({ rawMs, answers });
+/** A series of requests to a server: `{key, server, input, isKept, estimateMs}`. */
+export class Asking {
+  constructor({ key, server, input, isKept }) {
+    Object.assign(this, { key, server, input, isKept, client: new Client(server.origin) });
   }
-  return summary(measured);
+
+  /** Sends so many requests one after the other; what they are is made before the clock runs. */
+  async block(times) {
+    const requests = Array.from({ length: times }, () => this.bytes());
+    const answers = [];
+    for (const request of requests) answers.push(await this.client.send(request));
+    for (const { text } of answers) this.requireAllTokens(text);
+    return answers;
+  }
+
+  bytes() {
+    const body = this.isKept ? this.input.body : withNewState(this.input);
+    const { origin, path, body: other = (text) => text } = this.server;
+    return requestBytes(origin, other(body), path);
+  }
+
+  /** A new state has other words in other places, but as many tokens as the one that the answers were checked with. */
+  requireAllTokens(text) {
+    const tokens = /"(?:input|prompt)_tokens":(\d+)/.exec(text)?.[1];
+    this.tokens ??= tokens;
+    if (tokens !== this.tokens) throw new Error(`${this.key}: ${tokens} tokens instead of ${this.tokens}`);
+  }
+
+  close() {
+    this.client.close();
+  }
 }
 
-function summary(measured) {
-  const rawMs = measured.flatMap((round) => round.rawMs);
-  const answers = measured.flatMap((round) => round.answers);
-  const of = (value) => percentile(answers.map(value), 50);
-  const ms = (answer) => answer.ms;
-  const ratio = ({ rawMs, answers }) => percentile(answers.map(ms), 50) / percentile(rawMs, 50);
-  const rawRounds = measured.map((round) => percentile(round.rawMs, 50));
+/** A series of runs of the bare graph. */
+export class Running {
+  constructor({ key, bare, input, isKept, setting, way }) {
+    Object.assign(this, { key, bare, input, isKept, setting, way });
+  }
+
+  async block(times) {
+    const { name } = this.input;
+    const ms = await this.bare.time({ name, kept: this.isKept, setting: this.setting, way: this.way, times });
+    return ms.map((value) => ({ ms: value }));
+  }
+
+  close() {}
+}
+
+/**
+ * Measures series in rounds; each round runs a block of every series, every other one in the other order, so that a
+ * machine that becomes slower or faster does so for all.
+ *
+ * @returns for each series `{series, rounds: [answers]}`; a slow one has fewer rounds
+ */
+export async function inTurns(all, rounds, progress) {
+  const measured = [];
+  for (const series of all) {
+    series.estimateMs ??= percentile(
+      (await series.block(2)).map(({ ms }) => ms),
+      1,
+    );
+    const { estimateMs } = series;
+    const least = estimateMs > SINGLE_MS ? 1 : MIN_BLOCK;
+    const times = Math.max(least, Math.min(40, Math.floor(BLOCK_MS / estimateMs)));
+    const most = Math.max(1, Math.min(rounds, Math.floor(SERIES_MS / (times * estimateMs))));
+    measured.push({ series, times, most, rounds: [] });
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    progress(`round ${round + 1} of ${rounds}`);
+    for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
+      if (round < one.most) one.rounds.push(await one.series.block(one.times));
+    }
+  }
+  return measured;
+}
+
+/** Percentiles, requests per second on this connection, and the parts that the server tells of. */
+export function summary({ rounds }) {
+  const answers = rounds.flat();
+  const times = answers.map(({ ms }) => ms);
+  const timed = answers.filter(({ timing }) => timing?.run !== undefined);
+  const of = (value) => percentile(timed.map(value), 50);
   return {
-    samples: answers.length,
-    ratio: spread(measured.map(ratio)),
-    rawMs: { ...percentiles(rawMs), rounds: spread(rawRounds) },
-    requestMs: percentiles(answers.map(ms)),
-    serverMs: {
-      encode: of(({ timing }) => timing.encode),
-      wait: of(({ timing }) => timing.wait),
-      run: of(({ timing }) => timing.run),
-      total: of(({ timing }) => timing.total),
-      overhead: of(({ timing }) => timing.total - timing.wait - timing.run),
-    },
-    /** What the request cost outside of the server's `total`: sending, the rest of the HTTP server, the client. */
-    outsideMs: of(({ ms, timing }) => ms - timing.total),
+    samples: times.length,
+    ms: percentiles(times),
+    perSecond: (1000 * times.length) / times.reduce((sum, ms) => sum + ms, 0),
+    ...(timed.length > 0 && {
+      serverMs: {
+        encode: of(({ timing }) => timing.encode),
+        wait: of(({ timing }) => timing.wait),
+        run: of(({ timing }) => timing.run),
+        total: of(({ timing }) => timing.total),
+        beside: of(({ timing }) => timing.total - timing.wait - timing.run),
+        outside: of(({ ms, timing }) => ms - timing.total),
+      },
+    }),
+  };
+}
+
+/** The median, the least and the greatest of the rounds' ratios (or what `compare` makes) of two series' medians. */
+export function compared(one, other, compare = (a, b) => a / b, value = ({ ms }) => ms) {
+  const median = (answers) => percentile(answers.map(value), 50);
+  const rounds = Math.min(one.rounds.length, other.rounds.length);
+  const values = Array.from({ length: rounds }, (_, at) => {
+    return compare(
+      median(one.rounds[at]),
+      percentile(
+        other.rounds[at].map(({ ms }) => ms),
+        50,
+      ),
+    );
+  });
+  return spread(values);
+}
+
+/**
+ * Asks on so many connections, each again as soon as it is answered, for so long; the first answer of each does not
+ * count.
+ *
+ * @param next gives the bytes of the next request
+ */
+export async function underLoad({ server, connections, seconds, next }) {
+  const clients = Array.from({ length: connections }, () => new Client(server.origin));
+  const counted = [];
+  let from;
+  let warm = 0;
+  const untilMs = () => (from ?? Number.POSITIVE_INFINITY) + seconds * 1000;
+  const ask = async (client) => {
+    for (let time = 0; performance.now() < untilMs(); time += 1) {
+      const answer = await client.send(next());
+      const endMs = answer.startMs + answer.ms;
+      if (time > 0) counted.push({ ms: answer.ms, endMs, run: answer.timing.run });
+      else if (++warm === connections) from = performance.now();
+    }
+  };
+  try {
+    await Promise.all(clients.map(ask));
+  } finally {
+    for (const client of clients) client.close();
+  }
+  const inTime = counted.filter(({ endMs }) => endMs > from).toSorted((a, b) => a.endMs - b.endMs);
+  const times = inTime.map(({ ms }) => ms);
+  const lastMs = inTime.at(-1).endMs;
+  const runs = inTime.map(({ run }) => run);
+  return {
+    samples: times.length,
+    perSecond: (1000 * times.length) / (lastMs - from),
+    ms: percentiles(times),
+    ...(runs[0] !== undefined && { idealMs: percentiles(idealQueue(runs, connections)) }),
   };
 }
 
 /**
- * Measures requests per second on so many connections, each of them asking again as soon as it is answered; between two
- * blocks on the bare graph, which say how many it could run a second at that time.
+ * The times of requests in an ideal queue: first come, first served, one at a time, each as long on the model as the
+ * measured one, and nothing else; every connection asks again at once.
  */
-export async function measureThroughput({ raw, origin, input, isKept, connections, seconds }) {
-  const prepared = await raw.prepare(input, isKept);
-  const runRaw = async () => (await raw.run(prepared)).ms;
-  const before = await repeat(MIN_BLOCK, runRaw);
-  const { requests, latency, duration, errors, timeouts, non2xx } = await autocannon({
-    url: `${origin}/v1/systemone`,
-    method: 'POST',
-    body: input.body,
-    headers: { 'content-type': 'application/json' },
-    connections,
-    duration: seconds,
+function idealQueue(runs, connections) {
+  const asked = new Array(connections).fill(0);
+  let nowMs = 0;
+  const times = runs.map((run, index) => {
+    nowMs += run;
+    const ms = nowMs - asked[index % connections];
+    asked[index % connections] = nowMs;
+    return ms;
   });
-  if (errors + timeouts + non2xx > 0) throw new Error(`${errors} errors, ${timeouts} time-outs, ${non2xx} not 2xx`);
-  const rawMs = percentile([...before, ...(await repeat(MIN_BLOCK, runRaw))], 50);
-  const requestsPerSecond = requests.total / duration;
-  const share = (requestsPerSecond * rawMs) / 1000;
-  return { share, requestsPerSecond, rawMs, p50Ms: latency.p50, p99Ms: latency.p99 };
+  // The first answers came to an empty queue.
+  return times.length > 2 * connections ? times.slice(connections) : times;
 }
 
-async function repeat(times, work) {
-  const results = [];
-  for (let time = 0; time < times; time += 1) results.push(await work());
-  return results;
-}
-
-function percentiles(values) {
+export function percentiles(values) {
   return { p50: percentile(values, 50), p95: percentile(values, 95), p99: percentile(values, 99) };
 }
 
 /** The least, the middle and the greatest of a few values, one of each round. */
-function spread(values) {
+export function spread(values) {
   return { min: Math.min(...values), median: percentile(values, 50), max: Math.max(...values) };
 }
 
 /** The nearest-rank percentile. */
-function percentile(values, percent) {
+export function percentile(values, percent) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)];
 }

@@ -1,72 +1,166 @@
-/** The results as Markdown tables, ratios first. */
+/** The results as Markdown: what they must show first, then the tables. */
+import { targets } from './targets.mjs';
 
-/** Rounds of the bare graph that differ by more than this say that something else used the machine. */
-const QUIET = 1.1;
+/** Rounds of one series that differ by more than this say that something else used the machine. */
+const QUIET = 1.2;
 
 /** Returns the tables of a run. */
-export function report({ machine, options, latency, throughput }) {
+export function report(results) {
+  const { series, load, memory, mix, sweep } = results;
   return [
-    describe(machine, options),
-    noise(latency, machine),
-    latencyTable(latency),
-    'States in tokens, times in milliseconds; p50 where nothing else is said. The last four columns are of the request: what',
-    'the server does beside the model, its `encode`, its `run`, and what is outside of its `total`.',
+    describe(results),
+    '### What it must show\n',
+    targetTable(results),
+    '### Ours\n',
+    ownTable(series, load),
+    'States in tokens, times in milliseconds. `floor` is (a), the bare graph, one row after the other; `side` is the bare graph',
+    'with its rows side by side. Beside: what the server does beside the model; outside: what is outside of its `total`.',
     '',
-    throughputTable(throughput),
+    '### The others\n',
+    peerTables(series, load, memory),
+    ...(mix === undefined ? [] : ['### Half of the states seen before\n', mixLine(mix)]),
+    '### Memory\n',
+    memoryTable(memory),
+    ...(sweep ?? []).map(sweepTable),
   ].join('\n');
 }
 
-function describe(machine, { rounds, block, seconds, threads }) {
+function describe({ machine, options, series, date }) {
+  const floors = series.filter(({ toFloor }) => toFloor !== undefined).map(({ toFloor }) => toFloor.max / toFloor.min);
+  const worst = Math.max(1, ...floors);
+  const { before, after } = machine.load;
   return [
-    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node},`,
-    `ONNX Runtime ${machine.onnxRuntime}, ${machine.model}, ${threads} intra-op threads; ${rounds} rounds of at most ${block} runs`,
-    `and as many requests, ${seconds} s for each throughput.`,
+    `${date}. ${machine.cpu}, ${machine.cores} cores, ${machine.memoryGiB} GiB, ${machine.system}, Node ${machine.node}, ONNX Runtime`,
+    `${machine.onnxRuntime}, ${machine.model}, ${options.threads} threads; at most ${options.rounds} rounds, ${options.seconds} s for each rate.`,
+    `Load average (1 min) ${before.toFixed(2)} before and ${after.toFixed(2)} after; a ratio to the floor differed by up to`,
+    `${worst.toFixed(2)} times between rounds: ${worst <= QUIET ? 'the machine was quiet' : '**the machine was noisy, take every number with care**'}.`,
     '',
   ].join('\n');
 }
 
-function latencyTable(latency) {
-  const rows = latency.map(({ input, isKept, ratio, rawMs, requestMs, serverMs, outsideMs }) => [
-    state(input, isKept),
-    input.questions,
-    `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)})`,
-    (requestMs.p50 / serverMs.run).toFixed(2),
-    three(rawMs),
-    three(requestMs),
-    ms(serverMs.overhead),
-    ms(serverMs.encode),
-    ms(serverMs.run),
-    ms(outsideMs),
+function targetTable(results) {
+  const rows = targets(results).map(({ what, wanted, measured, isMet }) => {
+    return [what, wanted, measured ?? 'not measured', isMet === undefined ? '' : isMet ? 'yes' : '**no**'];
+  });
+  return table(['what', 'wanted', 'measured', 'met'], rows);
+}
+
+function ownTable(series, load) {
+  const rows = ['new', 'kept'].flatMap((key) =>
+    ordered(series, key).map((one) => {
+      const floor = find(series, one, key === 'kept' ? 'floor-kept' : 'floor');
+      const side = find(series, one, key === 'kept' ? 'side-kept' : 'side');
+      const many = find(load, one, key);
+      return [
+        `${one.stateTokens}, ${key}`,
+        one.questions,
+        three(one.ms),
+        one.perSecond.toFixed(0),
+        many?.perSecond.toFixed(0) ?? '',
+        many === undefined ? '' : three(many.ms, 0),
+        floor === undefined ? '' : number(floor.ms.p50),
+        range(one.toFloor),
+        side === undefined ? '' : number(side.ms.p50),
+        range(one.toSide),
+        ...['encode', 'run', 'beside', 'outside'].map((part) => number(one.serverMs[part])),
+      ];
+    }),
+  );
+  const times = ['p50, p95, p99', 'requests/s at 1', 'at 32', 'p50, p95, p99 at 32'];
+  const bare = ['floor p50', 'of the floor', 'side p50', 'of side'];
+  return table(['state', 'questions', ...times, ...bare, 'encode', 'run', 'beside', 'outside'], rows);
+}
+
+/** How much longer the others take, how many fewer requests they answer, and their own figures. */
+function peerTables(series, load, memory) {
+  const keys = ['b1', 'b2', 'c1', 'c2', 'd'].filter((key) => series.some((one) => one.key === key));
+  if (keys.length === 0) return 'Not measured.\n';
+  const rows = ordered(series, 'new').map((one) => [
+    one.stateTokens,
+    one.questions,
+    ...keys.map((key) => times(find(series, one, key)?.toNew?.median)),
+    ...keys.map((key) => {
+      const [ours, theirs] = [find(load, one, 'new'), find(load, one, key)];
+      return ours === undefined || theirs === undefined ? '' : times(ours.perSecond / theirs.perSecond);
+    }),
   ]);
-  const head = ['state', 'questions', 'request / raw', 'request / run', 'raw p50, p95, p99', 'request p50, p95, p99'];
-  return table([...head, 'overhead', 'encode', 'run', 'outside'], rows);
+  const head = [...keys.map((key) => `${key} time / ours`), ...keys.map((key) => `ours / ${key} requests/s`)];
+  const figures = keys.flatMap((key) =>
+    ordered(series, key).map((one) => {
+      const many = find(load, one, key);
+      const manyTimes = many === undefined ? '' : three(many.ms, 0);
+      return [
+        key,
+        one.stateTokens,
+        one.questions,
+        one.samples,
+        three(one.ms),
+        number(one.perSecond),
+        many === undefined ? '' : number(many.perSecond),
+        manyTimes,
+      ];
+    }),
+  );
+  const labels = memory.filter(({ key }) => keys.includes(key)).map(({ label }) => label);
+  const own = [
+    'peer',
+    'state',
+    'questions',
+    'samples',
+    'p50, p95, p99',
+    'requests/s at 1',
+    'at 32',
+    'p50, p95, p99 at 32',
+  ];
+  return [
+    `${labels.join(', ')}; new states, 32 connections for requests/s.\n`,
+    table(['state', 'questions', ...head], rows),
+    '<details><summary>Their own figures</summary>\n',
+    table(own, figures),
+    '</details>\n',
+  ].join('\n');
 }
 
-function throughputTable(throughput) {
-  const rows = throughput.map(({ input, isKept, connections, share, requestsPerSecond, p50Ms, p99Ms }) => [
-    state(input, isKept),
-    input.questions,
-    connections,
-    `**${share.toFixed(2)}**`,
-    requestsPerSecond.toFixed(0),
-    `${p50Ms}, ${p99Ms}`,
-  ]);
-  const head = ['state', 'questions', 'connections', 'of the bare graph', 'requests/s', 'p50, p99 ms'];
-  return table(head, rows);
+function mixLine({ cachedPerSecond, uncachedPerSecond, ratio }) {
+  const rates = `${cachedPerSecond.toFixed(0)} requests/s with the cache and ${uncachedPerSecond.toFixed(0)} without`;
+  return `One question on 164 tokens, 32 connections: ${rates}: ${range(ratio)} times.\n`;
 }
 
-function noise(latency, machine) {
-  const worst = Math.max(...latency.map(({ rawMs }) => rawMs.rounds.max / rawMs.rounds.min));
-  const load = `Load average (1 min) ${machine.load.before.toFixed(2)} before and ${machine.load.after.toFixed(2)} after.`;
-  const spread = `The slowest round of the bare graph took up to ${worst.toFixed(2)} times the fastest of the same input`;
-  return `${load} ${spread}:\n${worst <= QUIET ? 'the machine was quiet' : '**the machine was noisy, take every number with care**'}.\n`;
+function memoryTable(memory) {
+  const mebibytes = (bytes) => (bytes === undefined ? '' : (bytes / 2 ** 20).toFixed(0));
+  const rows = memory.map(({ label, startBytes, endBytes }) => [label, mebibytes(startBytes), mebibytes(endBytes)]);
+  return table(['resident, MiB', 'after the start', 'after all of this'], rows);
 }
 
-const state = ({ stateTokens }, isKept) => `${stateTokens}${isKept ? ', kept' : ''}`;
+function sweepTable({ stateTokens, questions, engineMs, ways }) {
+  const rows = ways
+    .toSorted((a, b) => a.ms.p50 - b.ms.p50)
+    .map(({ key, ms, engineRatio }) => [key, three(ms), range(engineRatio)]);
+  const title = `${questions} question${questions > 1 ? 's' : ''} on a new state of ${stateTokens} tokens`;
+  return [
+    `### Sweep of settings: ${title}\n`,
+    `The engine's run takes ${three(engineMs)} ms.\n`,
+    table(['bare graph', 'p50, p95, p99', "the engine's run / this"], rows),
+  ].join('\n');
+}
 
-const ms = (value) => value.toFixed(2);
+const find = (list, { stateTokens, questions }, key) =>
+  list.find((one) => one.key === key && one.stateTokens === stateTokens && one.questions === questions);
 
-const three = ({ p50, p95, p99 }) => [p50, p95, p99].map(ms).join(', ');
+const ordered = (series, key) =>
+  series
+    .filter((one) => one.key === key)
+    .toSorted((a, b) => a.stateTokens - b.stateTokens || a.questions - b.questions);
+
+const number = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
+
+const times = (value) => (value === undefined ? '' : `**${number(value)}**`);
+
+const range = (ratio) =>
+  ratio === undefined ? '' : `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)})`;
+
+const three = ({ p50, p95, p99 }, digits) =>
+  [p50, p95, p99].map((value) => (digits === undefined ? number(value) : value.toFixed(digits))).join(', ');
 
 function table(head, rows) {
   const lines = [head, head.map(() => '---'), ...rows];

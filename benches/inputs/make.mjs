@@ -15,8 +15,16 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const FOLDER = 'benches/inputs';
 const MODEL = 'models/svc-small';
 
-/** Tokens of a state, special ones included: a short message, most of one chunk, and four chunks. */
-const STATE_TOKENS = [20, 164, 912];
+/** Tokens of a state, special ones included: a short message, most of one chunk, four chunks, and sixteen. */
+const STATE_TOKENS = [20, 164, 912, 4000];
+
+/** The longest state has no more than this many of the text one after the other. */
+const COPIES = 5;
+
+/** Every number of questions that is measured is the first of 16; the stages beside the model have files of their own. */
+const MOST_QUESTIONS = 16;
+const STAGE_QUESTIONS = [1, 8];
+const STAGE_STATE_TOKENS = 912;
 
 /** About 20 tokens each; the first is the lone one. */
 const QUESTIONS = {
@@ -32,9 +40,22 @@ const QUESTIONS = {
   twice: { type: 'noul', instructions: 'Was the customer charged twice?' },
   product: { type: 'choice', instructions: 'What was bought?', criteria: ['lamp', 'chair', 'phone'] },
   security: { type: 'noul', instructions: 'Is this about the safety of data?' },
+  patience: { type: 'score', instructions: 'How patient?', criteria: ['no', 'yes'] },
+  order: { type: 'noul', instructions: 'Does the message name an order?' },
+  reason: {
+    type: 'choice',
+    instructions: 'Why do they write?',
+    criteria: { money: 'payment', goods: 'delivery' },
+  },
+  again: { type: 'noul', instructions: 'Have they written to us before?' },
+  urgency: { type: 'score', instructions: 'How urgent?', criteria: ['later', 'now'] },
+  thanks: { type: 'noul', instructions: 'Does the customer thank anyone?', criteria: { false: 'no thanks' } },
+  tone: { type: 'choice', instructions: 'What is the tone?', criteria: ['polite', 'cold', 'rude'] },
+  person: { type: 'noul', instructions: 'Did they talk to a person of ours?' },
 };
 
-const words = readFileSync(`${FOLDER}/ticket.txt`, 'utf8').match(/\S+\s*/g);
+const text = readFileSync(`${FOLDER}/ticket.txt`, 'utf8');
+const words = Array.from({ length: COPIES }, () => text.match(/\S+\s*/g)).flat();
 
 /** The rows of each request, as the engine makes them. */
 function rows(bodies) {
@@ -74,7 +95,11 @@ function states() {
 const { sha256, files } = JSON.parse(readFileSync(`${MODEL}/config.json`, 'utf8'));
 const model = { sha256, tokenizer: files['tokenizer.json'] };
 const inputs = states().flatMap(({ tokens, text }) =>
-  [1, 8].map((questions) => ({ stateTokens: tokens, questions, body: request(text, questions) })),
+  [...(tokens > STAGE_STATE_TOKENS ? [] : STAGE_QUESTIONS), MOST_QUESTIONS].map((questions) => ({
+    stateTokens: tokens,
+    questions,
+    body: request(text, questions),
+  })),
 );
 const plans = rows(inputs.map(({ body }) => body));
 let changed = 0;

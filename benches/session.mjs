@@ -1,0 +1,226 @@
+/** One run of the bench: our servers and the others, what is checked before anything is timed, and what is timed. */
+import { Bare, engineSetting } from './bare.mjs';
+import { requireSameAnswers } from './check.mjs';
+import { modelConfig, withNewState } from './inputs.mjs';
+import { Asking, compared, inTurns, Running, spread, summary, underLoad } from './measure.mjs';
+import { peers, pythonOf, requireClose } from './peers.mjs';
+import { Client, requestBytes, residentBytes, startServer } from './server.mjs';
+import { sweep } from './sweep.mjs';
+
+const CONNECTIONS = 32;
+/** A state that is kept stays so, the longest one, too. */
+const KEPT_BYTES = 256 * 2 ** 20;
+/** States that are asked about again and again where half of them were seen before. */
+const SEEN_STATES = 8;
+/** The most questions of a check on a state of this many tokens or more is one: a peer takes minutes for sixteen. */
+const LONG_STATE = 2000;
+
+/**
+ * Starts our servers, `fresh` with the settings that it comes with, and the peers' ones once they have been found to
+ * answer right.
+ */
+export async function openOwn({ threads, only, progress }) {
+  const own = new Own();
+  const settings = { SVC_THREADS: String(threads) };
+  try {
+    await own.add('fresh', 'ours', () => startServer(settings));
+    await own.add('kept', 'ours, 256 MiB of kept states', () =>
+      startServer({ ...settings, SVC_STATE_CACHE_BYTES: String(KEPT_BYTES) }),
+    );
+    own.python = pythonOf('python', progress);
+    own.bare = new Bare(own.python);
+    own.peers = peers({ only, threads, progress });
+    for (const peer of own.peers) {
+      progress(`starting ${peer.label}`);
+      peer.server = await own.add(peer.key, peer.label, peer.start);
+    }
+    return own;
+  } catch (error) {
+    await own.stop();
+    throw error;
+  }
+}
+
+/** What is running. */
+class Own {
+  servers = {};
+  peers = [];
+
+  async add(key, label, startIt) {
+    const server = await startIt();
+    this.servers[key] = { ...server, label, startBytes: residentBytes(server.pid) };
+    return this.servers[key];
+  }
+
+  /** Resident memory of each server just after its start, and now. */
+  memory() {
+    return Object.entries(this.servers).map(([key, { label, pid, startBytes }]) => {
+      return { key, label, startBytes, endBytes: residentBytes(pid) };
+    });
+  }
+
+  async stop() {
+    await this.bare?.close();
+    for (const server of Object.values(this.servers)) await server.stop();
+  }
+}
+
+/** Measures all numbers of questions on one state: times in turns, then many connections. */
+export async function measureState({ own, inputs, only, rounds, seconds, loadMs, threads, progress }) {
+  const { stateTokens } = inputs[0];
+  progress(`state of ${stateTokens} tokens`);
+  await requireCorrect(own, inputs, progress);
+  const answering = own.peers.filter(({ mostTokens = Number.POSITIVE_INFINITY }) => stateTokens <= mostTokens);
+  const all = inputs.flatMap((input) => seriesOf({ own, input, answering, threads, withFloor: only.has('floor') }));
+  const measured = await inTurns(all, rounds, progress);
+  const series = measured.map((one) => described(one, measured));
+  const load = only.has('load') ? await measureLoad({ all, seconds, loadMs, progress }) : [];
+  for (const one of all) one.close();
+  return { series, load };
+}
+
+function seriesOf({ own, input, answering, threads, withFloor }) {
+  const { fresh, kept } = own.servers;
+  const setting = engineSetting(threads);
+  const bare = [
+    { key: 'floor', isKept: false, way: 'plain' },
+    { key: 'floor-kept', isKept: true, way: 'plain' },
+    { key: 'side', isKept: false, way: 'side' },
+    { key: 'side-kept', isKept: true, way: 'side' },
+  ];
+  return [
+    new Asking({ key: 'new', server: fresh, input, isKept: false }),
+    new Asking({ key: 'kept', server: kept, input, isKept: true }),
+    ...(withFloor ? bare.map((one) => new Running({ ...one, bare: own.bare, input, setting })) : []),
+    ...answering.map(({ key, server, oneQuestionMs }) => {
+      const series = new Asking({ key, server, input, isKept: false });
+      // A slow one is not run to find out that it is slow.
+      return Object.assign(series, { estimateMs: oneQuestionMs * input.questions });
+    }),
+  ];
+}
+
+/** A series' figures, and its ratios to others of the same round. */
+function described(one, measured) {
+  const { key, input } = one.series;
+  const other = (wanted, questions = input.questions) =>
+    measured.find(({ series }) => series.key === wanted && series.input.questions === questions);
+  const to = (wanted, questions, compare) => {
+    const found = other(wanted, questions);
+    return found === undefined || found === one ? undefined : compared(one, found, compare);
+  };
+  const floor = key === 'kept' ? 'floor-kept' : 'floor';
+  const isOurs = key === 'new' || key === 'kept';
+  return {
+    stateTokens: input.stateTokens,
+    questions: input.questions,
+    key,
+    ...summary(one),
+    ...(isOurs && {
+      toFloor: to(floor),
+      overFloorMs: to(floor, input.questions, (a, b) => a - b),
+      toSide: to(key === 'kept' ? 'side-kept' : 'side'),
+      toOneQuestion: to(key, 1),
+    }),
+    toNew: to('new'),
+  };
+}
+
+async function measureLoad({ all, seconds, loadMs, progress }) {
+  const results = [];
+  for (const series of all) {
+    const { key, input, server, estimateMs } = series;
+    if (!(series instanceof Asking) || estimateMs > loadMs) continue;
+    progress(`${CONNECTIONS} connections: ${input.name}, ${key}`);
+    const next = () => series.bytes();
+    const measured = await underLoad({ server, connections: CONNECTIONS, seconds, next });
+    results.push({ stateTokens: input.stateTokens, questions: input.questions, key, ...measured });
+  }
+  return results;
+}
+
+/** Half of the states were seen before: requests per second with the cache and without it, in turns. */
+export async function measureMix({ own, input, rounds, seconds, threads, progress }) {
+  const without = await own.add('uncached', 'ours, nothing kept', () =>
+    startServer({ SVC_THREADS: String(threads), SVC_STATE_CACHE_BYTES: '0' }),
+  );
+  const seen = Array.from({ length: SEEN_STATES }, () => withNewState(input));
+  const rate = async (server) => {
+    let asked = 0;
+    const next = () => {
+      asked += 1;
+      const body = asked % 2 === 0 ? seen[(asked / 2) % SEEN_STATES] : withNewState(input);
+      return requestBytes(server.origin, body);
+    };
+    return (await underLoad({ server, connections: CONNECTIONS, seconds, next })).perSecond;
+  };
+  const turns = [];
+  for (let turn = 0; turn < Math.ceil(rounds / 3); turn += 1) {
+    progress(`half of the states seen before: turn ${turn + 1}`);
+    turns.push({ cached: await rate(own.servers.fresh), uncached: await rate(without) });
+  }
+  const middle = (value) => spread(turns.map(value)).median;
+  return {
+    cachedPerSecond: middle(({ cached }) => cached),
+    uncachedPerSecond: middle(({ uncached }) => uncached),
+    ratio: spread(turns.map(({ cached, uncached }) => cached / uncached)),
+  };
+}
+
+export async function measureSweep({ own, inputs, rounds, threads, progress }) {
+  const asking = (input) => new Asking({ key: 'new', server: own.servers.fresh, input, isKept: false });
+  return sweep({ python: own.python, inputs, threads, rounds, asking, progress });
+}
+
+/**
+ * Asserts that every program gives the right answers: ours those of the bare graph, from new and from kept states; the
+ * peers those of our own server on the same folder, to rounding; fp32 about those of int8.
+ */
+async function requireCorrect(own, inputs, progress) {
+  const { temperature } = modelConfig();
+  for (const input of inputs) {
+    const logits = await own.bare.load(input);
+    for (const key of ['fresh', 'kept']) {
+      const client = new Client(own.servers[key].origin);
+      // The second answer is made from a kept state.
+      for (let time = 0; time < 2; time += 1) {
+        requireSameAnswers(input, logits, (await client.decide(input.body)).text, temperature);
+      }
+      client.close();
+    }
+  }
+  const input = inputs[0].stateTokens >= LONG_STATE ? inputs[0] : inputs.at(-1);
+  const answers = {};
+  for (const peer of own.peers) {
+    if (input.stateTokens > (peer.mostTokens ?? Number.POSITIVE_INFINITY)) continue;
+    answers[peer.key] = await requirePeer(peer, input);
+  }
+  if (answers.b1 && answers.b2) {
+    const { mean, max } = requireClose(answers.b2, answers.b1);
+    progress(`fp32 and int8 differ by ${mean.toFixed(4)} on average, ${max.toFixed(4)} at most`);
+  }
+  progress('every answer is right');
+}
+
+/** Asks a peer, and our own server on the same folder, which is started for it. */
+async function requirePeer(peer, input) {
+  const client = new Client(peer.server.origin);
+  const { path, body = (text) => text } = peer.server;
+  const { text, ms } = await client.send(requestBytes(peer.server.origin, body(input.body), path));
+  client.close();
+  peer.oneQuestionMs = ms / input.questions;
+  const reference = await peer.reference?.();
+  try {
+    peer.check(text, reference && (await answerOf(reference, input)), input);
+  } finally {
+    await reference?.stop();
+  }
+  return text;
+}
+
+async function answerOf({ origin }, { body }) {
+  const client = new Client(origin);
+  const { text } = await client.decide(body);
+  client.close();
+  return text;
+}
