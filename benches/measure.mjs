@@ -6,7 +6,7 @@ import { Client, requestBytes } from './server.mjs';
 const BLOCK_MS = 200;
 const MIN_BLOCK = 3;
 /** What a series may take in all rounds, and beyond which one of its blocks is a single run. */
-const SERIES_MS = 10_000;
+const SERIES_MS = 6_000;
 const SINGLE_MS = 1_000;
 
 /** A series of requests to a server: `{key, server, input, isKept, estimateMs}`. */

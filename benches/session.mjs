@@ -1,13 +1,14 @@
 /** One run of the bench: our servers and the others, what is checked before anything is timed, and what is timed. */
 import { Bare, engineSetting } from './bare.mjs';
 import { requireSameAnswers } from './check.mjs';
-import { modelConfig, withNewState } from './inputs.mjs';
+import { modelConfig, readInputs, withNewState } from './inputs.mjs';
 import { Asking, compared, inTurns, Running, spread, summary, underLoad } from './measure.mjs';
 import { peers, pythonOf, requireClose } from './peers.mjs';
 import { Client, requestBytes, residentBytes, startServer } from './server.mjs';
 import { sweep } from './sweep.mjs';
 
 const CONNECTIONS = 32;
+const WARM_MS = 2000;
 /** A state that is kept stays so, the longest one, too. */
 const KEPT_BYTES = 256 * 2 ** 20;
 /** States that are asked about again and again where half of them were seen before. */
@@ -49,6 +50,7 @@ class Own {
   async add(key, label, startIt) {
     const server = await startIt();
     this.servers[key] = { ...server, label, startBytes: residentBytes(server.pid) };
+    await warmUp(server);
     return this.servers[key];
   }
 
@@ -63,6 +65,17 @@ class Own {
     await this.bare?.close();
     for (const server of Object.values(this.servers)) await server.stop();
   }
+}
+
+/** A server that has just been started is slower than one that runs: its code has not been compiled yet. */
+async function warmUp({ origin, path, body = (text) => text }) {
+  const client = new Client(origin);
+  const [input] = readInputs();
+  const startMs = performance.now();
+  while (performance.now() - startMs < WARM_MS) {
+    await client.send(requestBytes(origin, body(withNewState(input)), path));
+  }
+  client.close();
 }
 
 /** Measures all numbers of questions on one state: times in turns, then many connections. */
