@@ -17,10 +17,23 @@ const { STATE_TOKENS } = await import('./targets.mjs');
 
 const PARTS = ['floor', 'python', 'marker', 'mosec', 'infinity', 'load', 'mix', 'sweep'];
 const STATES = [20, 164, 912, 4000];
-const FULL = { rounds: 8, seconds: 3, loadMs: 500, parts: PARTS, states: STATES, questions: QUESTION_COUNTS };
+const FULL = {
+  rounds: 8,
+  seconds: 4.5,
+  loadMs: 400,
+  loadTurns: 3,
+  parts: PARTS,
+  states: STATES,
+  questions: QUESTION_COUNTS,
+};
 const QUICK = {
-  ...{ rounds: 3, seconds: 1, loadMs: 300, parts: ['floor', 'python', 'load', 'mix'] },
-  ...{ states: [20, STATE_TOKENS], questions: [1, 8] },
+  rounds: 3,
+  seconds: 1,
+  loadMs: 400,
+  loadTurns: 1,
+  parts: ['floor', 'python', 'load', 'mix'],
+  states: [20, STATE_TOKENS],
+  questions: [1, 8],
 };
 
 const { values: flags } = parseArgs({

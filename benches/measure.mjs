@@ -150,14 +150,24 @@ export async function underLoad({ server, connections, seconds, next }) {
     for (const client of clients) client.close();
   }
   const inTime = counted.filter(({ endMs }) => endMs > from).toSorted((a, b) => a.endMs - b.endMs);
-  const times = inTime.map(({ ms }) => ms);
-  const lastMs = inTime.at(-1).endMs;
-  const runs = inTime.map(({ run }) => run);
+  return {
+    times: inTime.map(({ ms }) => ms),
+    runs: inTime.map(({ run }) => run),
+    perSecond: (1000 * inTime.length) / (inTime.at(-1).endMs - from),
+    connections,
+  };
+}
+
+/** The figures of turns of `underLoad`, and the ratios of `reference`'s rates to theirs, where there is one. */
+export function loadSummary(turns, reference) {
+  const times = turns.flatMap((turn) => turn.times);
+  const ideal = turns.flatMap(({ runs, connections }) => (runs[0] === undefined ? [] : idealQueue(runs, connections)));
   return {
     samples: times.length,
-    perSecond: (1000 * times.length) / (lastMs - from),
+    perSecond: spread(turns.map(({ perSecond }) => perSecond)).median,
     ms: percentiles(times),
-    ...(runs[0] !== undefined && { idealMs: percentiles(idealQueue(runs, connections)) }),
+    ...(ideal.length > 0 && { idealMs: percentiles(ideal) }),
+    ...(reference && { ofNew: spread(turns.map(({ perSecond }, turn) => reference[turn].perSecond / perSecond)) }),
   };
 }
 

@@ -116,7 +116,13 @@ async function startPython(python, script, args) {
   const server = await start({
     name: script,
     command: [python, join(PYTHON, script), ...args, ...(script === 'server.py' ? [String(port)] : [])],
-    env: { ...process.env, MOSEC_PORT: String(port), MOSEC_ADDRESS: '127.0.0.1', MOSEC_LOG_LEVEL: 'warning' },
+    env: {
+      ...process.env,
+      MOSEC_PORT: String(port),
+      MOSEC_ADDRESS: '127.0.0.1',
+      MOSEC_LOG_LEVEL: 'warning',
+      MOSEC_TIMEOUT: '120000',
+    },
     find: () => `http://127.0.0.1:${port}`,
     ready: script === 'server.py' ? '/readyz' : '/metrics',
   });

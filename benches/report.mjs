@@ -79,10 +79,7 @@ function peerTables(series, load, memory) {
     one.stateTokens,
     one.questions,
     ...keys.map((key) => times(find(series, one, key)?.toNew?.median)),
-    ...keys.map((key) => {
-      const [ours, theirs] = [find(load, one, 'new'), find(load, one, key)];
-      return ours === undefined || theirs === undefined ? '' : times(ours.perSecond / theirs.perSecond);
-    }),
+    ...keys.map((key) => times(find(load, one, key)?.ofNew?.median)),
   ]);
   const head = [...keys.map((key) => `${key} time / ours`), ...keys.map((key) => `ours / ${key} requests/s`)];
   const figures = keys.flatMap((key) =>

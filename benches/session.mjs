@@ -2,7 +2,7 @@
 import { Bare, engineSetting } from './bare.mjs';
 import { requireSameAnswers } from './check.mjs';
 import { modelConfig, readInputs, withNewState } from './inputs.mjs';
-import { Asking, compared, inTurns, Running, spread, summary, underLoad } from './measure.mjs';
+import { Asking, compared, inTurns, loadSummary, Running, spread, summary, underLoad } from './measure.mjs';
 import { peers, pythonOf, requireClose } from './peers.mjs';
 import { Client, requestBytes, residentBytes, startServer } from './server.mjs';
 import { sweep } from './sweep.mjs';
@@ -79,7 +79,7 @@ async function warmUp({ origin, path, body = (text) => text }) {
 }
 
 /** Measures all numbers of questions on one state: times in turns, then many connections. */
-export async function measureState({ own, inputs, only, rounds, seconds, loadMs, threads, progress }) {
+export async function measureState({ own, inputs, only, rounds, seconds, loadMs, loadTurns, threads, progress }) {
   const { stateTokens } = inputs[0];
   progress(`state of ${stateTokens} tokens`);
   await requireCorrect(own, inputs, progress);
@@ -87,7 +87,7 @@ export async function measureState({ own, inputs, only, rounds, seconds, loadMs,
   const all = inputs.flatMap((input) => seriesOf({ own, input, answering, threads, withFloor: only.has('floor') }));
   const measured = await inTurns(all, rounds, progress);
   const series = measured.map((one) => described(one, measured));
-  const load = only.has('load') ? await measureLoad({ all, seconds, loadMs, progress }) : [];
+  const load = only.has('load') ? await measureLoad({ all, seconds, loadMs, loadTurns, progress }) : [];
   for (const one of all) one.close();
   return { series, load };
 }
@@ -139,15 +139,26 @@ function described(one, measured) {
   };
 }
 
-async function measureLoad({ all, seconds, loadMs, progress }) {
+async function measureLoad({ all, seconds, loadMs, loadTurns, progress }) {
   const results = [];
-  for (const series of all) {
-    const { key, input, server, estimateMs } = series;
-    if (!(series instanceof Asking) || estimateMs > loadMs) continue;
-    progress(`${CONNECTIONS} connections: ${input.name}, ${key}`);
-    const next = () => series.bytes();
-    const measured = await underLoad({ server, connections: CONNECTIONS, seconds, next });
-    results.push({ stateTokens: input.stateTokens, questions: input.questions, key, ...measured });
+  for (const input of new Set(all.map((series) => series.input))) {
+    const asked = all.filter((one) => one.input === input && one instanceof Asking && one.estimateMs <= loadMs);
+    progress(`${CONNECTIONS} connections: ${input.name}, ${asked.map(({ key }) => key).join(', ')}`);
+    const turns = new Map(asked.map((series) => [series, []]));
+    for (let turn = 0; turn < loadTurns; turn += 1) {
+      for (const series of turn % 2 === 0 ? asked : asked.toReversed()) {
+        const next = () => series.bytes();
+        const { server } = series;
+        turns
+          .get(series)
+          .push(await underLoad({ server, connections: CONNECTIONS, seconds: seconds / loadTurns, next }));
+      }
+    }
+    const reference = turns.get(asked.find(({ key }) => key === 'new'));
+    for (const [{ key }, measured] of turns) {
+      const { stateTokens, questions } = input;
+      results.push({ stateTokens, questions, key, ...loadSummary(measured, reference) });
+    }
   }
   return results;
 }

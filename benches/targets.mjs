@@ -15,7 +15,6 @@ export function targets({ series = [], load = [], mix, sweep }) {
   const of = (list, key, questions) =>
     list.find((one) => one.stateTokens === STATE_TOKENS && one.key === key && one.questions === questions);
   const latency = (key, questions) => of(series, key, questions);
-  const rate = (key, questions) => of(load, key, questions)?.perSecond;
   const fresh = latency('new', 1);
   return [
     atMost('eight questions on a new state, of one', 2, latency('new', 8)?.toOneQuestion?.median),
@@ -30,7 +29,7 @@ export function targets({ series = [], load = [], mix, sweep }) {
       atLeast(
         `requests/s of (${key}), ${questions} question${questions > 1 ? 's' : ''}, 32 connections`,
         times,
-        quotient(rate('new', questions), rate(key, questions)),
+        of(load, key, questions)?.ofNew?.median,
       ),
     ),
     atLeast('half of the states seen before, requests/s of our own without the cache', 1.5, mix?.ratio.median),

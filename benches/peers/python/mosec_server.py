@@ -27,5 +27,5 @@ class Model(Worker):
 
 if __name__ == "__main__":
     server = Server()
-    server.append_worker(Model, num=1, max_batch_size=REQUESTS, max_wait_time=WAIT_MS, route="/v1/systemone", timeout=120)
+    server.append_worker(Model, num=1, max_batch_size=REQUESTS, max_wait_time=WAIT_MS, route="/v1/systemone")
     server.run()
