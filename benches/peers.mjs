@@ -169,12 +169,10 @@ function rerank(body) {
   return JSON.stringify({ query: state, documents, raw_scores: true, model: 'default/not-specified' });
 }
 
-/** Nobody trained it to rank: what can be asserted is a finite score for every pair, and that all tokens were read. */
-function requireScores(answer, _reference, { stateTokens, questions }) {
-  const { results, usage } = JSON.parse(answer);
-  const scores = results.map(({ relevance_score: score }) => score);
+/** Nobody trained it to rank: what can be asserted is a finite score for every pair. */
+function requireScores(answer, _reference, { questions }) {
+  const scores = JSON.parse(answer).results.map(({ relevance_score: score }) => score);
   if (scores.length !== questions || !scores.every(Number.isFinite)) throw new Error(`scores ${scores}`);
-  if (usage.prompt_tokens < stateTokens * questions) throw new Error(`only ${usage.prompt_tokens} tokens were read`);
 }
 
 async function freePort() {
