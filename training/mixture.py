@@ -1,5 +1,6 @@
 """Which rows are shown how often: a stream of groups that follows from the seed and the place in it."""
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import accumulate
 from random import Random
 
 from .layout import Encoded, Group, encode
@@ -10,7 +11,7 @@ from .wording import MATCH, humanized
 # The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
 WEIGHTS = {
     "generated": 22, "goemotions": 6, "hwu64_fold1": 12, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 10,
-    "boolq_train1886": 4, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 3, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
+    "boolq_train1886": 4, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 5, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
     "own": 60, "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
 }
 MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1, "service": 1}
@@ -26,11 +27,13 @@ class Mixture:
     def __init__(self, rows: list[Row], seed: int) -> None:
         self.seed = seed
         self.states: dict[str, list[list[Row]]] = {}
+        self.shares: dict[str, list[float]] = {}
         by_source: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             by_source[row.source][shared_state(row)].append(row)
         for source, states in by_source.items():
             self.states[source] = list(states.values())
+            self.shares[source] = balanced(self.states[source])
         self.pools = make_pools(rows)
         weights = {source: WEIGHTS.get(source, DEFAULT_WEIGHT) for source in self.states}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
@@ -54,8 +57,14 @@ class Mixture:
         name = rng.choices(self.names, self.weights)[0]
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:"))
-        rows = rng.choice(self.states[name])
+        rows = rng.choices(self.states[name], cum_weights=self.shares[name])[0]
         return make_group(rng, rng.sample(rows, min(len(rows), 4)), self.pools)
+
+
+def balanced(states: list[list[Row]]) -> list[float]:
+    """Running sums of the states' weights: a label n times as frequent as another is drawn only the root of n times as often."""
+    counts = Counter(str(rows[0].label) for rows in states)
+    return list(accumulate(counts[str(rows[0].label)] ** -0.5 for rows in states))
 
 
 def shared_state(row: Row) -> str:

@@ -12,6 +12,8 @@ INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
 VERDICTS = ("entailment", "neutral", "contradiction")
 # Label sets whose names overlap in meaning: no distractors from elsewhere, no "none of these" by leaving the answer out.
 CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
+# Sources without offensive texts.
+CLEAN = frozenset({"hwu64_fold1", "snips", "sgd"})
 # Rows that are asked as they stand: they vary by themselves, or are a user's own.
 PLAIN = frozenset({"generated", "own"})
 
@@ -171,6 +173,8 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
         if len(shown) == 1:
             group.asked.clear()
+    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.08:
+        moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
         about(rng, group, row, instructions)
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
@@ -188,6 +192,12 @@ def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
     if rng.random() < 0.4:
         group.asked.append(noul(rng, lead + rng.choice(words.NOT_ABOUT).format(text), name != row.label))
         group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+
+
+def moderation(rng: Random, group: Group, toxic: bool) -> None:
+    """Adds yes/no questions of moderation, under several names for the same."""
+    for instructions, holds in rng.sample(words.TOXIC, rng.randint(1, 2)):
+        group.asked.append(noul(rng, instructions, toxic == holds))
 
 
 def elsewhere(rng: Random, pools: Pools, instructions: str, own: dict[str, str]) -> Asked:

@@ -21,6 +21,11 @@ ABOUT = ('Is this about "{}"?', "The right category is {}.", "This is about {}."
          "Should this be filed under {}?")
 NOT_ABOUT = ("This is not about {}.", 'Is the label "{}" wrong here?', "It is something other than {}.", "The category is anything but {}.")
 
+# Moderation as yes/no, and whether yes means that the text is toxic.
+TOXIC = (("The text is toxic.", True), ("Is this offensive?", True), ("Does the post break a rule against insults and hate?", True), ("The message is abusive or vulgar.", True),
+         ("Should this be removed by a moderator?", True), ("Is the text rude, hateful or insulting?", True), ("The text is harmless.", False),
+         ("Is this fine to publish on a family site?", False))
+
 # A hypothesis asked of the premise: (does the text support it?), (does it contradict it?).
 SUPPORTED = ("{}", "Is it true that {}?", "According to the text, {}", "Does this follow: {}", "True or false: {}", "The text says that {}",
              "Does the text support this? {}", "Can we conclude that {}?", "{} Is that right?", "It follows that {}", "Is this confirmed: {}")
