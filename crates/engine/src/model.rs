@@ -14,7 +14,7 @@ use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{Layout, PerKind, Plan, Runner, SpecialIds, marker, shared_state};
 use crate::question::{Kind, Outcome, Question, Request};
 use crate::queue::Stop;
-use crate::session::{Device, Graph, Sessions};
+use crate::session::{Device, Graph, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
 /// What `config.json` says, whatever the layout.
@@ -104,7 +104,15 @@ impl Model {
         let manifest: Manifest = folder.settings()?;
         check(&folder, &manifest)?;
         let graph = folder.graph(manifest.sha256.as_deref())?;
-        let digests = folder.digests(&graph, &manifest.files)?;
+        let _loading = allocator::Loading::begin();
+        let tokenizer_file = folder.path.join("tokenizer.json");
+        let (digests, tokenizer) = std::thread::scope(|scope| {
+            let digests = scope.spawn(|| folder.digests(&graph, &manifest.files));
+            let bytes = read(&tokenizer_file);
+            let tokenizer = bytes.and_then(|bytes| Tokenizer::from_bytes(&tokenizer_file, &bytes));
+            (digests.join().unwrap_or(Err(Error::Panicked)), tokenizer)
+        });
+        let (digests, tokenizer) = (digests?, tokenizer?);
         let sha256 = digests[&file_name(&graph)].clone();
         if manifest
             .sha256
@@ -116,8 +124,6 @@ impl Model {
                 folder.bad_config(format!("sha256: does not match {name}, which has {sha256}"))
             );
         }
-        let tokenizer_file = folder.path.join("tokenizer.json");
-        let tokenizer = Tokenizer::from_bytes(&tokenizer_file, &read(&tokenizer_file)?)?;
         check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
         let layout = folder.layout(&manifest.layout)?;
         let (sessions, device, device_notes) =

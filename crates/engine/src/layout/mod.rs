@@ -11,7 +11,7 @@ use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Request};
 use crate::queue::Stop;
-use crate::session::{Input, Interface, Memory, Outputs, Sessions};
+use crate::session::{Input, Interface, Memory, Outputs, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
@@ -103,12 +103,20 @@ impl Runner<'_> {
     /// # Errors
     /// What `stop` says between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        let memory = self.memory(&plan.state, stop)?;
+        let (memory, was_kept) = self.memory(&plan.state, stop)?;
+        // A kept state is likely to come again, and to need the same room.
+        let gives_back = !was_kept && memory.as_ref().is_some_and(|memory| memory.is_large());
         let questions = plan.questions.iter();
         let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
+        let lasts = rows.len().saturating_sub(self.sessions.side_by_side());
         let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
-            lane.answer(self.layout.inputs(rows[index]), memory.as_deref())
+            let inputs = self.layout.inputs(rows[index]);
+            lane.answer(inputs, memory.as_deref(), gives_back && index >= lasts)
         })?;
+        drop(memory);
+        if gives_back {
+            allocator::give_back();
+        }
         let mut outputs = outputs.into_iter();
         let questions = plan.questions.iter();
         questions
@@ -116,15 +124,16 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// What is kept of a state, read where it is not kept yet; `None` for an empty state.
-    fn memory(&self, rows: &[Row], stop: &Stop) -> Result<Option<Arc<Memory>>, Error> {
+    /// What is kept of a state, read where it is not kept yet, and whether all of it was; `None` for an empty state.
+    fn memory(&self, rows: &[Row], stop: &Stop) -> Result<(Option<Arc<Memory>>, bool), Error> {
         let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
         if rows.len() < 2 {
-            return Ok(self.chunks(rows, keys, stop)?.0.pop());
+            let (mut chunks, were_kept) = self.chunks(rows, keys, stop)?;
+            return Ok((chunks.pop(), were_kept));
         }
         let whole = self.cache.whole_key(&keys);
         if let Some(memory) = self.cache.get_whole(&whole, keys.len()) {
-            return Ok(Some(memory));
+            return Ok((Some(memory), true));
         }
         let (chunks, were_kept) = self.chunks(rows, keys, stop)?;
         let memory = Memory::join(&chunks)?;
@@ -132,7 +141,7 @@ impl Runner<'_> {
         if let (true, Some(memory)) = (were_kept, &memory) {
             self.cache.keep(&[(whole, Arc::clone(memory))]);
         }
-        Ok(memory)
+        Ok((memory, were_kept))
     }
 
     /// What is kept of each row of a state, and whether all of it was kept before.

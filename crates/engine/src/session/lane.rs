@@ -9,6 +9,7 @@ use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, Sess
 use ort::value::{DynValue, Tensor, TensorRef};
 
 use super::Graph;
+use super::blocks::Blocks;
 use super::memory::{Interface, Memory};
 use super::running::Running;
 use super::runtime::{cause, run_failed};
@@ -86,6 +87,7 @@ pub struct Lane {
     answer_and_shrink: RunOptions<HasSelectedOutputs>,
     has_action: bool,
     empty: Arc<Memory>,
+    blocks: Arc<Blocks>,
     running: Arc<Running>,
 }
 
@@ -95,6 +97,7 @@ pub(super) struct LaneSettings<'a> {
     pub(super) shared: &'a SharedWeights,
     pub(super) interface: &'a Arc<Interface>,
     pub(super) empty: &'a Arc<Memory>,
+    pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
 }
 
@@ -121,6 +124,7 @@ impl Lane {
             answer_and_shrink: answer(true)?,
             has_action,
             empty: Arc::clone(settings.empty),
+            blocks: Arc::clone(settings.blocks),
             running: Arc::clone(settings.running),
         })
     }
@@ -142,7 +146,7 @@ impl Lane {
         inputs: &[(&'static str, Input<'_>)],
         tokens: usize,
     ) -> ort::Result<Memory> {
-        let mut memory = Memory::with_room(&self.interface, tokens)?;
+        let mut memory = Memory::with_room(&self.interface, tokens, &self.blocks)?;
         let mut selector = OutputSelector::no_default();
         for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
             selector = selector.with(present).preallocate(present, value);
@@ -160,7 +164,8 @@ impl Lane {
         Ok(memory)
     }
 
-    /// Runs a row of a question on what is kept of its state.
+    /// Runs a row of a question on what is kept of its state; with `gives_back` the session then gives back what it
+    /// took for it.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -168,10 +173,11 @@ impl Lane {
         &mut self,
         inputs: Vec<(&'static str, Input<'_>)>,
         memory: Option<&Memory>,
+        gives_back: bool,
     ) -> Result<Outputs, Error> {
         let memory = memory.unwrap_or(&self.empty);
         let values = tensors(&inputs, &self.interface, memory).map_err(run_failed)?;
-        let options = if memory.bytes() > LARGE_MEMORY_BYTES {
+        let options = if gives_back {
             &self.answer_and_shrink
         } else {
             &self.answer
@@ -198,9 +204,6 @@ impl Lane {
         })
     }
 }
-
-/// A run on more than this leaves nothing in its session's arena: such states are rare, and what they take is much.
-const LARGE_MEMORY_BYTES: usize = 24 << 20;
 
 /// Asks for what a question wants to know, and nothing else.
 fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasSelectedOutputs>> {
@@ -244,7 +247,8 @@ fn open_session(
         .with_memory_pattern(false)?
         // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
         .with_config_entry("session.force_spinning_stop", "1")?
-        .with_prepacked_weights(&settings.shared.prepacked)?;
+        .with_prepacked_weights(&settings.shared.prepacked)?
+        .with_env_allocators()?;
     for (name, value) in &settings.shared.values {
         builder = builder.with_initializer(name, Arc::clone(value))?;
     }

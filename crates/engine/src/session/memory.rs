@@ -1,11 +1,14 @@
 //! What is kept of a state, and the tensors that a layout and a graph agree on.
 
 use std::borrow::Cow;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use ort::memory::Allocator;
-use ort::value::{DynValue, Tensor};
+use ort::AsPointer;
+use ort::memory::{Allocator, MemoryInfo};
+use ort::value::DynValue;
 
+use super::blocks::{Block, Blocks};
 use super::runtime::run_failed;
 use crate::Error;
 
@@ -25,20 +28,41 @@ pub struct Interface {
 /// What is kept of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the order of
 /// [`Interface::kept`].
 pub struct Memory {
+    /// They stand in `block`, and are dropped before it.
     pub(super) values: Vec<DynValue>,
-    bytes: usize,
+    tokens: usize,
+    shape: [usize; 2],
+    block: Block,
 }
 
 impl Memory {
-    /// Room for the keys and values of `tokens` tokens, outside the arenas of the sessions: it goes back to the
-    /// system when it is dropped.
-    pub(super) fn with_room(interface: &Interface, tokens: usize) -> ort::Result<Self> {
-        let [heads, head_dim] = interface.kept_shape;
-        let value = || Tensor::<f32>::new(&Allocator::default(), [1, heads, tokens, head_dim]);
-        let values = interface.kept.iter().map(|_| Ok(value()?.into_dyn()));
+    /// Room for the keys and values of `tokens` tokens.
+    pub(super) fn with_room(
+        interface: &Interface,
+        tokens: usize,
+        blocks: &Arc<Blocks>,
+    ) -> ort::Result<Self> {
+        Self::new(interface.kept.len(), interface.kept_shape, tokens, blocks)
+    }
+
+    fn new(
+        count: usize,
+        shape: [usize; 2],
+        tokens: usize,
+        blocks: &Arc<Blocks>,
+    ) -> ort::Result<Self> {
+        let length = shape[0] * tokens * shape[1];
+        let block = blocks.take(count * length);
+        let start = block.start();
+        let value = |index| {
+            // SAFETY: the block has `count` times `length` floats, and lives as long as the values that stand in it.
+            unsafe { tensor_at(start.add(index * length), [1, shape[0], tokens, shape[1]]) }
+        };
         Ok(Self {
-            values: values.collect::<ort::Result<_>>()?,
-            bytes: interface.kept.len() * heads * tokens * head_dim * size_of::<f32>(),
+            values: (0..count).map(value).collect::<ort::Result<_>>()?,
+            tokens,
+            shape,
+            block,
         })
     }
 
@@ -46,50 +70,83 @@ impl Memory {
     /// it is.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] when the chunks do not have one shape.
+    /// [`Error::ModelFailed`] when the library cannot make a tensor.
     pub fn join(chunks: &[Arc<Self>]) -> Result<Option<Arc<Self>>, Error> {
-        if chunks.len() <= 1 {
+        let [first, _, ..] = chunks else {
             return Ok(chunks.first().cloned());
+        };
+        let tokens = chunks.iter().map(|chunk| chunk.tokens).sum();
+        let blocks = first.block.blocks();
+        let mut joined =
+            Self::new(first.values.len(), first.shape, tokens, blocks).map_err(run_failed)?;
+        for (index, value) in joined.values.iter_mut().enumerate() {
+            let parts = chunks
+                .iter()
+                .map(|chunk| (chunk.tokens, &chunk.values[index]));
+            concatenate(parts, first.shape, value).map_err(run_failed)?;
         }
-        let count = chunks[0].values.len();
-        let values = (0..count).map(|index| {
-            let parts: Vec<&DynValue> = chunks.iter().map(|chunk| &chunk.values[index]).collect();
-            concatenate(&parts)
-        });
-        let values = values.collect::<ort::Result<_>>().map_err(run_failed)?;
-        let bytes = chunks.iter().map(|chunk| chunk.bytes).sum();
-        Ok(Some(Arc::new(Self { values, bytes })))
+        Ok(Some(Arc::new(joined)))
     }
 
-    /// The size of the keys and values.
+    /// What the keys and values take.
     pub fn bytes(&self) -> usize {
-        self.bytes
+        self.block.bytes()
+    }
+
+    /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
+    pub fn is_large(&self) -> bool {
+        self.bytes() > LARGE_BYTES
     }
 }
 
-/// Tensors of shape `[1, heads, tokens, head_dim]` joined along `tokens`.
-fn concatenate(parts: &[&DynValue]) -> ort::Result<DynValue> {
-    let mut views = Vec::with_capacity(parts.len());
-    for part in parts {
-        let (shape, data) = part.try_extract_tensor::<f32>()?;
-        match shape[..] {
-            [1, heads, tokens, head_dim] => {
-                views.push((heads as usize, tokens as usize, head_dim as usize, data));
-            }
-            _ => return Err(ort::Error::new("a kept tensor must have four axes")),
-        }
-    }
-    let (heads, _, head_dim, _) = views[0];
-    let total = views.iter().map(|(_, tokens, _, _)| tokens).sum::<usize>();
-    let mut joined = Tensor::<f32>::new(&Allocator::default(), [1, heads, total, head_dim])?;
-    let (_, out) = joined.extract_tensor_mut();
+/// What [`Memory::is_large`].
+const LARGE_BYTES: usize = 24 << 20;
+
+/// A tensor of floats that stand somewhere.
+///
+/// # Safety
+/// At `data` there must be as many floats as `shape` says, for as long as the tensor lives.
+unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result<DynValue> {
+    let info = MemoryInfo::default();
+    let bytes = shape.iter().product::<usize>() * size_of::<f32>();
+    let shape = shape.map(|length| length as i64);
+    let mut value = std::ptr::null_mut();
+    // SAFETY: all pointers are valid for the call, and the caller vouches for `data`.
+    let status = unsafe {
+        (ort::api().CreateTensorWithDataAsOrtValue)(
+            info.ptr(),
+            data.cast(),
+            bytes,
+            shape.as_ptr(),
+            shape.len(),
+            ort::sys::ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+            &raw mut value,
+        )
+    };
+    // SAFETY: frees what the call made; there is nothing in it that the caller could do better with.
+    unsafe { (ort::api().ReleaseStatus)(status.0) };
+    let value = NonNull::new(value).ok_or_else(|| ort::Error::new("no tensor could be made"))?;
+    // SAFETY: the value was made just now, and nobody else has it.
+    Ok(unsafe { DynValue::from_ptr(value, Some(&Allocator::default())) })
+}
+
+/// Joins tensors of shape `[1, heads, tokens, head_dim]` along `tokens`.
+fn concatenate<'v>(
+    parts: impl Iterator<Item = (usize, &'v DynValue)>,
+    [heads, head_dim]: [usize; 2],
+    joined: &mut DynValue,
+) -> ort::Result<()> {
+    let (_, out) = joined.try_extract_tensor_mut::<f32>()?;
+    let total = out.len() / heads;
     let mut at = 0;
-    for head in 0..heads {
-        for (_, tokens, _, data) in &views {
-            let length = tokens * head_dim;
-            out[at..at + length].copy_from_slice(&data[head * length..(head + 1) * length]);
-            at += length;
+    for (tokens, part) in parts {
+        let (_, data) = part.try_extract_tensor::<f32>()?;
+        let length = tokens * head_dim;
+        for head in 0..heads {
+            let to = head * total + at;
+            out[to..to + length].copy_from_slice(&data[head * length..(head + 1) * length]);
         }
+        at += length;
     }
-    Ok(joined.into_dyn())
+    Ok(())
 }

@@ -8,13 +8,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
+use self::blocks::Blocks;
 use self::lane::{LaneSettings, SharedWeights};
 use self::running::Running;
 use self::runtime::{environment, run_failed};
 use crate::Error;
 use crate::queue::Stop;
 
+pub mod allocator;
+mod arena;
+mod blocks;
 mod device;
 mod lane;
 mod memory;
@@ -27,6 +32,9 @@ pub use self::memory::{Interface, Memory};
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;
+
+/// Sessions that are opened at the same time, at most.
+const MAX_OPENING: usize = 4;
 
 /// A graph file and how to run it.
 pub struct Graph<'a> {
@@ -72,7 +80,8 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let interface = Arc::new(graph.interface.clone());
-        let empty = Memory::with_room(&interface, 0).map_err(run_failed)?;
+        let blocks = Arc::new(Blocks::default());
+        let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
         let shared = SharedWeights::read(graph).map_err(run_failed)?;
         let running = Arc::new(Running::default());
@@ -82,21 +91,28 @@ impl Sessions {
                 shared: &shared,
                 interface: &interface,
                 empty: &empty,
+                blocks: &blocks,
                 running: &running,
             };
             Lane::open(&environment, graph, &settings)
         };
         let side_by_side = graph.has_many_sessions();
-        let all_threads = open(graph.threads)?;
-        let one_thread = (0..if side_by_side { graph.threads } else { 0 })
-            .map(|_| open(1))
-            .collect::<Result<Vec<_>, _>>()?;
+        let ones = if side_by_side { graph.threads } else { 0 };
+        // Each reads the whole graph, so only a few at once.
+        let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
+        let (all_threads, one_thread) = opening.install(|| {
+            let one_thread = (0..ones).into_par_iter().map(|_| open(1));
+            rayon::join(
+                || open(graph.threads),
+                || one_thread.collect::<Result<Vec<Lane>, Error>>(),
+            )
+        });
         Ok(Self {
             beside: side_by_side
-                .then(|| beside(graph.threads - 1))
+                .then(|| pool("svc-run", graph.threads - 1))
                 .transpose()?,
-            all_threads: Mutex::new(all_threads),
-            one_thread: one_thread.into_iter().map(Mutex::new).collect(),
+            all_threads: Mutex::new(all_threads?),
+            one_thread: one_thread?.into_iter().map(Mutex::new).collect(),
             running,
         })
     }
@@ -163,16 +179,21 @@ impl Sessions {
         }
     }
 
+    /// How many rows run side by side, at most.
+    pub fn side_by_side(&self) -> usize {
+        self.one_thread.len().max(1)
+    }
+
     /// Stops every run, now and from now on; for the end of the process.
     pub fn terminate(&self) {
         self.running.terminate();
     }
 }
 
-fn beside(threads: usize) -> Result<rayon::ThreadPool, Error> {
+fn pool(name: &'static str, threads: usize) -> Result<rayon::ThreadPool, Error> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
-        .thread_name(|index| format!("svc-run-{index}"))
+        .thread_name(move |index| format!("{name}-{index}"))
         .build();
     pool.map_err(|error| Error::ModelFailed {
         cause: error.to_string(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ort::environment::Environment;
 use parking_lot::Mutex;
 
+use super::arena::register_arena;
 use crate::Error;
 
 /// ONNX Runtime allows one environment per process, for ever, so the first library stays.
@@ -37,7 +38,6 @@ pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
         };
     }
     turn_telemetry_off();
-    return_large_blocks();
     let builder = ort::init_from(&absolute).map_err(|error| failed(cause(&error)))?;
     // The errors of a run reach us as values; the library's own log would print them a second time.
     let silent = Arc::new(|_, _: &str, _: &str, _: &str, _: &str| {});
@@ -47,6 +47,7 @@ pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
         .with_logger(silent)
         .build();
     let environment = environment.map_err(|error| failed(cause(&error)))?;
+    register_arena(&environment).map_err(|error| failed(cause(&error)))?;
     *library = Some((absolute, environment.clone()));
     Ok(environment)
 }
@@ -58,21 +59,6 @@ fn turn_telemetry_off() {
     // environment through libuv on its main thread only, while that thread is not in this call.
     unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
 }
-
-/// Makes freed tensors go back to the system: glibc would otherwise keep blocks of up to 32 MB in its heaps once one of
-/// that size was freed, and a state's memory is many such blocks.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn return_large_blocks() {
-    const BYTES: i32 = 128 * 1024;
-    // SAFETY: sets two thresholds of the allocator, which takes its own locks.
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, BYTES);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, BYTES);
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn return_large_blocks() {}
 
 /// The innermost cause of an error in one line: the outer texts of `ort` hide it.
 pub(super) fn cause(error: &dyn std::error::Error) -> String {

@@ -1,0 +1,63 @@
+//! How the C library's allocator treats large blocks: a page that the system hands out anew costs time, one that is
+//! not given back costs memory.
+
+/// What the allocator keeps for the next block, in bytes.
+struct Thresholds {
+    /// Larger blocks are mapped from the system and go back to it at once.
+    map: i32,
+    /// More free bytes than this at the end of a heap go back.
+    trim: i32,
+}
+
+/// While a model is loaded: weights of many megabytes come and go.
+const LOADING: Thresholds = Thresholds {
+    map: 32 << 20,
+    trim: 64 << 20,
+};
+
+/// While requests are answered: what is large is either in blocks that are used again, or rare.
+const SERVING: Thresholds = Thresholds {
+    map: 128 << 10,
+    trim: 128 << 10,
+};
+
+/// Lasts while a model is loaded; at its end what loading took is given back.
+pub struct Loading(());
+
+impl Loading {
+    /// Begins to load.
+    pub fn begin() -> Self {
+        set(&LOADING);
+        Self(())
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        set(&SERVING);
+        give_back();
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn set(thresholds: &Thresholds) {
+    // SAFETY: sets two numbers of the allocator, which takes its own locks.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, thresholds.map);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, thresholds.trim);
+    }
+}
+
+/// Gives the system back what is free in the middle of the heaps, too.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub fn give_back() {
+    // SAFETY: walks the free lists under the allocator's own locks.
+    unsafe { libc::malloc_trim(0) };
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn set(_: &Thresholds) {}
+
+/// Other allocators decide for themselves.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}

@@ -1,0 +1,214 @@
+//! Blocks of memory for what is kept of states. A freed block serves the next state of about its length: pages that
+//! the system hands out anew, and clears, would cost a tenth of the time of a run.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Blocks that are free, and go on being free, up to this many bytes of all; more goes back to the system.
+const FREE_BYTES: usize = 8 << 20;
+
+/// The free blocks of one model.
+#[derive(Default)]
+pub(super) struct Blocks {
+    free: Mutex<Free>,
+}
+
+#[derive(Default)]
+struct Free {
+    /// By length.
+    blocks: BTreeMap<usize, Vec<Floats>>,
+    bytes: usize,
+}
+
+impl Blocks {
+    /// A block of at least `length` floats, which hold anything.
+    pub(super) fn take(self: &Arc<Self>, length: usize) -> Block {
+        let length = length.max(1);
+        let floats = self.free.lock().take(length);
+        Block {
+            floats: Some(floats.unwrap_or_else(|| Floats::new(length))),
+            blocks: Arc::clone(self),
+        }
+    }
+}
+
+impl Free {
+    /// The shortest block of at least `length` that does not waste more than a quarter.
+    fn take(&mut self, length: usize) -> Option<Floats> {
+        let (&found, blocks) = self.blocks.range_mut(length..=length + length / 4).next()?;
+        let block = blocks.pop();
+        if blocks.is_empty() {
+            self.blocks.remove(&found);
+        }
+        self.bytes -= block.as_ref().map_or(0, Floats::bytes);
+        block
+    }
+
+    /// Keeps a block, the longest ones giving way; what there is no room for is dropped by the caller.
+    fn keep(&mut self, block: Floats) -> Vec<Floats> {
+        self.bytes += block.bytes();
+        self.blocks.entry(block.length).or_default().push(block);
+        let mut gone = Vec::new();
+        while self.bytes > FREE_BYTES {
+            let Some(mut longest) = self.blocks.last_entry() else {
+                break;
+            };
+            let block = longest.get_mut().pop();
+            if longest.get().is_empty() {
+                longest.remove();
+            }
+            self.bytes -= block.as_ref().map_or(0, Floats::bytes);
+            gone.extend(block);
+        }
+        gone
+    }
+}
+
+/// A block in use.
+pub(super) struct Block {
+    /// There until the block is dropped.
+    floats: Option<Floats>,
+    blocks: Arc<Blocks>,
+}
+
+impl Block {
+    /// Where the floats are; they stay there while the block lives.
+    pub(super) fn start(&self) -> *mut f32 {
+        let floats = self.floats.as_ref();
+        floats.map_or(std::ptr::null_mut(), |floats| floats.start.as_ptr())
+    }
+
+    pub(super) fn blocks(&self) -> &Arc<Blocks> {
+        &self.blocks
+    }
+
+    /// The size of the block.
+    pub(super) fn bytes(&self) -> usize {
+        self.floats.as_ref().map_or(0, Floats::bytes)
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let Some(floats) = self.floats.take() else {
+            return;
+        };
+        let gone = self.blocks.free.lock().keep(floats);
+        // Giving pages back takes its time; nobody waits for it under the lock.
+        drop(gone);
+    }
+}
+
+/// Floats that were allocated, and may hold anything. Long ones are on huge pages where the system has them.
+struct Floats {
+    start: NonNull<f32>,
+    length: usize,
+}
+
+// SAFETY: the floats are reached through `start` alone, which one owner has, as with a `Box<[f32]>`.
+unsafe impl Send for Floats {}
+// SAFETY: as above; a shared reference gives no access to the floats.
+unsafe impl Sync for Floats {}
+
+impl Floats {
+    /// `length` must not be 0.
+    fn new(length: usize) -> Self {
+        let layout = Self::layout(length);
+        // SAFETY: the layout is not empty.
+        let start = unsafe { alloc(layout) };
+        let Some(start) = NonNull::new(start) else {
+            handle_alloc_error(layout)
+        };
+        if layout.align() == HUGE_PAGE_BYTES {
+            advise_huge_pages(start, layout.size());
+        }
+        Self {
+            start: start.cast(),
+            length,
+        }
+    }
+
+    /// Rows of a cache line's length stand on one; so does what the kernels read side by side.
+    fn layout(length: usize) -> Layout {
+        let bytes = length * size_of::<f32>();
+        let align = if bytes >= HUGE_PAGE_BYTES {
+            HUGE_PAGE_BYTES
+        } else {
+            64
+        };
+        #[allow(clippy::expect_used)] // no state has so many tokens
+        Layout::from_size_align(bytes, align).expect("a block that can be addressed")
+    }
+
+    fn bytes(&self) -> usize {
+        self.length * size_of::<f32>()
+    }
+}
+
+impl Drop for Floats {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout, and nobody else frees it.
+        unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.length)) };
+    }
+}
+
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// A page of 2 MiB comes with one fault in place of 512.
+#[cfg(target_os = "linux")]
+fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the range was allocated just now. A system that has no huge pages says so, and nothing is lost.
+    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STEP: usize = 1000;
+
+    fn free_bytes(blocks: &Blocks) -> usize {
+        let free = blocks.free.lock();
+        let held = free.blocks.values().flatten();
+        let held: usize = held.map(Floats::bytes).sum();
+        assert_eq!(held, free.bytes);
+        held
+    }
+
+    #[test]
+    fn a_freed_block_serves_the_next_of_its_length() {
+        let blocks = Arc::new(Blocks::default());
+        let first = blocks.take(STEP);
+        let place = first.start();
+        drop(first);
+        assert_eq!(blocks.take(STEP - 1).start(), place);
+    }
+
+    #[test]
+    fn a_block_is_not_used_for_much_less_than_it_holds() {
+        let blocks = Arc::new(Blocks::default());
+        drop(blocks.take(8 * STEP));
+        let little = blocks.take(STEP);
+        assert_eq!(little.bytes(), STEP * size_of::<f32>());
+        assert_eq!(blocks.take(7 * STEP).bytes(), 8 * STEP * size_of::<f32>());
+        drop(little);
+    }
+
+    #[test]
+    fn free_blocks_are_bounded_and_the_longest_go_first() {
+        let blocks = Arc::new(Blocks::default());
+        let long = blocks.take(FREE_BYTES / size_of::<f32>());
+        let short = blocks.take(STEP);
+        drop(long);
+        assert_eq!(free_bytes(&blocks), FREE_BYTES);
+        drop(short);
+        assert_eq!(free_bytes(&blocks), STEP * size_of::<f32>());
+    }
+}
