@@ -83,7 +83,8 @@ class Folder:
             names = ["logits", "act_logits"] if "act_logits" in self.outputs else ["logits"]
             found = self.run(names, ids, positions, self.config["type_ids"][kind], option_ids, markers, memory)
             logits[[order[i] for i in part]] = found[0]
-            act = float(softmax(found[1].astype(np.float64))[0]) if len(found) > 1 else None
+            if act is None and len(found) > 1:
+                act = float(softmax(found[1].astype(np.float64))[0])
             count += len(ids)
         return logits, act, count
 
