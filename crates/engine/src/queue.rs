@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Error;
 
@@ -108,8 +108,7 @@ impl<T> Drop for Turn<'_, T> {
         state.rate.add(self.tokens, self.started.elapsed());
         state.running = None;
         state.forget(self.ticket);
-        drop(state);
-        self.queue.changed.notify_all();
+        self.queue.tell(state);
     }
 }
 
@@ -160,7 +159,7 @@ impl<T> State<T> {
 pub struct Queue<T> {
     limits: Limits,
     state: Mutex<State<T>>,
-    /// Something joined, left or finished.
+    /// The line was closed, or something left it after that.
     changed: Condvar,
 }
 
@@ -219,18 +218,19 @@ impl<T> Queue<T> {
         let Some(admitted) = state.admitted.get(&ticket) else {
             return Some(work);
         };
-        let far = Duration::from_secs(365 * 24 * 3600);
-        let timeout = self.limits.request_timeout.min(far);
+        let deadline = admitted.arrived + self.timeout();
+        if deadline <= Instant::now() {
+            // It was encoded for so long that nobody looks out for it any more.
+            self.changed.notify_all();
+        }
         let waiting = Waiting {
             work,
             tokens,
             joined: Instant::now(),
-            deadline: admitted.arrived + timeout,
+            deadline,
         };
         state.line.insert(ticket, waiting);
         state.tokens += tokens;
-        drop(state);
-        self.changed.notify_all();
         None
     }
 
@@ -260,8 +260,9 @@ impl<T> Queue<T> {
 
     /// Takes note that a request ended before it joined the line.
     pub fn leave(&self, ticket: u64) {
-        self.state.lock().forget(ticket);
-        self.changed.notify_all();
+        let mut state = self.state.lock();
+        state.forget(ticket);
+        self.tell(state);
     }
 
     /// Stops a request whose caller has gone; gives its work back if it was in the line.
@@ -269,8 +270,7 @@ impl<T> Queue<T> {
         let mut state = self.state.lock();
         state.admitted.get(&ticket)?.stop.cancel();
         let work = state.remove_from_line(ticket);
-        drop(state);
-        self.changed.notify_all();
+        self.tell(state);
         work
     }
 
@@ -297,16 +297,32 @@ impl<T> Queue<T> {
                 let work = late.into_iter();
                 let work = work.filter_map(|ticket| state.remove_from_line(ticket));
                 let work = work.collect();
-                drop(state);
-                self.changed.notify_all();
+                self.tell(state);
                 return Some((work, error));
             }
-            match state.line.values().map(|waiting| waiting.deadline).min() {
-                Some(deadline) => {
-                    self.changed.wait_until(&mut state, deadline);
-                }
-                None => self.changed.wait(&mut state),
-            }
+            // Whoever arrives later has a later deadline, so nobody has to wake this thread: that would take longer
+            // than all else that the line costs.
+            let timeout = self.timeout();
+            let arrived = state.admitted.values().map(|admitted| admitted.arrived);
+            let deadlines = arrived.map(|arrived| arrived + timeout);
+            let next = deadlines.filter(|deadline| *deadline > now).min();
+            let least = timeout.max(Duration::from_millis(1));
+            self.changed
+                .wait_until(&mut state, next.unwrap_or(now + least));
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        let far = Duration::from_secs(365 * 24 * 3600);
+        self.limits.request_timeout.min(far)
+    }
+
+    /// Wakes whoever waits for the end of a line that is closed; nobody else waits for anything.
+    fn tell(&self, state: MutexGuard<'_, State<T>>) {
+        let closed = state.closed;
+        drop(state);
+        if closed {
+            self.changed.notify_all();
         }
     }
 
@@ -331,8 +347,7 @@ impl<T> Queue<T> {
         let work = tickets.into_iter();
         let work = work.filter_map(|ticket| state.remove_from_line(ticket));
         let work = work.collect();
-        drop(state);
-        self.changed.notify_all();
+        self.tell(state);
         work
     }
 
