@@ -3,6 +3,7 @@ import argparse
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=Path, help="folder that `data` wrote: coherence is measured on its held-out rows")
     parser.add_argument("--out", type=Path, required=True, help="the results, as JSON")
     parser.add_argument("--against", type=Path, help="results of another folder on the same rows")
+    parser.add_argument("--sets", nargs="+", help="only these sets (default: all)")
     parser.add_argument("--limit", type=int, help="at most so many rows of each set, for a quick look")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--threads", type=int, default=1)
@@ -65,16 +67,17 @@ def act_figures(found: list[dict[str, Any]], right: metrics.Array) -> dict[str, 
     return {"removed_by_act": metrics.errors_removed(np.array([one["act"] for one in found]), right)}
 
 
-def evaluate_sets(folder: Folder, data: Path, limit: int | None) -> dict[str, Any]:
+def evaluate_sets(folder: Folder, data: Path, names: list[str] | None, limit: int | None) -> dict[str, Any]:
     """Every set's figures, and those of all rows together."""
-    files = sorted((data / "dev").glob("*.jsonl*"))
+    files = [path for path in sorted((data / "dev").glob("*.jsonl*")) if not names or path.name.split(".")[0] in names]
     if not files:
         raise FileNotFoundError(f"{data}: no dev/*.jsonl or dev/*.jsonl.gz")
     sets, all_found = {}, []
     for path in files:
         name = path.name.split(".")[0]
         rows = list(read_rows(path))
-        rows = rows[:: max(1, len(rows) // limit)][:limit] if limit else rows
+        # Drawn, not every n-th: some files have their labels in turn.
+        rows = Random(5).sample(rows, limit) if limit and limit < len(rows) else rows
         found = answers(folder, rows, name)
         sets[name], all_found = summary(rows, found), all_found + found
         print(f"{name}: {sets[name]['accuracy']:.3f} of {len(rows)}, calibration error {sets[name]['calibration_error']:.3f}", flush=True)
@@ -112,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
     results: dict[str, Any] = {name: folder.config[name] for name in ("name", "version", "temperature")}
     results |= {"sha256": digest(args.folder / "model.onnx"), "bytes": (args.folder / "model.onnx").stat().st_size}
     if "sets" in args.parts and args.data:
-        results |= evaluate_sets(folder, args.data, args.limit)
+        results |= evaluate_sets(folder, args.data, args.sets, args.limit)
     if "coherence" in args.parts:
         held_out = list(read_rows(args.rows / HELD_OUT)) if args.rows else []
         results["coherence"] = coherence(folder, held_out, args.limit or 150)
