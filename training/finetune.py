@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--generated", type=int, default=2000, help="generated rows mixed in, so that what the model knew is kept")
     parser.add_argument("--rate", type=float, default=3e-5)
+    parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--name", default="svc-own")
@@ -87,7 +88,7 @@ def train_arguments(args: argparse.Namespace, run_folder: Path) -> argparse.Name
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
     return parser.parse_args(["--rows", str(run_folder), "--out", str(run_folder), "--start", str(args.start), "--steps", str(args.steps),
-                              "--rate", str(args.rate), "--seed", str(args.seed), "--device", args.device])
+                              "--batch-tokens", str(args.batch_tokens), "--rate", str(args.rate), "--seed", str(args.seed), "--device", args.device])
 
 
 def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:

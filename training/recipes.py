@@ -173,7 +173,7 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
         if len(shown) == 1:
             group.asked.clear()
-    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.08:
+    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.03:
         moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
         about(rng, group, row, instructions)

@@ -14,7 +14,8 @@ from training.golden import requests
 from training.graph import build
 from training.layout import Asked, Group, encode, state_text
 from training.batches import collate
-from training.model import load_model
+from training.finetune import read_own
+from training.model import load_model, save_model
 from training.checkpoint import STATE
 from training.train import share_of_rate
 
@@ -34,9 +35,9 @@ def train(rows, out, steps, *more):
 
 @pytest.fixture(scope="session")
 def trained(prepared, tmp_path_factory):
-    """A run of six steps."""
+    """A run of four steps."""
     out = tmp_path_factory.mktemp("run")
-    train(prepared, out, 6)
+    train(prepared, out, 4)
     return out
 
 
@@ -63,13 +64,11 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
 
 
 def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained, tmp_path):
-    (tmp_path / "steps.json").write_text("6")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.train.planned_steps", lambda folder, steps: 6)
-        stop_after(patch, 3)
+        stop_after(patch, 2)
         with pytest.raises(KeyboardInterrupt):
-            train(prepared, tmp_path, 6, "--save-seconds", "0")
-    train(prepared, tmp_path, 6)
+            train(prepared, tmp_path, 4, "--save-seconds", "0")
+    train(prepared, tmp_path, 4)
     one, two = (torch.load(folder / STATE, weights_only=True) for folder in (trained, tmp_path))
     assert one["progress"] == two["progress"]
     for name, value in one["model"].items():
@@ -111,32 +110,39 @@ def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
         assert torch.equal(value, again[name]), name
 
 
-@pytest.mark.parametrize("kind", ["csv", "jsonl"])
-def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, tmp_path):
-    rng, words = random.Random(0), {"red": ("tomato", "blood", "ruby"), "green": ("grass", "leaf", "lime")}
-    criteria = {"x": "", "y": ""}
-    rows = []
-    for i in range(150):
-        right = rng.choice("xy")
-        rows.append({"state": f"item {i}: {rng.choice(words['red' if right == 'x' else 'green'])}", "type": "choice", "instructions": "Which bin?",
-                     "criteria": json.dumps(criteria), "label": right})
-    path = tmp_path / f"own.{kind}"
-    if kind == "csv":
+CRITERIA = {"x": "", "y": ""}
+
+
+def own_rows(path):
+    """Labelled rows of a rule that no instruction tells: red things are x, green ones y."""
+    rng, things = random.Random(0), {"x": ("tomato", "blood", "ruby"), "y": ("grass", "leaf", "lime")}
+    rights = [rng.choice("xy") for _ in range(150)]
+    rows = [{"state": f"item {i}: {rng.choice(things[right])}", "type": "choice", "instructions": "Which bin?", "criteria": json.dumps(CRITERIA), "label": right}
+            for i, right in enumerate(rights)]
+    if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as out:
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
     else:
-        items = ({"state": row["state"], "q": {"type": "choice", "instructions": row["instructions"], "criteria": criteria}, "label": row["label"]} for row in rows)
+        items = ({"state": row["state"], "q": {"type": "choice", "instructions": row["instructions"], "criteria": CRITERIA}, "label": row["label"]} for row in rows)
         path.write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
-    start = tmp_path / "start.safetensors"
-    from training.model import save_model
+    return path
+
+
+def test_rows_are_the_same_from_csv_and_from_json_lines(tmp_path):
+    one, two = (read_own(own_rows(tmp_path / name)) for name in ("own.csv", "own.jsonl"))
+    assert one == two and len(one) == 150
+
+
+def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(tmp_path):
+    start, served = tmp_path / "start.safetensors", tmp_path / "served"
     save_model(load_model(), start)
-    main(["finetune", "--own", str(path), "--start", str(start), "--out", str(tmp_path / "served"), "--steps", "12", "--generated", "50", "--rate", "2e-4"])
-    folder = Folder(tmp_path / "served")
-    question = {"type": "choice", "instructions": "Which bin?", "criteria": criteria}
-    answers = [labels(question)[int(folder.probabilities(f"item 7: {word}", question).argmax())] for word in ("tomato", "ruby", "grass", "lime")]
-    assert answers == ["x", "x", "y", "y"]
+    main(["finetune", "--own", str(own_rows(tmp_path / "own.csv")), "--start", str(start), "--out", str(served), "--steps", "14",
+          "--batch-tokens", "512", "--generated", "20", "--rate", "3e-4"])
+    folder, question = Folder(served), {"type": "choice", "instructions": "Which bin?", "criteria": CRITERIA}
+    answers = [labels(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())] for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")]
+    assert sum(answer == right for answer, right in zip(answers, "xxxyyy")) >= 5
 
 
 def test_too_few_rows_to_judge_by_are_refused(tmp_path):
