@@ -132,6 +132,8 @@ def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
         weights = dict(base)
     else:
         weights = served_weights(path) if path.is_dir() else checkpoint_weights(path)
+        # A model from before the similarity term answers as it did, and learns the term.
+        weights.setdefault("similar_scale", torch.tensor(0.0))
     if base_share:
         weights |= {name: (1 - base_share) * value + base_share * base[name] for name, value in weights.items() if name in base and "kind" not in name}
     unknown = set(weights) - set(model.state_dict())
