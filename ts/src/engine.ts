@@ -28,6 +28,8 @@ export interface EngineOptions {
   readonly requestTimeoutMs: number;
   readonly maxRunMs: number;
   readonly stateCacheBytes: number;
+  /** `fp16` keeps twice as many states in the same bytes; every state is then rounded so. */
+  readonly stateCachePrecision: 'fp32' | 'fp16';
 }
 
 /** What `/health` and the log say of the loaded model. */

@@ -60,6 +60,7 @@ suite('defaults', () => {
         requestTimeoutMs: 60_000,
         maxRunMs: 60_000,
         stateCacheBytes: 67_108_864,
+        stateCachePrecision: 'fp32',
         drainDelayMs: 0,
         drainMs: 15_000,
         file: undefined,

@@ -10,7 +10,8 @@ use lru::LruCache;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-use crate::session::Memory;
+use crate::Error;
+use crate::session::{Memory, PackedMemory};
 
 /// What a chunk is found by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,8 +34,47 @@ pub struct CacheStats {
     pub limit_bytes: usize,
 }
 
+/// How exactly states are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Precision {
+    /// As the model made them.
+    #[default]
+    Fp32,
+    /// In half the bytes. Every state is rounded so, also one that was just read: an answer does not tell.
+    Fp16,
+}
+
+#[derive(Clone)]
+enum Entry {
+    Exact(Arc<Memory>),
+    Packed(Arc<PackedMemory>),
+}
+
+impl Entry {
+    fn new(memory: &Arc<Memory>, precision: Precision) -> Result<Self, Error> {
+        Ok(match precision {
+            Precision::Fp32 => Self::Exact(Arc::clone(memory)),
+            Precision::Fp16 => Self::Packed(Arc::new(memory.pack()?)),
+        })
+    }
+
+    fn memory(self) -> Result<Arc<Memory>, Error> {
+        match self {
+            Self::Exact(memory) => Ok(memory),
+            Self::Packed(packed) => packed.unpack().map(Arc::new),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Exact(memory) => memory.bytes(),
+            Self::Packed(packed) => packed.bytes(),
+        }
+    }
+}
+
 struct Kept {
-    chunks: LruCache<Key, Arc<Memory>>,
+    chunks: LruCache<Key, Entry>,
     stats: CacheStats,
 }
 
@@ -42,12 +82,13 @@ struct Kept {
 pub struct StateCache {
     /// A secret of this process, and the model: nobody outside can make two chunks collide.
     seed: Sha256,
+    precision: Precision,
     kept: Mutex<Kept>,
 }
 
 impl StateCache {
     /// A cache of at most `limit_bytes` for the model with this digest; 0 keeps nothing.
-    pub fn new(limit_bytes: usize, digest: &str) -> Self {
+    pub fn new(limit_bytes: usize, precision: Precision, digest: &str) -> Self {
         let mut secret = [0; 32];
         // Without a source of randomness the hash is still one that nobody can invert or collide by accident.
         let _ = getrandom::fill(&mut secret);
@@ -59,6 +100,7 @@ impl StateCache {
         let chunks = LruCache::unbounded();
         Self {
             seed,
+            precision,
             kept: Mutex::new(Kept { chunks, stats }),
         }
     }
@@ -83,38 +125,75 @@ impl StateCache {
         Key(hasher.finalize().into())
     }
 
+    /// What is given for a state that was just read: the same as when it comes again.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn rounded(&self, memory: Memory) -> Result<Memory, Error> {
+        match self.precision {
+            Precision::Fp32 => Ok(memory),
+            Precision::Fp16 => memory.pack()?.unpack(),
+        }
+    }
+
     /// A state that is kept as a whole; it counts as `chunks` hits.
-    pub fn get_whole(&self, key: &Key, chunks: usize) -> Option<Arc<Memory>> {
-        let mut kept = self.kept.lock();
-        let found = kept.chunks.get(key).cloned()?;
-        kept.stats.hits += chunks as u64;
-        Some(found)
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn get_whole(&self, key: &Key, chunks: usize) -> Result<Option<Arc<Memory>>, Error> {
+        let found = {
+            let mut kept = self.kept.lock();
+            let found = kept.chunks.get(key).cloned();
+            kept.stats.hits += found.as_ref().map_or(0, |_| chunks as u64);
+            found
+        };
+        found.map(Entry::memory).transpose()
     }
 
     /// The kept chunks among `keys`, in their order.
-    pub fn get(&self, keys: &[Key]) -> Vec<Option<Arc<Memory>>> {
-        let mut kept = self.kept.lock();
-        let found: Vec<_> = keys
-            .iter()
-            .map(|key| kept.chunks.get(key).cloned())
-            .collect();
-        let hits = found.iter().flatten().count() as u64;
-        kept.stats.hits += hits;
-        kept.stats.misses += keys.len() as u64 - hits;
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn get(&self, keys: &[Key]) -> Result<Vec<Option<Arc<Memory>>>, Error> {
+        let found: Vec<Option<Entry>> = {
+            let mut kept = self.kept.lock();
+            let found = keys.iter().map(|key| kept.chunks.get(key).cloned());
+            let found: Vec<_> = found.collect();
+            let hits = found.iter().flatten().count() as u64;
+            kept.stats.hits += hits;
+            kept.stats.misses += keys.len() as u64 - hits;
+            found
+        };
+        let found = found.into_iter();
         found
+            .map(|entry| entry.map(Entry::memory).transpose())
+            .collect()
     }
 
     /// Keeps the chunks of one state, as many from its beginning as there is room for at all; others make room.
-    pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) {
-        let mut kept = self.kept.lock();
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) -> Result<(), Error> {
+        let mut entries = Vec::with_capacity(chunks.len());
+        let limit_bytes = self.stats().limit_bytes;
         let mut own_bytes = 0;
         for (key, memory) in chunks {
-            let bytes = memory.bytes();
-            own_bytes += bytes;
-            if own_bytes > kept.stats.limit_bytes {
+            // What cannot be kept need not be packed: packed it takes half, at least.
+            if own_bytes + memory.bytes() / 2 > limit_bytes {
                 break;
             }
-            if let Some(old) = kept.chunks.put(*key, Arc::clone(memory)) {
+            let entry = Entry::new(memory, self.precision)?;
+            own_bytes += entry.bytes();
+            if own_bytes > limit_bytes {
+                break;
+            }
+            entries.push((*key, entry));
+        }
+        let mut kept = self.kept.lock();
+        for (key, entry) in entries {
+            let bytes = entry.bytes();
+            if let Some(old) = kept.chunks.put(key, entry) {
                 kept.stats.bytes -= old.bytes();
             }
             kept.stats.bytes += bytes;
@@ -127,6 +206,7 @@ impl StateCache {
             kept.stats.evictions += 1;
         }
         kept.stats.entries = kept.chunks.len();
+        Ok(())
     }
 
     /// How the cache is doing.

@@ -421,6 +421,7 @@ fn expire(shared: &Shared) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::Precision;
     use crate::layout::{QuestionRows, Row};
     use std::sync::mpsc;
 
@@ -494,6 +495,7 @@ mod tests {
                     device: "cpu".into(),
                     threads: 2,
                     state_cache_bytes: 0,
+                    state_cache_precision: Precision::default(),
                 },
                 max_questions: 3,
                 max_tokens: 100,

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
-use crate::cache::{CacheStats, StateCache};
+use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{Layout, PerKind, Plan, Runner, SpecialIds, marker, shared_state};
 use crate::question::{Kind, Outcome, Question, Request};
@@ -58,6 +58,8 @@ pub struct Source {
     pub threads: usize,
     /// Bytes of states that are kept; 0 keeps none.
     pub state_cache_bytes: usize,
+    /// How exactly they are kept.
+    pub state_cache_precision: Precision,
 }
 
 /// What is said of a loaded model.
@@ -145,7 +147,11 @@ impl Model {
             tokenizer,
             layout,
             sessions,
-            cache: StateCache::new(source.state_cache_bytes, &digest),
+            cache: StateCache::new(
+                source.state_cache_bytes,
+                source.state_cache_precision,
+                &digest,
+            ),
             temperature: manifest.temperature,
             calibration: manifest.calibration,
         })
@@ -470,7 +476,7 @@ fn probe(layout: &dyn Layout, sessions: &Sessions, plan: &Plan) -> Result<Vec<Ve
     let runner = Runner {
         layout,
         sessions,
-        cache: &StateCache::new(0, ""),
+        cache: &StateCache::new(0, Precision::default(), ""),
     };
     let logits = runner.run(plan, &Stop::never())?;
     let calibration = Calibration {

@@ -15,6 +15,7 @@ use napi_derive::napi;
 use parking_lot::Mutex;
 
 use crate::Error;
+use crate::cache::Precision;
 use crate::engine::{Answered, Engine, Options};
 use crate::error::CODES;
 use crate::model::Source;
@@ -36,6 +37,7 @@ pub struct NativeOptions {
     pub request_timeout_ms: f64,
     pub max_run_ms: f64,
     pub state_cache_bytes: f64,
+    pub state_cache_precision: String,
 }
 
 impl From<NativeOptions> for Options {
@@ -47,6 +49,10 @@ impl From<NativeOptions> for Options {
                 device: options.device,
                 threads: options.threads as usize,
                 state_cache_bytes: options.state_cache_bytes as usize,
+                state_cache_precision: match options.state_cache_precision.as_str() {
+                    "fp16" => Precision::Fp16,
+                    _ => Precision::Fp32,
+                },
             },
             max_questions: options.max_questions as usize,
             max_tokens: options.max_tokens as usize,

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{answers, engine, fixture, options};
+use svc_engine::cache::Precision;
 use svc_engine::engine::Engine;
 
 /// Bytes of one full chunk of the tiny model: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats.
@@ -121,4 +122,28 @@ fn a_state_that_many_ask_about_at_once_is_read_once() {
     });
     assert!(all.iter().all(|answers| *answers == all[0]));
     assert_eq!(engine.cache_stats().misses, 3);
+}
+
+#[test]
+fn in_16_bits_a_state_takes_half_and_answers_the_same_to_the_bit_whether_fresh_or_kept() {
+    let halved = |limit_bytes| {
+        let mut options = options(&fixture("shared-state"), 2);
+        options.source.state_cache_bytes = limit_bytes;
+        options.source.state_cache_precision = Precision::Fp16;
+        Engine::load(options).expect("the model loads")
+    };
+    let (with, without, exact) = (halved(1 << 20), halved(0), cached(0));
+    let mut differ = 0;
+    for seed in 0..20 {
+        let body = body(&state(seed, 1 + seed % 5));
+        let expected = answers(&without, &body);
+        for _ in 0..3 {
+            assert_eq!(answers(&with, &body), expected);
+        }
+        differ += usize::from(answers(&exact, &body) != expected);
+    }
+    assert!(differ > 0, "16 bits must be used at all");
+    let single = halved(1 << 20);
+    answers(&single, &body(&state(1, 1)));
+    assert_eq!(single.cache_stats().bytes, CHUNK_BYTES / 2);
 }

@@ -16,6 +16,7 @@ const oneOf = (names: readonly string[], value: string, description: string) =>
 const DEVICES = ['auto', 'cpu', 'gpu', 'cuda', 'coreml', 'directml'];
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 const LOG_FORMATS = ['auto', 'json', 'pretty'];
+const STATE_CACHE_PRECISIONS = ['fp32', 'fp16'];
 
 /** Every key of `svc.json`. A key that is not here is a warning, a wrong value refuses to start. */
 export const ConfigSchema = Type.Object({
@@ -81,6 +82,11 @@ export const ConfigSchema = Type.Object({
     default: 64 * 2 ** 20,
     description: 'Bytes of states kept for the next question about them; 0 keeps none.',
   }),
+  state_cache_precision: oneOf(
+    STATE_CACHE_PRECISIONS,
+    'fp32',
+    'How exactly states are kept. `fp16` takes half the bytes and may move a probability a little, kept or not.',
+  ),
   drain_delay_ms: milliseconds(0, 0, 'After a stop signal, how long new requests are still taken.'),
   drain_ms: milliseconds(0, 15_000, 'After that, how long running and queued requests have to finish.'),
 });

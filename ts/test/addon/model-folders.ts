@@ -58,6 +58,7 @@ export function engineOptions(changes: Partial<EngineOptions> = {}): EngineOptio
     requestTimeoutMs: 60_000,
     maxRunMs: 60_000,
     stateCacheBytes: 0,
+    stateCachePrecision: 'fp32',
     ...changes,
   };
 }

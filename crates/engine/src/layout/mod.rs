@@ -132,14 +132,14 @@ impl Runner<'_> {
             return Ok((chunks.pop(), were_kept));
         }
         let whole = self.cache.whole_key(&keys);
-        if let Some(memory) = self.cache.get_whole(&whole, keys.len()) {
+        if let Some(memory) = self.cache.get_whole(&whole, keys.len())? {
             return Ok((Some(memory), true));
         }
         let (chunks, were_kept) = self.chunks(rows, keys, stop)?;
         let memory = Memory::join(&chunks)?;
         // Joining copies, so a state that comes again is kept joined, too.
         if let (true, Some(memory)) = (were_kept, &memory) {
-            self.cache.keep(&[(whole, Arc::clone(memory))]);
+            self.cache.keep(&[(whole, Arc::clone(memory))])?;
         }
         Ok((memory, were_kept))
     }
@@ -154,7 +154,7 @@ impl Runner<'_> {
         if rows.is_empty() {
             return Ok((Vec::new(), true));
         }
-        let mut found = self.cache.get(&keys);
+        let mut found = self.cache.get(&keys)?;
         // A state may say the same thing twice; it is read once.
         let mut missing: Vec<usize> = (0..rows.len())
             .filter(|index| found[*index].is_none())
@@ -163,8 +163,8 @@ impl Runner<'_> {
         missing.dedup_by_key(|index| keys[*index]);
         let read = self.sessions.run_all(missing.len(), stop, |lane, index| {
             let row = &rows[missing[index]];
-            lane.read(self.layout.inputs(row), row.ids.len())
-                .map(Arc::new)
+            let memory = lane.read(self.layout.inputs(row), row.ids.len())?;
+            self.cache.rounded(memory).map(Arc::new)
         })?;
         let read: HashMap<Key, Arc<Memory>> =
             missing.iter().map(|index| keys[*index]).zip(read).collect();
@@ -176,7 +176,7 @@ impl Runner<'_> {
         let were_kept = read.is_empty();
         if !were_kept {
             let chunks: Vec<_> = keys.into_iter().zip(memories.iter().cloned()).collect();
-            self.cache.keep(&chunks);
+            self.cache.keep(&chunks)?;
         }
         Ok((memories, were_kept))
     }

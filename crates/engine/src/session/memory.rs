@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use half::f16;
+use half::slice::HalfFloatSliceExt;
 use ort::AsPointer;
 use ort::memory::{Allocator, MemoryInfo};
 use ort::value::DynValue;
@@ -88,6 +90,26 @@ impl Memory {
         Ok(Some(Arc::new(joined)))
     }
 
+    /// The keys and values in 16 bits each.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when a tensor does not hold floats.
+    pub fn pack(&self) -> Result<PackedMemory, Error> {
+        let length = self.shape[0] * self.tokens * self.shape[1];
+        let mut values = vec![f16::ZERO; self.values.len() * length];
+        for (value, packed) in self.values.iter().zip(values.chunks_mut(length.max(1))) {
+            let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
+            packed.convert_from_f32_slice(floats);
+        }
+        Ok(PackedMemory {
+            values,
+            count: self.values.len(),
+            tokens: self.tokens,
+            shape: self.shape,
+            blocks: Arc::clone(self.block.blocks()),
+        })
+    }
+
     /// What the keys and values take.
     pub fn bytes(&self) -> usize {
         self.block.bytes()
@@ -96,6 +118,44 @@ impl Memory {
     /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
     pub fn is_large(&self) -> bool {
         self.bytes() > LARGE_BYTES
+    }
+}
+
+/// A memory in 16 bits a value, which nothing can run on.
+pub struct PackedMemory {
+    values: Vec<f16>,
+    count: usize,
+    tokens: usize,
+    shape: [usize; 2],
+    blocks: Arc<Blocks>,
+}
+
+impl PackedMemory {
+    /// The memory again, each value as the nearest that 16 bits can hold.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when the library cannot make a tensor.
+    pub fn unpack(&self) -> Result<Memory, Error> {
+        self.try_unpack().map_err(run_failed)
+    }
+
+    fn try_unpack(&self) -> ort::Result<Memory> {
+        let mut memory = Memory::new(self.count, self.shape, self.tokens, &self.blocks)?;
+        let length = self.values.len() / self.count.max(1);
+        for (value, packed) in memory
+            .values
+            .iter_mut()
+            .zip(self.values.chunks(length.max(1)))
+        {
+            let (_, floats) = value.try_extract_tensor_mut::<f32>()?;
+            packed.convert_to_f32_slice(floats);
+        }
+        Ok(memory)
+    }
+
+    /// What the keys and values take.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.values)
     }
 }
 

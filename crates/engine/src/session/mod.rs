@@ -28,7 +28,7 @@ mod runtime;
 
 pub use self::device::Device;
 pub use self::lane::{Input, Lane, Outputs};
-pub use self::memory::{Interface, Memory};
+pub use self::memory::{Interface, Memory, PackedMemory};
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;

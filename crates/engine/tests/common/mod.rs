@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use svc_engine::Error;
+use svc_engine::cache::Precision;
 use svc_engine::engine::{Answered, Engine, Options};
 use svc_engine::model::Source;
 use svc_engine::queue::Limits;
@@ -55,6 +56,7 @@ pub fn options(folder: &Path, threads: usize) -> Options {
             device: "cpu".into(),
             threads,
             state_cache_bytes: 0,
+            state_cache_precision: Precision::default(),
         },
         max_questions: 1024,
         max_tokens: 1 << 20,
