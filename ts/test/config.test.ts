@@ -123,6 +123,7 @@ suite('order', () => {
       ['truncate', ['error', 'error']],
       ['log_level', ['debug', 'debug']],
       ['log_format', ['pretty', 'pretty']],
+      ['state_cache_precision', ['fp16', 'fp16']],
       ['allow_no_api_key', ['1', true]],
       ['allow_no_password', ['true', true]],
       ['cors_origins', ['https://a.example, tauri://b', ['https://a.example', 'tauri://b']]],
