@@ -1,8 +1,9 @@
 /** `svc` as a process of its own, as people start it. */
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import type { Ended } from './addon/program.ts';
+import { ProcessOutput } from './process-output.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/svc.js', import.meta.url));
 
@@ -14,19 +15,11 @@ export interface SvcOptions {
   readonly input?: string;
 }
 
-export interface Finished {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** A started `svc`, killed when the test ends. */
 export class SvcProcess {
-  readonly finished: Promise<Finished>;
+  readonly finished: Promise<Ended>;
   readonly #child;
-  #stdout = '';
-  #stderr = '';
+  readonly #output: ProcessOutput;
 
   constructor(test: TestContext, args: readonly string[], { cwd, env, input }: SvcOptions) {
     const own = Object.entries(process.env).filter(([name]) => !/^(SVC_|NODE_TEST|NO_COLOR$|FORCE_COLOR$)/.test(name));
@@ -37,32 +30,14 @@ export class SvcProcess {
     });
     this.#child = child;
     child.stdin?.end(input);
-    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stdout += text;
-    });
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderr += text;
-    });
-    this.finished = once(child, 'close').then(([code, signal]) => ({
-      code,
-      signal,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
-    }));
+    this.#output = new ProcessOutput(child);
+    this.finished = this.#output.finished;
     test.after(() => child.kill('SIGKILL'));
   }
 
   /** The first match in what it wrote to stderr so far or will write. */
-  async logged(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const match = pattern.exec(this.#stderr);
-      if (match) return match;
-      const isOver = await Promise.race([
-        once(this.#child.stderr ?? this.#child, 'data'),
-        this.finished.then(() => true),
-      ]);
-      if (isOver === true && !pattern.test(this.#stderr)) throw new Error(`${pattern} is not in: ${this.#stderr}`);
-    }
+  logged(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#output.logged(pattern);
   }
 
   /** Where it listens. */
@@ -80,6 +55,6 @@ export class SvcProcess {
 }
 
 /** Runs `svc` to its end. */
-export function runSvc(test: TestContext, args: readonly string[], options: SvcOptions): Promise<Finished> {
+export function runSvc(test: TestContext, args: readonly string[], options: SvcOptions): Promise<Ended> {
   return new SvcProcess(test, args, options).finished;
 }

@@ -3,13 +3,13 @@
  * processes and network, and the image's user. The system's libraries and Node are those of this machine.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import type { TestContext } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
+import { ProcessOutput } from '../process-output.ts';
 
 /** Root is needed for mounts and users. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
@@ -120,8 +120,7 @@ const MOUNT = `
 export class Container {
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcess;
-  #stdout = '';
-  #stderr = '';
+  readonly #output: ProcessOutput;
 
   /** Starts as `docker run` does; killed when the test ends. */
   constructor(test: TestContext, root: string, options: ContainerOptions) {
@@ -145,18 +144,8 @@ export class Container {
     const [program = '', ...rest] = [...AS_ROOT, ...isolate, ...args, ...execForm('ENTRYPOINT'), ...command];
     const child = spawn(program, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.#stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.#stderr += text;
-    });
-    this.ended = once(child, 'close').then(([code, signal]) => ({
-      code,
-      signal,
-      stdout: this.#stdout,
-      stderr: this.#stderr,
-    }));
+    this.#output = new ProcessOutput(child);
+    this.ended = this.#output.finished;
     test.after(async () => {
       if (child.exitCode === null && child.signalCode === null) this.signal('KILL');
       await this.ended;
@@ -165,10 +154,7 @@ export class Container {
 
   /** Resolves once what it logged matches. */
   async logged(pattern: RegExp): Promise<void> {
-    while (!pattern.test(this.#stderr)) {
-      const isOver = await Promise.race([once(this.#child.stderr ?? this.#child, 'data'), this.ended.then(() => true)]);
-      if (isOver === true && !pattern.test(this.#stderr)) throw new Error(`${pattern} is not in: ${this.#stderr}`);
-    }
+    await this.#output.logged(pattern);
   }
 
   /** Sends a signal to process 1 of the container, as `docker stop` does. */
