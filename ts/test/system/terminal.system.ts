@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -7,12 +7,20 @@ import { freePort } from '../gate-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
 
+const SVC = [process.execPath, join(REPOSITORY, 'bin', 'svc.js')];
+
 /** Runs `npm start` on a terminal, on a free port and with settings of its own, until Ctrl-C is pressed. */
-async function start(test: TestContext, pattern: string, listen = '127.0.0.1:0', folder = temporaryFolder(test)) {
-  const config = join(folder, 'svc.json');
-  if (!existsSync(config)) writeFileSync(config, '{}');
-  const npm = ['npm', '--prefix', REPOSITORY, 'start', '--', '--config', config, '--listen', listen];
-  return { folder, ended: await runScript('press_ctrl_c.py', [pattern, ...npm]) };
+function start(test: TestContext, pattern: string, settings = '{}') {
+  const config = join(temporaryFolder(test), 'svc.json');
+  writeFileSync(config, settings);
+  const npm = ['npm', '--prefix', REPOSITORY, 'start', '--', '--config', config, '--listen', '127.0.0.1:0'];
+  return runScript('press_ctrl_c.py', [pattern, ...npm]);
+}
+
+/** Runs `svc serve` on a terminal in a folder, where all may reach it, until Ctrl-C is pressed. */
+function startIn(folder: string) {
+  const serve = ['env', '-C', folder, ...SVC, 'serve', '--listen', '0.0.0.0:0'];
+  return runScript('press_ctrl_c.py', ['model .* loaded', ...serve]);
 }
 
 suite('Ctrl-C on a terminal', () => {
@@ -21,7 +29,7 @@ suite('Ctrl-C on a terminal', () => {
     ['while the model is loading', 'listening on'],
   ] as const) {
     test(`ends npm start with 0, ${moment}`, async (t) => {
-      const { ended } = await start(t, pattern);
+      const ended = await start(t, pattern);
       assert.equal(ended.code, 0, ended.stdout + ended.stderr);
       assert.match(ended.stdout, /^\d\d:\d\d:\d\d info {2}listening on http:\/\/127\.0\.0\.1:\d+\r$/m);
       // The terminal's echo of the key may stand before or behind the line that the signal has the server write.
@@ -34,29 +42,27 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   const cwd = temporaryFolder(t);
   const config = join(cwd, 'svc.json');
   writeFileSync(config, '{}');
-  const svc = [process.execPath, join(REPOSITORY, 'bin', 'svc.js')];
   const upstream = `http://127.0.0.1:${await freePort(t)}`;
   const flags = ['--run', '--no-key', '--listen', '127.0.0.1:0', '--upstream', upstream, '--config', config];
   const pattern = '(?s)listening on .*listening on ';
-  const ended = await runScript('press_ctrl_c.py', [pattern, ...svc, 'gate', ...flags]);
+  const ended = await runScript('press_ctrl_c.py', [pattern, ...SVC, 'gate', ...flags]);
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   const told = [...ended.stdout.matchAll(/(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
   assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
 });
 
 test('a terminal is shown the key and the password that are made, once; the files have them', async (t) => {
-  const { folder, ended } = await start(t, 'model .* loaded', '0.0.0.0:0');
+  const folder = temporaryFolder(t);
+  const ended = await startIn(folder);
   assert.equal(ended.code, 0, ended.stdout);
   const secrets = ['svc.api-key', 'svc.password'].map((name) => readFileSync(join(folder, name), 'utf8').trim());
   for (const secret of secrets) assert.equal(ended.stdout.split(secret).length - 1, 1);
-  const { ended: again } = await start(t, 'model .* loaded', '0.0.0.0:0', folder);
+  const again = await startIn(folder);
   assert.equal(again.code, 0, again.stdout);
   for (const secret of secrets) assert.ok(!again.stdout.includes(secret));
 });
 
 test('a terminal gets plain lines, and JSON when that is asked for', async (t) => {
-  const folder = temporaryFolder(t);
-  writeFileSync(join(folder, 'svc.json'), JSON.stringify({ log_format: 'json' }));
-  const { ended } = await start(t, 'model .* loaded', '127.0.0.1:0', folder);
+  const ended = await start(t, 'model .* loaded', JSON.stringify({ log_format: 'json' }));
   assert.match(ended.stdout, /^\{"level":30,"time":"[^"]+","msg":"listening on /m);
 });
