@@ -13,11 +13,10 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { bundleProgram, writeNotices } from './bundle.mjs';
+import { bundle, bundleProgram } from './bundle.mjs';
 import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
 
@@ -69,19 +68,12 @@ function compileTypeScript() {
 /** The operator pages' own files: their style, and their script with the chart library in it. */
 function bundlePages() {
   run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', PAGES]);
-  // Its command is a script or a binary, whichever way it was installed; its module is the same for all.
-  const { metafile } = createRequire(import.meta.url)('esbuild').buildSync({
+  bundle(join('dist', 'assets'), {
     entryPoints: ['main.ts', 'style.css', 'icon.svg'].map((file) => join(PAGES, file)),
-    outdir: join('dist', 'assets'),
-    bundle: true,
     minify: true,
-    metafile: true,
-    format: 'esm',
     target: 'es2022',
     loader: { '.svg': 'copy' },
-    legalComments: 'none',
   });
-  writeNotices({ inputs: Object.keys(metafile.inputs), file: join('dist', 'assets', 'third-party-notices.txt') });
 }
 
 function compileRust() {

@@ -2,7 +2,7 @@
  * Makes dist/app/, the program as it is run: each command in one file or few, with the packages that it uses. Reading
  * hundreds of small files one by one would be most of the time between the start of the process and its first answer.
  */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -22,7 +22,7 @@ function notice(folder) {
 }
 
 /** The licences of all packages in the bundle ask to be kept with every copy of their code. */
-export function writeNotices({ inputs, file }) {
+function writeNotices({ inputs, file }) {
   const folders = [...new Set(inputs.map(packageFolder))].filter((folder) => folder !== undefined);
   writeFileSync(
     file,
@@ -33,25 +33,32 @@ export function writeNotices({ inputs, file }) {
   );
 }
 
-/** Bundles the program from its TypeScript sources. */
-export function bundleProgram() {
-  if (existsSync(OUT)) rmSync(OUT, { recursive: true });
+/** Bundles into a folder as esbuild's `options` say, and writes the notices of what is in the bundle beside it. */
+export function bundle(outdir, options) {
   // Its command is a script or a binary, whichever way it was installed; its module is the same for all.
   const { metafile } = createRequire(import.meta.url)('esbuild').buildSync({
-    entryPoints: { cli: 'ts/src/cli.ts', beside: 'ts/src/gate/beside.ts' },
-    outdir: OUT,
+    outdir,
     bundle: true,
-    splitting: true,
     metafile: true,
+    format: 'esm',
+    legalComments: 'none',
+    ...options,
+  });
+  writeNotices({ inputs: Object.keys(metafile.inputs), file: join(outdir, 'third-party-notices.txt') });
+}
+
+/** Bundles the program from its TypeScript sources. */
+export function bundleProgram() {
+  rmSync(OUT, { recursive: true, force: true });
+  bundle(OUT, {
+    entryPoints: { cli: 'ts/src/cli.ts', beside: 'ts/src/gate/beside.ts' },
+    splitting: true,
     platform: 'node',
     target: 'node20',
-    format: 'esm',
     // A package that is made for both module systems is taken in the one that can be split.
     mainFields: ['module', 'main'],
     banner: {
       js: "import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url);",
     },
-    legalComments: 'none',
   });
-  writeNotices({ inputs: Object.keys(metafile.inputs), file: join(OUT, 'third-party-notices.txt') });
 }
