@@ -83,6 +83,7 @@ pub struct StateCache {
     /// A secret of this process, and the model: nobody outside can make two chunks collide.
     seed: Sha256,
     precision: Precision,
+    limit_bytes: usize,
     kept: Mutex<Kept>,
 }
 
@@ -101,6 +102,7 @@ impl StateCache {
         Self {
             seed,
             precision,
+            limit_bytes,
             kept: Mutex::new(Kept { chunks, stats }),
         }
     }
@@ -176,16 +178,11 @@ impl StateCache {
     /// [`Error::ModelFailed`].
     pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) -> Result<(), Error> {
         let mut entries = Vec::with_capacity(chunks.len());
-        let limit_bytes = self.stats().limit_bytes;
         let mut own_bytes = 0;
         for (key, memory) in chunks {
-            // What cannot be kept need not be packed: packed it takes half, at least.
-            if own_bytes + memory.bytes() / 2 > limit_bytes {
-                break;
-            }
             let entry = Entry::new(memory, self.precision)?;
             own_bytes += entry.bytes();
-            if own_bytes > limit_bytes {
+            if own_bytes > self.limit_bytes {
                 break;
             }
             entries.push((*key, entry));
@@ -198,7 +195,7 @@ impl StateCache {
             }
             kept.stats.bytes += bytes;
         }
-        while kept.stats.bytes > kept.stats.limit_bytes {
+        while kept.stats.bytes > self.limit_bytes {
             let Some((_, gone)) = kept.chunks.pop_lru() else {
                 break;
             };

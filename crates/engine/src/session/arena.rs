@@ -6,6 +6,8 @@ use ort::AsPointer;
 use ort::environment::Environment;
 use ort::memory::{AllocationDevice, AllocatorType, MemoryInfo, MemoryType};
 
+use super::runtime::taken;
+
 /// How the arena grows: by what is asked for, where ONNX Runtime's own would double each time.
 const SETTINGS: [(&CStr, usize); 1] = [(c"arena_extend_strategy", 1)];
 
@@ -38,14 +40,4 @@ pub(super) fn register_arena(environment: &Environment) -> ort::Result<()> {
     // SAFETY: the settings were made above, and nobody has them any more.
     unsafe { (api.ReleaseArenaCfg)(config) };
     taken(registered, "the arena could not be made")
-}
-
-/// The outcome of a call whose status says nothing that anybody could do better with.
-fn taken(status: ort::sys::OrtStatusPtr, problem: &str) -> ort::Result<()> {
-    if status.0.is_null() {
-        return Ok(());
-    }
-    // SAFETY: a status that is not null is the caller's to free.
-    unsafe { (ort::api().ReleaseStatus)(status.0) };
-    Err(ort::Error::new(problem))
 }

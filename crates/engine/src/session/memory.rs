@@ -11,7 +11,7 @@ use ort::memory::{Allocator, MemoryInfo};
 use ort::value::DynValue;
 
 use super::blocks::{Block, Blocks};
-use super::runtime::run_failed;
+use super::runtime::{run_failed, taken};
 use crate::Error;
 
 /// The tensors that a layout gives to a graph and takes from it.
@@ -183,8 +183,7 @@ unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result<DynValue> 
             &raw mut value,
         )
     };
-    // SAFETY: frees what the call made; there is nothing in it that the caller could do better with.
-    unsafe { (ort::api().ReleaseStatus)(status.0) };
+    taken(status, "no tensor could be made")?;
     let value = NonNull::new(value).ok_or_else(|| ort::Error::new("no tensor could be made"))?;
     // SAFETY: the value was made just now, and nobody else has it.
     Ok(unsafe { DynValue::from_ptr(value, Some(&Allocator::default())) })

@@ -96,6 +96,16 @@ pub(super) fn run_failed(error: ort::Error) -> Error {
     }
 }
 
+/// The outcome of a call whose status says nothing that anybody could do better with.
+pub(super) fn taken(status: ort::sys::OrtStatusPtr, problem: &str) -> ort::Result<()> {
+    if status.0.is_null() {
+        return Ok(());
+    }
+    // SAFETY: a status that is not null is the caller's to free.
+    unsafe { (ort::api().ReleaseStatus)(status.0) };
+    Err(ort::Error::new(problem))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
