@@ -14,8 +14,8 @@ import { Stats } from './stats.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 
 /**
- * Resolves once the server answers requests, with the engine that `engine` gives; it then runs until a signal ends the
- * process.
+ * Resolves once the server answers requests, with the engine that `loadedEngine` gives; it then runs until a signal ends
+ * the process.
  *
  * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
  */
@@ -36,18 +36,16 @@ export async function runServer(settings: LoadedConfig, loadedEngine: Promise<Lo
   const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics });
   const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
 
-  let loading = Promise.resolve();
   let isStopping = false;
   stopOnSignal(log, async () => {
     isStopping = true;
     await server.drain();
     // A model that is half loaded cannot be taken down in order.
-    await loading.catch(() => {});
+    await loadedEngine.catch(() => {});
   });
   const { address, port } = await server.listen(config.listen);
   log.info(`listening on http://${formatAddress({ host: address, port })}`);
-  loading = take(loadedEngine, engine, log);
-  await loading.catch((error: unknown) => {
+  await take(loadedEngine, engine, log).catch((error: unknown) => {
     if (!isStopping) throw error;
   });
 }
