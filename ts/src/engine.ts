@@ -74,6 +74,8 @@ export interface Failure {
   readonly message: string;
   /** Present when the caller should come again: seconds until the queue has room, at least 1. */
   readonly retryAfterSeconds?: number | undefined;
+  /** The part of the request that is wrong, where that is known: a question's id, or the path of a field. */
+  readonly param?: string | undefined;
   /** What a library said, for the log alone. */
   readonly cause?: string | undefined;
 }
@@ -100,7 +102,12 @@ export interface CacheStats {
   readonly limitBytes: number;
 }
 
+/** The shape of a request and of its answer: that of `POST /v1/systemone`, or that of `POST /v1/decisions`. */
+export type Format = 'systemone' | 'decisions';
+
 export interface DecideOptions {
+  /** `systemone` when it is left out. */
+  readonly format?: Format | undefined;
   /** When it fires, waiting work is dropped and running work stops at its next model run. */
   readonly signal?: AbortSignal;
   /** Milliseconds already spent on the request, counted into `total`. */
@@ -119,10 +126,15 @@ export interface Engine {
   shutdown(): void;
 }
 
+interface NativeCall {
+  readonly format: Format;
+  readonly elapsedMs: number;
+}
+
 /** The addon's class, `crates/engine/src/node.rs`. Tickets count up; they are the order of arrival. */
 interface NativeEngine {
   load(options: EngineOptions): Promise<{ readonly failure?: Failure }>;
-  decide(ticket: number, body: Buffer, elapsedMs: number): Promise<Reply>;
+  decide(ticket: number, body: Buffer, call: NativeCall): Promise<Reply>;
   cancel(ticket: number): void;
   info(): ModelInfo | null;
   queue(): QueueLoad;
@@ -226,11 +238,12 @@ class AddonEngine implements Engine {
     this.#info = info;
   }
 
-  async decide(body: Buffer, { signal, elapsedMs = 0 }: DecideOptions = {}): Promise<Reply> {
+  async decide(body: Buffer, options: DecideOptions = {}): Promise<Reply> {
+    const { format = 'systemone', signal, elapsedMs = 0 } = options;
     if (signal?.aborted) return { failure: { code: 'cancelled', message: 'the caller has gone' } };
     this.#ticket += 1;
     const ticket = this.#ticket;
-    const answer = this.#native.decide(ticket, body, elapsedMs);
+    const answer = this.#native.decide(ticket, body, { format, elapsedMs });
     if (!signal) return answer;
     const cancel = () => this.#native.cancel(ticket);
     signal.addEventListener('abort', cancel, { once: true });

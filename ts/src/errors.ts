@@ -3,6 +3,7 @@
  * `docs/errors.md` explains each of them; a test keeps the two lists equal.
  */
 import type { Failure } from './engine.ts';
+import type { OpenAiError } from './schemas/wire.ts';
 
 /** The HTTP status of every error code. The engine makes the message of its own codes; the shell sends it as it is. */
 export const ERROR_STATUS = {
@@ -24,6 +25,7 @@ export const ERROR_STATUS = {
   criterion_not_text: 400,
   duplicate_option: 400,
   too_few_options: 400,
+  bad_field: 400,
   too_many_questions: 413,
   too_many_tokens: 413,
   text_too_long: 413,
@@ -80,15 +82,29 @@ export const STARTUP_CODES: ReadonlySet<ErrorCode> = new Set([
 /** What a refused caller is told to wait at least, in seconds, when nobody knows better. */
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
+interface FailureDetails {
+  readonly cause?: Error | undefined;
+  readonly param?: string | undefined;
+}
+
 /** An error whose message is meant for the caller, with the headers that its answer carries. */
 export class HttpFailure extends Error {
   override readonly name = 'HttpFailure';
   readonly code: ErrorCode;
   readonly headers: Readonly<Record<string, string>>;
 
-  constructor(code: ErrorCode, message: string, headers: Readonly<Record<string, string>> = {}, cause?: Error) {
+  /** The part of the request that is wrong, where that is known. */
+  readonly param: string | undefined;
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    headers: Readonly<Record<string, string>> = {},
+    { cause, param }: FailureDetails = {},
+  ) {
     super(message, { cause });
     this.code = code;
+    this.param = param;
     this.headers = this.status === 503 ? { 'Retry-After': String(DEFAULT_RETRY_AFTER_SECONDS), ...headers } : headers;
   }
 
@@ -98,11 +114,11 @@ export class HttpFailure extends Error {
 }
 
 /** Returns the engine's failure as the error that answers it. A code that is not in the list is an internal error. */
-export function engineFailure({ code, message, retryAfterSeconds, cause }: Failure): Error {
+export function engineFailure({ code, message, retryAfterSeconds, param, cause }: Failure): Error {
   if (!Object.hasOwn(ERROR_STATUS, code)) return new Error(`the engine gave the unknown code ${code}: ${message}`);
   // What a library said is for the log alone.
   const said = cause === undefined ? undefined : new Error(cause);
-  return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds), said);
+  return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds), { cause: said, param });
 }
 
 /** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty when `seconds` is. */
@@ -123,16 +139,32 @@ export interface ErrorBody {
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 
+/** The path whose errors have OpenAI's format, whatever its caller accepts. */
+export const DECISIONS_PATH = '/v1/decisions';
+
+/** What decides how an error is written. */
+export interface ErrorReader {
+  /** The `Accept` header. */
+  readonly accept: string | undefined;
+  readonly path: string | undefined;
+}
+
 /**
  * Returns the body of an error: one line of plain text, or JSON for a caller that accepts only that.
  * The body of a wrong API key is the same for everybody.
  */
-export function errorBody(failure: HttpFailure, accept: string | undefined): ErrorBody {
+export function errorBody(failure: HttpFailure, { accept, path }: ErrorReader): ErrorBody {
   const { code, message, status } = failure;
   if (code === 'unauthorized') return { type: JSON_TYPE, text: JSON.stringify({ error: message }) };
+  if (path === DECISIONS_PATH) return { type: JSON_TYPE, text: JSON.stringify(openAiError(failure)) };
   if (!wantsJson(accept)) return { type: 'text/plain; charset=utf-8', text: message };
   const body = { error: { code: status, message }, detail: { error_type: code, message } };
   return { type: JSON_TYPE, text: JSON.stringify(body) };
+}
+
+function openAiError({ code, message, status, param }: HttpFailure): OpenAiError {
+  const type = status >= 500 ? 'server_error' : 'invalid_request_error';
+  return { error: { message, type, param: param ?? null, code } };
 }
 
 /** Returns whether an `Accept` header names JSON, and nothing that plain text would satisfy. */

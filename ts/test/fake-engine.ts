@@ -1,5 +1,5 @@
 /** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
-import type { CacheStats, DecideOptions, Engine, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
+import type { CacheStats, DecideOptions, Engine, Format, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
 
 export const MODEL_INFO: ModelInfo = {
   name: 'fake',
@@ -34,6 +34,7 @@ export interface Call {
   readonly body: Buffer;
   readonly signal: AbortSignal;
   readonly elapsedMs: number;
+  readonly format: Format | undefined;
 }
 
 export class FakeEngine implements Engine {
@@ -48,8 +49,9 @@ export class FakeEngine implements Engine {
     this.#info = { ...MODEL_INFO, ...info };
   }
 
-  async decide(body: Buffer, { signal = new AbortController().signal, elapsedMs = -1 }: DecideOptions = {}) {
-    const call = { body, signal, elapsedMs };
+  async decide(body: Buffer, options: DecideOptions = {}) {
+    const { format, signal = new AbortController().signal, elapsedMs = -1 } = options;
+    const call = { body, signal, elapsedMs, format };
     this.calls.push(call);
     this.#onCall?.();
     return this.answer(call);

@@ -20,7 +20,8 @@ use crate::question::{Kind, Question, Request};
 use crate::queue::{Limits, Load, Queue, Stop, Turn};
 use crate::session::MAX_THREADS;
 use crate::tokenize::Meter;
-use crate::wire::systemone::{self, Usage};
+use crate::wire::Format;
+use crate::wire::systemone::Usage;
 
 /// What an engine is made of.
 #[derive(Debug, Clone)]
@@ -129,8 +130,22 @@ impl Backend for Model {
 }
 
 /// A request that has just arrived.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Counts up with every request of an engine.
+    pub ticket: u64,
+    /// The shape of the request and of its answer.
+    pub format: Format,
+    /// JSON.
+    pub body: Vec<u8>,
+    /// What the caller already spent on the request.
+    pub elapsed: Duration,
+}
+
+/// A request that has been let in.
 struct Job {
     ticket: u64,
+    format: Format,
     body: Vec<u8>,
     /// When the shell began to read the request.
     began: Instant,
@@ -140,6 +155,7 @@ struct Job {
 
 /// A request that is ready for the model.
 struct Work {
+    format: Format,
     questions: Vec<Question>,
     plan: Plan,
     began: Instant,
@@ -225,18 +241,19 @@ impl Engine {
         self.shared.backend.cache_stats()
     }
 
-    /// Answers a request, some time later, through `reply`. Tickets count up; `elapsed` is what the caller already
-    /// spent on the request.
-    pub fn decide(&self, ticket: u64, body: Vec<u8>, elapsed: Duration, reply: Reply) {
-        let stop = match self.shared.queue.admit(ticket, body.len()) {
+    /// Answers a request, some time later, through `reply`.
+    pub fn decide(&self, arrival: Arrival, reply: Reply) {
+        let ticket = arrival.ticket;
+        let stop = match self.shared.queue.admit(ticket, arrival.body.len()) {
             Ok(stop) => stop,
             Err(error) => return reply(Err(error)),
         };
         let now = Instant::now();
         let job = Job {
             ticket,
-            body,
-            began: now.checked_sub(elapsed).unwrap_or(now),
+            format: arrival.format,
+            body: arrival.body,
+            began: now.checked_sub(arrival.elapsed).unwrap_or(now),
             stop,
             reply,
         };
@@ -305,6 +322,7 @@ fn serve(shared: &Shared, jobs: &Receiver<Job>) {
             Ok((questions, plan, encode)) => {
                 let tokens = plan.input_tokens();
                 let work = Work {
+                    format: job.format,
                     questions,
                     plan,
                     began: job.began,
@@ -330,7 +348,7 @@ fn serve(shared: &Shared, jobs: &Receiver<Job>) {
 fn encode(shared: &Shared, job: &Job) -> Result<(Vec<Question>, Plan, Duration), Error> {
     let started = Instant::now();
     job.stop.check()?;
-    let request = systemone::parse(&job.body, shared.max_questions)?;
+    let request = job.format.parse(&job.body, shared.max_questions)?;
     let limit = shared.max_tokens;
     let mut meter = Meter::new(limit, &job.stop);
     let plan = shared.backend.encode(&request, &mut meter)?;
@@ -391,7 +409,7 @@ fn answer(
             .count()
     };
     Ok(Answered {
-        body: systemone::write(&work.questions, &answers, &usage),
+        body: work.format.write(&work.questions, &answers, &usage),
         timing: Timing {
             encode: work.encode,
             wait,
@@ -478,6 +496,15 @@ mod tests {
         fn terminate(&self) {}
     }
 
+    fn arrival(ticket: u64, body: String) -> Arrival {
+        Arrival {
+            ticket,
+            format: Format::SystemOne,
+            body: body.into_bytes(),
+            elapsed: Duration::ZERO,
+        }
+    }
+
     struct Rig {
         engine: Engine,
         fake: Arc<Fake>,
@@ -529,8 +556,7 @@ mod tests {
             );
             let report = self.report.clone();
             let reply = move |outcome| drop(report.send((ticket, outcome)));
-            self.engine
-                .decide(ticket, body.into_bytes(), Duration::ZERO, Box::new(reply));
+            self.engine.decide(arrival(ticket, body), Box::new(reply));
         }
 
         fn next(&self) -> (u64, Result<Answered, Error>) {
@@ -678,8 +704,7 @@ mod tests {
         let body = format!(r#"{{"state":"","questions":{{{}}}}}"#, questions.join(","));
         let report = rig.report.clone();
         let reply = move |outcome| drop(report.send((2, outcome)));
-        rig.engine
-            .decide(2, body.into_bytes(), Duration::ZERO, Box::new(reply));
+        rig.engine.decide(arrival(2, body), Box::new(reply));
         let error = rig.next().1.expect_err("4 questions");
         assert_eq!(
             error,

@@ -43,6 +43,8 @@ pub enum Error {
     DuplicateOption { id: String, option: String },
     #[error("{}: need at least two options", line(id))]
     TooFewOptions { id: String },
+    #[error("{path}: {problem}")]
+    BadField { path: String, problem: &'static str },
     #[error("{actual} questions, the limit is {limit} (max_questions)")]
     TooManyQuestions { limit: usize, actual: usize },
     #[error("too many tokens, the limit is {limit} (max_tokens)")]
@@ -102,6 +104,7 @@ impl Error {
             Self::CriterionNotText { .. } => "criterion_not_text",
             Self::DuplicateOption { .. } => "duplicate_option",
             Self::TooFewOptions { .. } => "too_few_options",
+            Self::BadField { .. } => "bad_field",
             Self::TooManyQuestions { .. } => "too_many_questions",
             Self::TooManyTokens { .. } => "too_many_tokens",
             Self::TextTooLong { .. } => "text_too_long",
@@ -117,6 +120,25 @@ impl Error {
             Self::BadThreads { .. } => "bad_threads",
             Self::BadModel { .. } => "bad_model",
             Self::BadDevice { .. } => "bad_device",
+        }
+    }
+
+    /// The part of the request that is wrong, where that is known: a question's id, or the path of a field.
+    pub fn param(&self) -> Option<&str> {
+        match self {
+            Self::BadField { path, .. } => Some(path),
+            Self::DuplicateQuestion { id }
+            | Self::QuestionNotObject { id }
+            | Self::DuplicateQuestionField { id, .. }
+            | Self::UnknownType { id, .. }
+            | Self::InstructionsNotText { id }
+            | Self::MissingCriteria { id }
+            | Self::CriteriaNotObject { id }
+            | Self::CriteriaNotList { id }
+            | Self::CriterionNotText { id, .. }
+            | Self::DuplicateOption { id, .. }
+            | Self::TooFewOptions { id } => Some(id),
+            _ => None,
         }
     }
 
@@ -141,7 +163,7 @@ impl Error {
 }
 
 /// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 32] = [
+pub const CODES: [&str; 33] = [
     "invalid_json",
     "nested_too_deep",
     "body_not_object",
@@ -159,6 +181,7 @@ pub const CODES: [&str; 32] = [
     "criterion_not_text",
     "duplicate_option",
     "too_few_options",
+    "bad_field",
     "too_many_questions",
     "too_many_tokens",
     "text_too_long",

@@ -16,11 +16,12 @@ use parking_lot::Mutex;
 
 use crate::Error;
 use crate::cache::Precision;
-use crate::engine::{Answered, Engine, Options};
+use crate::engine::{Answered, Arrival, Engine, Options};
 use crate::error::CODES;
 use crate::model::Source;
 use crate::question::Kind;
 use crate::queue::Limits;
+use crate::wire::Format;
 use crate::wire::systemone::hundredths;
 
 #[napi(object)]
@@ -72,6 +73,27 @@ fn milliseconds(value: f64) -> Duration {
 }
 
 #[napi(object)]
+pub struct NativeCall {
+    pub format: String,
+    pub elapsed_ms: f64,
+}
+
+impl NativeCall {
+    fn arrival(&self, ticket: f64, body: &[u8]) -> Arrival {
+        Arrival {
+            ticket: ticket as u64,
+            format: match self.format.as_str() {
+                "decisions" => Format::Decisions,
+                _ => Format::SystemOne,
+            },
+            // Copied: JavaScript may change its buffer while the engine reads.
+            body: body.to_vec(),
+            elapsed: milliseconds(self.elapsed_ms),
+        }
+    }
+}
+
+#[napi(object)]
 pub struct NativeInfo {
     pub name: String,
     pub version: String,
@@ -114,6 +136,7 @@ pub struct NativeFailure {
     pub code: String,
     pub message: String,
     pub retry_after_seconds: Option<u32>,
+    pub param: Option<String>,
     /// For the log alone: what a library said, which no client is told.
     pub cause: Option<String>,
 }
@@ -124,6 +147,7 @@ impl From<Error> for NativeFailure {
             code: error.code().to_owned(),
             message: error.to_string(),
             retry_after_seconds: error.retry_after_seconds(),
+            param: error.param().map(str::to_owned),
             cause: match error {
                 Error::ModelFailed { cause } => Some(cause),
                 _ => None,
@@ -292,20 +316,14 @@ impl NativeEngine {
         env: &'env Env,
         ticket: f64,
         body: Buffer,
-        elapsed_ms: f64,
+        options: NativeCall,
     ) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
         let reply = move |outcome: Result<Answered, Error>| {
             deferred.resolve(Box::new(move |_| Ok(outcome.into())));
         };
         match self.slot.engine() {
-            // The bytes are copied: JavaScript may change its buffer while the engine reads.
-            Some(engine) => engine.decide(
-                ticket as u64,
-                body.to_vec(),
-                milliseconds(elapsed_ms),
-                Box::new(reply),
-            ),
+            Some(engine) => engine.decide(options.arrival(ticket, &body), Box::new(reply)),
             None => reply(Err(Error::Closing)),
         }
         Ok(promise)

@@ -45,14 +45,14 @@ pub struct Outcome {
     pub name: String,
     /// The description; `None` where the caller gave none, or an empty one.
     pub text: Option<String>,
-    /// A level exactly as JSON in the request, for the answer's `legend`; `None` for the other types.
+    /// As JSON, for the answer: a level as it was sent, or what `decisions` gives back of an option; else `None`.
     pub legend: Option<String>,
 }
 
 /// A question that has passed every check of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The caller's name for it. It never reaches the model.
+    /// The caller's name for it; in `decisions` as JSON. It never reaches the model.
     pub id: String,
     /// What it asks for.
     pub kind: Kind,

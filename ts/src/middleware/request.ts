@@ -53,7 +53,7 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     } catch (error) {
       failure = toHttpFailure(error);
       if (failure.status === 500) log.error({ id: ctx.state.id, err: error }, failure.message);
-      answerFailure(ctx, failure);
+      answerFailure(ctx, failure, hasPath ? ctx.path : undefined);
     }
     if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
     const status = failure?.status ?? ctx.status;
@@ -70,7 +70,7 @@ function isReadable(target: string): boolean {
   return target.startsWith('/') || target === '*' || URL.canParse(target);
 }
 
-function answerFailure(ctx: RequestContext, failure: HttpFailure): void {
+function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string | undefined): void {
   if (failure.code === 'cancelled') {
     // Nobody listens. Should the connection be open after all, closing it is the only honest answer.
     ctx.respond = false;
@@ -80,7 +80,7 @@ function answerFailure(ctx: RequestContext, failure: HttpFailure): void {
   // What is left of the body is thrown away: the connection stays fit for the next request, and the caller, who may
   // still be sending, gets to read this answer. The server's time-out bounds it.
   ctx.req.resume();
-  const { type, text } = errorBody(failure, ctx.req.headers.accept);
+  const { type, text } = errorBody(failure, { accept: ctx.req.headers.accept, path });
   ctx.status = failure.status;
   ctx.set({ ...failure.headers, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' });
   ctx.body = text;

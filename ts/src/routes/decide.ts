@@ -1,8 +1,8 @@
-/** `POST /v1/systemone`: the decision endpoint. */
+/** `POST /v1/systemone`, and the same in OpenAI's shape, `POST /v1/decisions`. */
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Config } from '../config.ts';
-import type { Timing } from '../engine.ts';
+import type { Format, Timing } from '../engine.ts';
 import { engineFailure, toHttpFailure } from '../errors.ts';
 import { readBody } from '../middleware/body.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
@@ -12,17 +12,19 @@ import type { FinishedDecision } from '../stats.ts';
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
   readonly engine: EngineSlot;
+  /** `systemone` when it is left out. */
+  readonly format?: Format;
   /** Counts a finished request. */
   readonly record: (finished: FinishedDecision) => void;
 }
 
 /** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
-export function decide({ config, engine, record }: DecideParts): Middleware<RequestState> {
+export function decide({ config, engine, format, record }: DecideParts): Middleware<RequestState> {
   async function answer(ctx: RequestContext, startMs: number): Promise<Timing> {
     const signal = hangUp(ctx.res);
     const body = await readBody(ctx.req, config.maxBodyBytes);
     const elapsedMs = performance.now() - startMs;
-    const reply = await engine.require().engine.decide(body, { signal, elapsedMs });
+    const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs });
     if (reply.failure) throw engineFailure(reply.failure);
     ctx.state.counts = reply.counts;
     ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(reply.timing) });

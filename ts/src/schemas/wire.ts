@@ -10,6 +10,18 @@ export const ErrorBodySchema = Type.Object({
   detail: Type.Object({ error_type: Type.String({ description: 'a stable code' }), message: Type.String() }),
 });
 
+/** The body of an error of `POST /v1/decisions`, which is that of OpenAI. */
+export const OpenAiErrorSchema = Type.Object({
+  error: Type.Object({
+    message: Type.String(),
+    type: Type.Enum(['invalid_request_error', 'server_error']),
+    param: Type.Union([Type.String({ description: 'the part of the request that is wrong' }), Type.Null()]),
+    code: Type.String({ description: 'a stable code' }),
+  }),
+});
+
+export type OpenAiError = Static<typeof OpenAiErrorSchema>;
+
 /** The body of a 401 for the API key. */
 export const UnauthorizedBodySchema = Type.Object({ error: Type.Literal('missing or wrong API key') });
 

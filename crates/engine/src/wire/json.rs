@@ -216,6 +216,12 @@ impl<'a> Body<'a> {
     }
 }
 
+/// Writes a text as a JSON string.
+pub fn write_string(out: &mut String, text: &str) {
+    // A `&str` always serializes, so nothing is ever left out.
+    out.push_str(&serde_json::to_string(text).unwrap_or_default());
+}
+
 /// The offset just behind the string that starts at `start`, in text that has been scanned.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::json::{Body, Members, Shape, shape};
+use super::json::{Body, Members, Shape, shape, write_string};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
@@ -344,11 +344,6 @@ fn write_members(
         out.push(':');
         value(out, index, outcome);
     }
-}
-
-fn write_string(out: &mut String, text: &str) {
-    // SAFETY of the unwrap_or_default: a `&str` always serializes.
-    out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
 /// Milliseconds as `usage.server_ms` and `Server-Timing` show them: two decimals.

@@ -10,9 +10,10 @@ use std::time::Duration;
 use serde_json::Value;
 use svc_engine::Error;
 use svc_engine::cache::Precision;
-use svc_engine::engine::{Answered, Engine, Options};
+use svc_engine::engine::{Answered, Arrival, Engine, Options};
 use svc_engine::model::Source;
 use svc_engine::queue::Limits;
+use svc_engine::wire::Format;
 
 /// Probabilities of fp32 graphs agree with the reference to this.
 pub const FP32_TOLERANCE: f64 = 1e-5;
@@ -80,7 +81,13 @@ pub fn decide(engine: &Engine, body: &[u8]) -> Result<Answered, Error> {
     let (sender, receiver) = mpsc::channel();
     let ticket = TICKET.fetch_add(1, Ordering::Relaxed);
     let reply = move |outcome| drop(sender.send(outcome));
-    engine.decide(ticket, body.to_vec(), Duration::ZERO, Box::new(reply));
+    let arrival = Arrival {
+        ticket,
+        format: Format::SystemOne,
+        body: body.to_vec(),
+        elapsed: Duration::ZERO,
+    };
+    engine.decide(arrival, Box::new(reply));
     receiver
         .recv_timeout(Duration::from_secs(120))
         .expect("an outcome")
