@@ -16,7 +16,7 @@ import {
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { bundle, bundleProgram } from './bundle.mjs';
+import { bundle, bundleLibrary, bundleProgram } from './bundle.mjs';
 import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
 
@@ -125,6 +125,12 @@ whenChanged({
   inputs: [join('ts', 'src'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
   outputs: [join('dist', 'app', 'cli.js')],
   work: bundleProgram,
+});
+whenChanged({
+  stamp: join(STAMPS, 'lib'),
+  inputs: [join('ts', 'src'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
+  outputs: [join('dist', 'lib', 'index.js')],
+  work: bundleLibrary,
 });
 whenChanged({
   stamp: join(STAMPS, 'pages'),

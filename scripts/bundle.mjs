@@ -1,12 +1,14 @@
 /**
  * Makes dist/app/, the program as it is run: each command in one file or few, with the packages that it uses. Reading
  * hundreds of small files one by one would be most of the time between the start of the process and its first answer.
+ * And dist/lib/, what other programs import.
  */
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 const OUT = join('dist', 'app');
+const LIBRARY = join('dist', 'lib');
 
 /** The folder of the package that a bundled file belongs to; nothing for a file of our own. */
 function packageFolder(file) {
@@ -61,4 +63,39 @@ export function bundleProgram() {
       js: "import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url);",
     },
   });
+}
+
+/**
+ * Bundles the library: one file for `require`, which `import` gets as well, since two copies would be two classes of each
+ * error. The types are those that tsc has made, once for each module system.
+ */
+export function bundleLibrary() {
+  rmSync(LIBRARY, { recursive: true, force: true });
+  bundle(LIBRARY, {
+    entryPoints: { index: 'ts/src/in-process/index.ts' },
+    outExtension: { '.js': '.cjs' },
+    format: 'cjs',
+    platform: 'node',
+    target: 'node20',
+    define: { 'import.meta.url': 'bundleUrl' },
+    banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
+  });
+  writeFileSync(join(LIBRARY, 'index.js'), "export * from './index.cjs';\n");
+  writeTypes(join('in-process', 'index'), new Set());
+}
+
+/** Copies the declarations of a compiled file, and of those that it imports, into the library's folder. */
+function writeTypes(stem, done) {
+  if (done.has(stem)) return;
+  done.add(stem);
+  const text = readFileSync(join('dist', 'src', `${stem}.d.ts`), 'utf8').replace(/^\/\/# sourceMappingURL=.*$/m, '');
+  const imports = /(?<=\bfrom '|\bimport\(')(\.[^']+)\.ts(?=')/g;
+  mkdirSync(dirname(join(LIBRARY, 'types', stem)), { recursive: true });
+  for (const [types, module] of [
+    ['.d.ts', '.js'],
+    ['.d.cts', '.cjs'],
+  ]) {
+    writeFileSync(join(LIBRARY, 'types', stem + types), text.replace(imports, `$1${module}`));
+  }
+  for (const [, path] of text.matchAll(imports)) writeTypes(join(dirname(stem), path), done);
 }

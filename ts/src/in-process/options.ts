@@ -1,0 +1,48 @@
+/** The options of an engine in the caller's process, checked as the settings of a server are. */
+import { resolve } from 'node:path';
+import { Check } from 'typebox/schema';
+import { defaultModel, defaultRuntime, type EngineOptions } from '../engine.ts';
+import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts';
+
+/**
+ * Which model is loaded, what it runs on, and the engine's limits. Each is the setting of that name in `svc.json`, with
+ * the same default; `svc.json` and `SVC_*` variables are not read. Relative paths start at the working folder.
+ */
+export type LocalEngineOptions = { readonly [Name in keyof EngineOptions]?: EngineOptions[Name] | undefined };
+
+const NAMES = {
+  model: 'model',
+  runtime: 'runtime',
+  device: 'device',
+  threads: 'threads',
+  truncate: 'truncate',
+  maxQuestions: 'max_questions',
+  maxTokens: 'max_tokens',
+  maxQueue: 'max_queue',
+  maxQueueBytes: 'max_queue_bytes',
+  requestTimeoutMs: 'request_timeout_ms',
+  maxRunMs: 'max_run_ms',
+  stateCacheBytes: 'state_cache_bytes',
+  stateCachePrecision: 'state_cache_precision',
+} as const satisfies Record<keyof EngineOptions, ConfigKey>;
+
+/**
+ * The options with every default filled in.
+ *
+ * @throws TypeError when one is not known or has a wrong value.
+ */
+export function engineOptions(options: LocalEngineOptions): EngineOptions {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(NAMES, name));
+  if (unknown !== undefined) throw new TypeError(`${unknown}: no such option`);
+  const entries = Object.entries(NAMES).map(([name, key]) => {
+    const value: unknown = options[name as keyof EngineOptions] ?? settingSchema(key).default;
+    if (!Check(settingSchema(key), value)) throw new TypeError(`${name}: must be ${wantedValue(key)}`);
+    return [name, value];
+  });
+  const { model, runtime, ...checked }: EngineOptions = Object.fromEntries(entries);
+  return {
+    ...checked,
+    model: model === '' ? defaultModel() : resolve(model),
+    runtime: runtime === '' ? defaultRuntime() : resolve(runtime),
+  };
+}

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { transformSync } from 'esbuild';
+import { EMBEDDED_TOLERANCE } from '../addon/model-folders.ts';
+import { runCommand } from '../addon/program.ts';
+import { docBlocks } from '../doc-blocks.ts';
+import { consumerFolder, typeCheck } from './consumer.ts';
+
+const BLOCKS = docBlocks('in-process.md');
+
+/** What the first block prints behind the team, as the page says. */
+const NUMBERS = [0.138903, 0.265239];
+
+/** What each block prints, in their order. */
+const OUTPUTS = [
+  /^tech (0\.\d+) (0\.\d+)\n$/,
+  /^$/,
+  /^413 text_too_long \d+ tokens are beyond the model's window and truncate is "error" undefined\n$/,
+];
+
+suite('docs/in-process.md', () => {
+  test('has blocks that the compiler takes', async (t) => {
+    const files = BLOCKS.map(({ text }, at) => [`block${at}.mts`, text] as const);
+    const folder = consumerFolder(t, Object.fromEntries(files));
+    const names = files.map(([name]) => name);
+    const { code, stdout } = await typeCheck(folder, 'nodenext', ['--lib', 'esnext', ...names]);
+    assert.deepEqual([code, stdout], [0, '']);
+  });
+
+  test('has blocks that print what it says', async (t) => {
+    const folder = consumerFolder(t, {});
+    assert.deepEqual(
+      BLOCKS.map(({ language }) => language),
+      OUTPUTS.map(() => 'ts'),
+    );
+    for (const [at, { text }] of BLOCKS.entries()) {
+      const { code } = transformSync(text, { loader: 'ts', target: 'node20', format: 'esm' });
+      writeFileSync(join(folder, `block${at}.mjs`), code);
+      const { stdout, stderr } = await runCommand(process.execPath, { args: [`block${at}.mjs`], cwd: folder });
+      assert.equal(stderr, '');
+      const numbers = OUTPUTS[at]?.exec(stdout)?.slice(1).map(Number);
+      assert.ok(numbers, stdout);
+      for (const [index, number] of numbers.entries()) {
+        assert.ok(Math.abs(number - (NUMBERS[index] ?? 0)) <= EMBEDDED_TOLERANCE, stdout);
+      }
+    }
+  });
+});

@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { createEngine, DecisionError, EngineError, type LocalEngineOptions } from '../../src/in-process/index.ts';
+import { answersText, fixture, goldenLines } from '../addon/model-folders.ts';
+import { differentRequest, manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { LiveServer } from '../real/live-server.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+
+const MODEL = fixture('shared-state-int8');
+const { questions: QUESTIONS, state: STATE } = JSON.parse(THREE_TYPES);
+
+async function start(t: TestContext, options: LocalEngineOptions = {}) {
+  const engine = await createEngine({ device: 'cpu', ...options });
+  t.after(() => engine.close());
+  return engine;
+}
+
+/** What a promise rejects with; undefined when it does not. */
+function reason(promise: Promise<unknown>): Promise<unknown> {
+  return promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+suite('an engine in the process and a server on the same model', () => {
+  test('give the same answers, to the last digit', async (t) => {
+    const [server, engine] = await Promise.all([LiveServer.start(t, { model: MODEL }), start(t, { model: MODEL })]);
+    const bodies = [
+      ...goldenLines(MODEL).map(({ body }) => body),
+      ...Array.from({ length: 50 }, (_, n) => differentRequest(n)),
+    ];
+    for (const body of bodies) {
+      const [here, there] = [await engine.decideJson(body), await server.answer(body)];
+      assert.equal(answersText(here), answersText(there), body);
+    }
+  });
+
+  test('take the same states, and give the same numbers from values as from text', async (t) => {
+    const [server, engine] = await Promise.all([LiveServer.start(t, { model: MODEL }), start(t, { model: MODEL })]);
+    for (const state of [
+      '',
+      'ünïcode 日本 \ud83d\ude00 "quoted"\n',
+      0,
+      -1.5e-7,
+      true,
+      null,
+      [],
+      {},
+      [1, { a: ['b'] }],
+    ]) {
+      const { answers } = await engine.decide({ state, questions: QUESTIONS });
+      const there = await server.answer(JSON.stringify({ state, questions: QUESTIONS }));
+      assert.deepEqual(answers, JSON.parse(there).answers, JSON.stringify(state));
+    }
+    // A text about a number is not the number's text alone: both are what the wire says they are.
+    const [text, value] = ['"1.50"', '1.50'].map((state) =>
+      engine.decideJson(`{"state":${state},"questions":{"q":{"type":"noul"}}}`),
+    );
+    assert.equal(answersText((await text) ?? ''), answersText((await value) ?? ''));
+  });
+
+  test('refuse with the same words, code and status', async (t) => {
+    const settings = { max_questions: 2, max_tokens: 200, truncate: 'error' };
+    const server = await LiveServer.start(t, { model: MODEL, settings });
+    const engine = await start(t, { model: MODEL, maxQuestions: 2, maxTokens: 200, truncate: 'error' });
+    const noul = { type: 'noul' };
+    const bodies = [
+      ...['', '{', '[]', '\ud800', '{"state":1,"state":2}', `{"state":${'['.repeat(70)}${']'.repeat(70)}}`],
+      ...[
+        { questions: { q: noul } },
+        { state: 1 },
+        { state: 1, questions: [] },
+        { state: 1, questions: { q: { type: 'multi' } } },
+        { state: 1, questions: { 'a\nb': { type: 'choice', criteria: { one: '' } } } },
+        { state: 1, questions: { q: { type: 'score', criteria: {} } } },
+        { state: 1, questions: { a: noul, b: noul, c: noul } },
+        { state: 'many words '.repeat(500), questions: { a: noul } },
+        { state: 1, questions: { a: { type: 'noul', instructions: 'many words '.repeat(80) } } },
+      ].map((body) => JSON.stringify(body)),
+    ];
+    for (const body of bodies) {
+      const { status, text } = await server.decide(body, { headers: { accept: 'application/json' } });
+      const error = await reason(engine.decideJson(body));
+      assert.ok(error instanceof DecisionError, `${body}: ${text}`);
+      const { error_type: code, message } = JSON.parse(text).detail;
+      assert.deepEqual([error.code, error.status, error.message], [code, status, message]);
+      assert.equal(error.retryAfterSeconds, undefined);
+    }
+  });
+});
+
+suite('an abort', () => {
+  const long = JSON.parse(manyQuestions(1000));
+
+  test('before the call keeps it from the engine', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const given = new Error('not wanted any more');
+    const asked = engine.decide({ state: STATE, questions: QUESTIONS }, { signal: AbortSignal.abort(given) });
+    assert.equal(await reason(asked), given);
+    const unnamed = engine.decideJson(THREE_TYPES, { signal: AbortSignal.abort() });
+    assert.equal(((await reason(unnamed)) as Error).name, 'AbortError');
+  });
+
+  test('in the queue and during a run ends the call with its reason, and the others are answered', async (t) => {
+    const engine = await start(t, { threads: 1 });
+    const [running, waiting] = [new AbortController(), new AbortController()];
+    const first = reason(engine.decide(long, { signal: running.signal }));
+    const second = reason(engine.decide(long, { signal: waiting.signal }));
+    const third = engine.decideJson(THREE_TYPES);
+    waiting.abort(new Error('waiting'));
+    assert.equal(((await second) as Error).message, 'waiting');
+    running.abort(new Error('running'));
+    assert.equal(((await first) as Error).message, 'running');
+    assert.ok(answersText(await third));
+  });
+
+  test('by a time-out has the name that Node gives it', async (t) => {
+    const engine = await start(t, { threads: 1 });
+    const error = await reason(engine.decide(long, { signal: AbortSignal.timeout(30) }));
+    assert.equal((error as Error).name, 'TimeoutError');
+  });
+
+  test('after the answer changes nothing', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const controller = new AbortController();
+    const before = answersText(await engine.decideJson(THREE_TYPES, { signal: controller.signal }));
+    controller.abort();
+    assert.equal(answersText(await engine.decideJson(THREE_TYPES)), before);
+  });
+});
+
+suite('a full queue', () => {
+  test('refuses with 503 and says when to come again', async (t) => {
+    const engine = await start(t, { threads: 1, maxQueue: 1 });
+    const end = new AbortController();
+    const calls = [1, 2, 3, 4].map(() =>
+      engine.decideJson(manyQuestions(1000), { signal: end.signal }).catch((error) => error),
+    );
+    const refused = await Promise.race(calls);
+    end.abort();
+    assert.ok(refused instanceof DecisionError);
+    assert.deepEqual([refused.code, refused.status], ['queue_full', 503]);
+    assert.ok((refused.retryAfterSeconds ?? 0) >= 1);
+    await Promise.all(calls);
+  });
+});
+
+suite('close', () => {
+  test('answers what was asked before, refuses what comes later, and may be called again', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const asked = [1, 2, 3].map(() => engine.decideJson(THREE_TYPES));
+    await engine.close();
+    assert.equal(new Set((await Promise.all(asked)).map(answersText)).size, 1);
+    const error = await reason(engine.decide({ state: STATE, questions: QUESTIONS }));
+    assert.ok(error instanceof DecisionError);
+    assert.deepEqual(
+      [error.code, error.status, error.message, error.retryAfterSeconds],
+      ['closing', 503, 'the engine is closing', 1],
+    );
+    await engine.close();
+  });
+
+  test('is what `await using` calls', async () => {
+    const engine = await createEngine({ model: MODEL, device: 'cpu' });
+    await engine[Symbol.asyncDispose]();
+    assert.ok((await reason(engine.decideJson(THREE_TYPES))) instanceof DecisionError);
+  });
+});
+
+suite('several engines', () => {
+  test('on several models, all at work, answer as each of them alone', async (t) => {
+    const models = (['marker', 'shared-state', 'shared-state-int8'] as const).map(fixture);
+    const bodies = Array.from({ length: 30 }, (_, n) => differentRequest(n));
+    const alone: string[][] = [];
+    for (const model of models) {
+      const engine = await start(t, { model });
+      alone.push((await Promise.all(bodies.map((body) => engine.decideJson(body)))).map(answersText));
+      await engine.close();
+    }
+    const engines = await Promise.all(models.map((model) => start(t, { model })));
+    const together = engines.map((engine) => Promise.all(bodies.map((body) => engine.decideJson(body))));
+    assert.deepEqual(
+      (await Promise.all(together)).map((texts) => texts.map(answersText)),
+      alone,
+    );
+  });
+});
+
+suite('createEngine', () => {
+  test('loads the embedded model when no folder is named, and tells what it is', async (t) => {
+    const { model } = await start(t, { threads: 2 });
+    assert.deepEqual([model.name, model.device, model.threads], ['svc-small', 'cpu', 2]);
+  });
+
+  test('takes a folder relative to the working folder', async (t) => {
+    const folder = join(temporaryFolder(t), 'a model');
+    mkdirSync(folder);
+    for (const name of readdirSync(MODEL)) copyFileSync(join(MODEL, name), join(folder, name));
+    const { model } = await start(t, { model: relative(process.cwd(), folder) });
+    assert.equal(model.name, 'tiny-shared-state-int8');
+  });
+
+  test('says in one line why a model cannot be loaded', async (t) => {
+    const model = join(temporaryFolder(t), 'nowhere');
+    const error = await reason(createEngine({ model }));
+    assert.ok(error instanceof EngineError);
+    assert.deepEqual([error.code, error.message], ['bad_model', `${model}: no such model folder`]);
+  });
+
+  for (const [options, message] of [
+    [{ threads: -1 }, 'threads: must be a whole number from 0 to 256'],
+    [{ threads: '2' }, 'threads: must be a whole number from 0 to 256'],
+    [{ device: 'tpu' }, 'device: must be one of auto, cpu, gpu, cuda, coreml, directml'],
+    [{ model: 7 }, 'model: must be a string'],
+    [{ thread: 2 }, 'thread: no such option'],
+  ] as const) {
+    test(`refuses ${JSON.stringify(options)}`, async () => {
+      await assert.rejects(createEngine(options as LocalEngineOptions), new TypeError(message));
+    });
+  }
+});
