@@ -105,11 +105,18 @@ export interface CacheStats {
 /** The shape of a request and of its answer: that of `POST /v1/systemone`, or that of `POST /v1/decisions`. */
 export type Format = 'systemone' | 'decisions';
 
+/** What an `AbortSignal` has that the engine listens to; an object of one's own costs a tenth to make. */
+export interface CancelSignal {
+  readonly aborted: boolean;
+  addEventListener(type: 'abort', listener: () => void, options: { once: true }): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
 export interface DecideOptions {
   /** `systemone` when it is left out. */
   readonly format?: Format | undefined;
   /** When it fires, waiting work is dropped and running work stops at its next model run. */
-  readonly signal?: AbortSignal;
+  readonly signal?: CancelSignal;
   /** Milliseconds already spent on the request, counted into `total`. */
   readonly elapsedMs?: number;
 }

@@ -1,5 +1,14 @@
 /** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
-import type { CacheStats, DecideOptions, Engine, Format, ModelInfo, QueueLoad, Reply } from '../src/engine.ts';
+import type {
+  CacheStats,
+  CancelSignal,
+  DecideOptions,
+  Engine,
+  Format,
+  ModelInfo,
+  QueueLoad,
+  Reply,
+} from '../src/engine.ts';
 
 export const MODEL_INFO: ModelInfo = {
   name: 'fake',
@@ -32,7 +41,7 @@ export const REPLY = {
 /** One call of `decide`. */
 export interface Call {
   readonly body: Buffer;
-  readonly signal: AbortSignal;
+  readonly signal: CancelSignal;
   readonly elapsedMs: number;
   readonly format: Format | undefined;
 }
@@ -103,6 +112,7 @@ export class FakeEngine implements Engine {
 /** An answer that says when the caller's signal fires: what a real engine does with a caller who has gone. */
 export function untilCancelled({ signal }: Call): Promise<Reply> {
   return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve({ failure: { code: 'cancelled', message: 'the caller has gone' } }));
+    const cancelled = { failure: { code: 'cancelled', message: 'the caller has gone' } };
+    signal.addEventListener('abort', () => resolve(cancelled), { once: true });
   });
 }

@@ -69,6 +69,8 @@ function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
     });
     // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
     const gone = (error?: Error) => {
+      // Every request is closed in the end; an error that nobody wants is dear to make.
+      if (read === length) return;
       reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
     };
     req.once('error', gone);

@@ -1,5 +1,6 @@
 /** The outermost middleware: gives every request its id, every error its answer, and the log its line. */
 import { randomUUID } from 'node:crypto';
+import process from 'node:process';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
 import type { Counts } from '../engine.ts';
@@ -57,9 +58,21 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     }
     if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
     const status = failure?.status ?? ctx.status;
-    metrics.countResponse(status);
-    logRequest(log, ctx, { startMs, status, code: failure?.code, path: hasPath ? ctx.path : undefined });
+    const ms = performance.now() - startMs;
+    afterAnswer(() => {
+      metrics.countResponse(status);
+      logRequest(log, ctx, { ms, status, code: failure?.code, path: hasPath ? ctx.path : undefined });
+    });
   };
+}
+
+/**
+ * Runs `work` when the answer that is being made has been written and before anything else is answered: no caller waits
+ * for what is only counted and logged.
+ */
+export function afterAnswer(work: () => void): void {
+  // Koa writes the answer in the promise jobs that follow its middleware, and those go before the next tick.
+  process.nextTick(work);
 }
 
 /**
@@ -87,14 +100,14 @@ function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string |
 }
 
 interface Outcome {
-  readonly startMs: number;
+  readonly ms: number;
   readonly status: number;
   readonly code: ErrorCode | undefined;
   readonly path: string | undefined;
 }
 
 /** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
-function logRequest(log: Logger, ctx: RequestContext, { startMs, status, code, path }: Outcome): void {
+function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: Outcome): void {
   const { id, counts } = ctx.state;
   log.info(
     {
@@ -103,7 +116,7 @@ function logRequest(log: Logger, ctx: RequestContext, { startMs, status, code, p
       path: path?.slice(0, MAX_LOGGED_PATH_CHARS),
       status,
       code,
-      ms: Math.round((performance.now() - startMs) * 100) / 100,
+      ms: Math.round(ms * 100) / 100,
       questions: counts && questionCount(counts),
       tokens: counts?.inputTokens,
     },

@@ -2,10 +2,10 @@
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Config } from '../config.ts';
-import type { Format, Timing } from '../engine.ts';
+import type { CancelSignal, Format, Timing } from '../engine.ts';
 import { engineFailure, toHttpFailure } from '../errors.ts';
 import { readBody } from '../middleware/body.ts';
-import type { RequestContext, RequestState } from '../middleware/request.ts';
+import { afterAnswer, type RequestContext, type RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import type { FinishedDecision } from '../stats.ts';
 
@@ -21,7 +21,7 @@ export interface DecideParts {
 /** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
 export function decide({ config, engine, format, record }: DecideParts): Middleware<RequestState> {
   async function answer(ctx: RequestContext, startMs: number): Promise<Timing> {
-    const signal = hangUp(ctx.res);
+    const signal = new HangUp(ctx.res);
     const body = await readBody(ctx.req, config.maxBodyBytes);
     const elapsedMs = performance.now() - startMs;
     const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs });
@@ -36,7 +36,7 @@ export function decide({ config, engine, format, record }: DecideParts): Middlew
     const startMs = performance.now();
     try {
       const timing = await answer(ctx, startMs);
-      record({ timeMs: Date.now(), ms: timing.totalMs, timing, counts: ctx.state.counts });
+      afterAnswer(() => record({ timeMs: Date.now(), ms: timing.totalMs, timing, counts: ctx.state.counts }));
     } catch (error) {
       record({ timeMs: Date.now(), ms: performance.now() - startMs, error: toHttpFailure(error).code });
       throw error;
@@ -44,13 +44,26 @@ export function decide({ config, engine, format, record }: DecideParts): Middlew
   };
 }
 
-/** Returns a signal that fires when the caller goes away before the answer is written. */
-function hangUp(res: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  res.once('close', () => {
-    if (!res.writableFinished) controller.abort();
-  });
-  return controller.signal;
+/** Fires when the caller goes away before the answer is written. */
+class HangUp implements CancelSignal {
+  aborted = false;
+  #listener: (() => void) | undefined;
+
+  constructor(res: ServerResponse) {
+    res.once('close', () => {
+      if (res.writableFinished) return;
+      this.aborted = true;
+      this.#listener?.();
+    });
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.#listener = listener;
+  }
+
+  removeEventListener(): void {
+    this.#listener = undefined;
+  }
 }
 
 /** Returns the value of a `Server-Timing` header. The engine has rounded to two decimals; `total` is its `server_ms`. */
