@@ -1,6 +1,7 @@
 /** The command line: which commands and flags there are, and how a refusal is told. */
 import { Command, CommanderError } from 'commander';
 import type { AskOptions } from './commands/ask.ts';
+import type { BatchFlags } from './commands/batch.ts';
 import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
 import { QUESTION_HELP } from './commands/question.ts';
@@ -13,6 +14,7 @@ import { packageVersion } from './version.ts';
 export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
+  readonly batch: (input: string, flags: BatchFlags) => Promise<void>;
   readonly gate: (flags: GateFlags) => Promise<void>;
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
@@ -23,6 +25,7 @@ export interface Actions {
 const ACTIONS: Actions = {
   serve: async (flags) => (await import('./commands/serve.ts')).serve(flags),
   ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
+  batch: async (input, flags) => (await import('./commands/batch.ts')).batch(input, flags),
   gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
   config: async (flags) => (await import('./commands/config.ts')).config(flags),
@@ -35,6 +38,7 @@ Examples:
   svc serve --listen 0.0.0.0:21118                 serve every address; an API key is then required
   svc ask --state 'I was charged twice.' --question 'Does the customer want money back?'
   svc ask request.json --json                      answer a request that is in a file
+  svc batch tickets.csv --questions q.json         ask the same of every row of a file
   svc doctor                                       what is wrong, and what to do
 
 Settings come from svc.json, then from SVC_* variables, then from flags.`;
@@ -49,6 +53,18 @@ Examples:
   svc ask - --url http://127.0.0.1:21118 < request.json
 
 A state in a file that ends in .json is a JSON value, any other is a text.
+With --url the key is taken from SVC_API_KEY.`;
+
+const BATCH_NOTES = `
+The questions are a JSON object, as "questions" of a request. The output is in the format of the input: JSON lines, CSV
+or Parquet, which is written in numbered parts. A row without an answer goes to the file of errors, with the reason.
+
+Examples:
+  svc batch tickets.jsonl --questions q.json
+  svc batch tickets.csv --questions q.json --state subject --state body --keep id
+  svc batch tickets.parquet --questions q.json --url http://10.0.0.1:21118 --url http://10.0.0.2:21118
+
+However it ends, the same command with --resume goes on, and no row is lost or twice.
 With --url the key is taken from SVC_API_KEY.`;
 
 const GATE_NOTES = `
@@ -86,6 +102,7 @@ export function createCommand(actions: Actions): Command {
     .exitOverride();
   addServe(program, actions);
   addAsk(program, actions);
+  addBatch(program, actions);
   addGate(program, actions);
   addChecks(program, actions);
   return program;
@@ -113,6 +130,27 @@ function addAsk(program: Command, actions: Actions): void {
     .option('--json', 'print the answer as the server sends it')
     .addHelpText('after', ASK_EXAMPLES)
     .action(actions.ask);
+}
+
+function addBatch(program: Command, actions: Actions): void {
+  withEngineFlags(program.command('batch'))
+    .description('answer the same questions about every row of a file, here or at servers')
+    .argument('<input>', 'file that ends in .jsonl, .ndjson, .csv, .tsv or .parquet')
+    .option('--questions <file>', 'the questions, as JSON')
+    .option('--output <file>', 'where the answers go (default: INPUT with .answers before its ending)')
+    .option('--errors <file>', 'where bad rows go (default: OUTPUT with .errors.jsonl behind it)')
+    .option('--format <name>', 'jsonl, csv or parquet, whatever the ending')
+    .option('--state <column>', 'what the questions are about (default: the whole row); may be given again', append)
+    .option('--keep <columns>', "the input's columns in the output, with commas (default: all; '' for none)")
+    .option('--delimiter <character>', 'between the cells of CSV (default: a comma, in .tsv a tab)')
+    .option('--part-rows <n>', 'rows of one part of a Parquet output (default: 100000)')
+    .option('--resume', 'go on where the run before ended')
+    .option('--overwrite', 'start anew, whatever there is')
+    .option('--url <url>', 'ask this server instead of loading the model here; may be given again', append)
+    .option('--concurrency <n>', 'requests at once at each server (default: 8)')
+    .option('--give-up <seconds>', 'how long no server may answer before it ends (default: 300)')
+    .addHelpText('after', BATCH_NOTES)
+    .action(actions.batch);
 }
 
 function addGate(program: Command, actions: Actions): void {

@@ -11,6 +11,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
   const command = createCommand({
     serve: noted('serve'),
     ask: async (file, options) => void calls.push(['ask', file, { ...options }]),
+    batch: async (input, flags) => void calls.push(['batch', input, { ...flags }]),
     gate: noted('gate'),
     doctor: noted('doctor'),
     config: noted('config'),
@@ -54,6 +55,22 @@ suite('svc', () => {
     ]);
   });
 
+  test('batch takes a file and all of its flags', async () => {
+    const files = ['--questions', 'q', '--output', 'o', '--errors', 'e', '--format', 'csv', '--delimiter', ';'];
+    const rows = ['--state', 'a', '--state', 'b', '--keep', 'c,d', '--part-rows', '5', '--resume', '--overwrite'];
+    const servers = ['--url', 'http://a', '--url', 'http://b', '--concurrency', '4', '--give-up', '9'];
+    assert.deepEqual(await parsed('batch', 'i.csv', ...files, ...rows, ...servers), [
+      'batch',
+      'i.csv',
+      {
+        ...{ questions: 'q', output: 'o', errors: 'e', format: 'csv', delimiter: ';' },
+        ...{ state: ['a', 'b'], keep: 'c,d', partRows: '5', resume: true, overwrite: true },
+        ...{ url: ['http://a', 'http://b'], concurrency: '4', giveUp: '9' },
+      },
+    ]);
+    await assert.rejects(parsed('batch'), CommanderError);
+  });
+
   test('gate takes its own flags and those of the server that it runs', async () => {
     assert.deepEqual(await parsed('gate'), ['gate', { key: true }]);
     const own = ['--listen', 'a:1', '--upstream', 'http://b', '--connect-timeout-ms', '2', '--timeout-ms', '3'];
@@ -94,11 +111,22 @@ suite('svc', () => {
 
   test('help names every command and flag, and gives examples', () => {
     const none = async () => {};
-    const command = createCommand({ serve: none, ask: none, gate: none, doctor: none, config: none, health: none });
-    assert.match(command.helpInformation(), /serve.*ask.*gate.*doctor.*config.*health/s);
+    const actions = { serve: none, ask: none, batch: none, gate: none, doctor: none, config: none, health: none };
+    const command = createCommand(actions);
+    assert.match(command.helpInformation(), /serve.*ask.*batch.*gate.*doctor.*config.*health/s);
     const helps = command.commands.map((sub) => sub.helpInformation());
     const flags = ['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level'];
-    for (const flag of [...flags, '--upstream', '--run', '--no-key', '--state', '--question', '--url', '--json']) {
+    for (const flag of [
+      ...flags,
+      '--upstream',
+      '--run',
+      '--no-key',
+      '--state',
+      '--question',
+      '--url',
+      '--json',
+      '--resume',
+    ]) {
       assert.ok(
         helps.some((help) => help.includes(flag)),
         flag,

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { type Config, type Flags, loadConfig } from '../config.ts';
+import { decisionHeaders, decisionUrl } from '../decision-url.ts';
 import { errorCode } from '../exclusive-file.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
@@ -88,15 +89,9 @@ async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
   return reply.body;
 }
 
-/** The key of `svc.json` stays here: it is this machine's server's, and `url` may be another's. */
-async function decideThere(url: string, request: Buffer, { apiKey }: Config): Promise<Buffer> {
+async function decideThere(url: string, request: Buffer, config: Config): Promise<Buffer> {
   const endpoint = decisionUrl(url);
-  const key = apiKey.find(({ origin }) => origin === 'SVC_API_KEY');
-  const headers = {
-    'content-type': 'application/json',
-    accept: 'application/json, text/plain',
-    ...(key && { authorization: `Bearer ${key.reveal()}` }),
-  };
+  const headers = { ...decisionHeaders(config), accept: 'application/json, text/plain' };
   try {
     const response = await fetch(endpoint, { method: 'POST', body: request, headers, redirect: 'error' });
     const body = Buffer.from(await response.arrayBuffer());
@@ -107,12 +102,4 @@ async function decideThere(url: string, request: Buffer, { apiKey }: Config): Pr
     const cause = error instanceof Error ? error.cause : undefined;
     throw new Refusal(`cannot reach ${endpoint.origin}: ${errorCode(cause) || String(cause ?? error)}`);
   }
-}
-
-function decisionUrl(url: string): URL {
-  const base = URL.canParse(url) ? new URL(url) : undefined;
-  if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
-    throw new Refusal('--url: must be the address of a server, such as http://127.0.0.1:21118');
-  }
-  return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
 }

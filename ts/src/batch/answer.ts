@@ -1,0 +1,72 @@
+/** What the output says of a decision, read from the body of the answer. */
+import { memberTexts } from './json-text.ts';
+import type { ColumnType } from './row.ts';
+
+/** A decision as it came. */
+export interface Answered {
+  /** The `answers` of the body, as they stand there. */
+  readonly answersJson: string;
+  readonly inputTokens: number;
+  /** Tokens that were left out because a text was too long for the model. */
+  readonly truncatedTokens: number;
+}
+
+/** The decision in a body; undefined when it is none. */
+export function readAnswered(body: string): Answered | undefined {
+  const members = memberTexts(body);
+  const [answersJson, usage] = [members?.get('answers'), members?.get('usage')];
+  if (!answersJson?.startsWith('{') || !usage?.startsWith('{')) return undefined;
+  const { input_tokens = 0, truncated_tokens = 0 } = JSON.parse(usage) as Readonly<Record<string, number | undefined>>;
+  return { answersJson, inputTokens: input_tokens, truncatedTokens: truncated_tokens };
+}
+
+/** An answer, read for its fields; their order is that of `AnswerColumn`s. */
+interface Answer {
+  readonly type: 'choice' | 'score' | 'noul';
+  readonly choice?: string;
+  readonly score?: number;
+  readonly noul?: number;
+  readonly probabilities: Readonly<Record<string, number>>;
+  readonly confidence: number;
+  readonly answer_confidence: number;
+  readonly action?: { readonly act_probability: number };
+}
+
+type Answers = Readonly<Record<string, Answer>>;
+
+/** A column that the output has for the answers. */
+export interface AnswerColumn {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly value: (answers: Answers, answered: Answered) => string | number | undefined;
+}
+
+/** The columns of a table for all answers like `sample`: for each question the verdict, the confidences, the probabilities. */
+export function answerColumns(sample: Answered): AnswerColumn[] {
+  const questions = [...(memberTexts(sample.answersJson) ?? [])];
+  return [
+    ...questions.flatMap(([id, json]) => questionColumns(id, json)),
+    { name: 'svc.input_tokens', type: 'int32', value: (_, { inputTokens }) => inputTokens },
+    { name: 'svc.truncated_tokens', type: 'int32', value: (_, { truncatedTokens }) => truncatedTokens },
+  ];
+}
+
+function questionColumns(id: string, json: string): AnswerColumn[] {
+  const { type, action } = JSON.parse(json) as Answer;
+  const labels = [...(memberTexts(memberTexts(json)?.get('probabilities') ?? '') ?? new Map<string, string>()).keys()];
+  const column = (suffix: string, value: (answer: Answer) => string | number | undefined): AnswerColumn => ({
+    name: suffix === '' ? id : `${id}.${suffix}`,
+    type: suffix === '' && type === 'choice' ? 'text' : 'double',
+    value: (answers) => {
+      const answer = answers[id];
+      return answer && value(answer);
+    },
+  });
+  return [
+    column('', (answer) => answer[type]),
+    column('confidence', ({ confidence }) => confidence),
+    column('answer_confidence', ({ answer_confidence }) => answer_confidence),
+    ...labels.map((label) => column(`p.${label}`, ({ probabilities }) => probabilities[label])),
+    ...(action ? [column('act_probability', ({ action: said }) => said?.act_probability)] : []),
+  ];
+}

@@ -1,0 +1,69 @@
+/** How far a run has come, in a file beside its output: what is written in it is on the disk, for good. */
+import { readFileSync } from 'node:fs';
+import { open, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Check } from 'typebox/schema';
+import { errorCode } from '../exclusive-file.ts';
+import { Refusal } from '../refusal.ts';
+
+const JournalSchema = Type.Object({
+  format: Type.Literal(1),
+  run: Type.String({ description: 'which process writes it, at random' }),
+  settings: Type.String({ description: 'a digest of all that the answers and their form depend on' }),
+  model: Type.Union([Type.String(), Type.Null()]),
+  read: Type.String({ description: 'the fingerprint of the input before `offset`' }),
+  row: Type.Integer(),
+  offset: Type.Integer(),
+  answered: Type.Integer(),
+  bad: Type.Integer(),
+  output_bytes: Type.Integer(),
+  error_bytes: Type.Integer(),
+  parts: Type.Integer({ description: 'finished parts of a Parquet output' }),
+  part_rows: Type.Integer({ description: 'rows of the part that is being made' }),
+  done: Type.Boolean(),
+});
+
+/** One state of a run. Rows, bytes and parts are counts. */
+export type Journal = Static<typeof JournalSchema>;
+
+/**
+ * The journal at `path`; undefined when there is none.
+ *
+ * @throws Refusal when the file is something else.
+ */
+export function readJournal(path: string): Journal | undefined {
+  try {
+    const journal: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (Check(JournalSchema, journal)) return journal;
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return undefined;
+    if (!(error instanceof SyntaxError)) throw new Refusal(`${path}: cannot be read (${errorCode(error)})`);
+  }
+  throw new Refusal(`${path}: does not say how far a run has come; --overwrite starts anew`);
+}
+
+/** Puts a new state in the place of the old one, so that there is always a whole one. */
+export async function writeJournal(path: string, journal: Journal): Promise<void> {
+  const temporary = `${path}.tmp`;
+  const file = await open(temporary, 'w');
+  try {
+    await file.writeFile(`${JSON.stringify(journal, null, 2)}\n`);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
+/** Makes the names in a folder last; Windows cannot, and need not. */
+export async function syncFolder(path: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

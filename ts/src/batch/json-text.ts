@@ -1,0 +1,31 @@
+/** JSON as text, so that no name moves and no number is spelled anew. */
+import { type Node, parseTree } from 'jsonc-parser';
+
+/** An object's text, of names and the texts of their values, in this order. */
+export function objectText(members: readonly (readonly [name: string, json: string])[]): string {
+  return `{${members.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;
+}
+
+/** The texts of an object's members as they stand in `json`, of the last where a name stands twice; undefined if it is none. */
+export function memberTexts(json: string): ReadonlyMap<string, string> | undefined {
+  const root = parseTree(json);
+  if (root?.type !== 'object') return undefined;
+  return new Map((root.children ?? []).map((member) => memberText(json, member)));
+}
+
+function memberText(json: string, { children }: Node): [string, string] {
+  const [name, value] = children ?? [];
+  return [String(name?.value), value ? json.slice(value.offset, value.offset + value.length) : 'null'];
+}
+
+/** The JSON text of a value as Parquet files have them: big integers in full, bytes as base64, times in ISO 8601. */
+export function valueText(value: unknown): string {
+  if (value === null || value === undefined) return 'null';
+  if (typeof value === 'bigint') return String(value);
+  if (value instanceof Uint8Array) return JSON.stringify(Buffer.from(value).toString('base64'));
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'null' : JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(valueText).join(',')}]`;
+  if (ArrayBuffer.isView(value)) return valueText(Array.from(value as unknown as Iterable<unknown>));
+  if (typeof value !== 'object') return JSON.stringify(value) ?? 'null';
+  return objectText(Object.entries(value).map(([name, inner]) => [name, valueText(inner)]));
+}

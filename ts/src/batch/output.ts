@@ -1,0 +1,155 @@
+/** What a run has made so far: its files, and the journal that says how much of them counts. */
+import { randomUUID } from 'node:crypto';
+import { rm } from 'node:fs/promises';
+import { Refusal } from '../refusal.ts';
+import type { Answered } from './answer.ts';
+import { AppendFile } from './append-file.ts';
+import { type Journal, readJournal, writeJournal } from './journal.ts';
+import { writePart } from './parquet-part.ts';
+import type { BadRow, GoodRow, Position, Problem } from './row.ts';
+import type { Sink, TableColumns } from './sink.ts';
+
+/** The files of a run. */
+export interface OutputPaths {
+  /** The rows; of a Parquet output, those of the part that is being made. */
+  readonly rows: string;
+  readonly errors: string;
+  readonly journal: string;
+  /** The path of a finished part; undefined where there are none. */
+  readonly part?: ((number: number) => string) | undefined;
+}
+
+export interface OutputOptions {
+  readonly paths: OutputPaths;
+  readonly sink: Sink;
+  /** Present where the output has parts. */
+  readonly parts?: { readonly columns: TableColumns; readonly rows: number } | undefined;
+  /** What tells whether the input before a position is still the same. */
+  readonly fingerprint: (position: Position) => Promise<string>;
+}
+
+/** A part is finished before it has more characters than this, whatever the number of its rows. */
+const MAX_PART_CHARACTERS = 64 * 1024 * 1024;
+
+export class Output {
+  readonly #options: OutputOptions;
+  readonly #rows: AppendFile;
+  readonly #errors: AppendFile;
+  #journal: Journal;
+  #isBroken = false;
+
+  private constructor(options: OutputOptions, files: readonly [AppendFile, AppendFile], journal: Journal) {
+    this.#options = options;
+    [this.#rows, this.#errors] = files;
+    this.#journal = journal;
+  }
+
+  /**
+   * The output as `journal` says that it is: what was written after it is taken away.
+   *
+   * @throws Refusal when a file is shorter than it says.
+   */
+  static async open(options: OutputOptions, journal: Journal): Promise<Output> {
+    const { paths, sink } = options;
+    const own = { ...journal, run: randomUUID() };
+    // Before the files: a run that ends here finds that it has begun.
+    await writeJournal(paths.journal, own);
+    const rows = await AppendFile.open(paths.rows, journal.output_bytes);
+    const errors = await AppendFile.open(paths.errors, journal.error_bytes);
+    const output = new Output(options, [rows, errors], own);
+    if (journal.output_bytes === 0) rows.append(sink.head);
+    return output;
+  }
+
+  /** How far it has come, committed or not. */
+  get journal(): Journal {
+    return this.#journal;
+  }
+
+  /** Characters that are not committed. */
+  get pendingCharacters(): number {
+    return this.#rows.pendingCharacters + this.#errors.pendingCharacters;
+  }
+
+  answered(row: GoodRow, answered: Answered): void {
+    this.#rows.append(this.#options.sink.text(row, answered));
+    const { answered: count, part_rows: partRows } = this.#journal;
+    this.#journal = { ...this.#journal, ...row.end, answered: count + 1, part_rows: partRows + 1 };
+  }
+
+  refused(row: GoodRow | BadRow, problem: Problem): void {
+    const error = JSON.stringify({ code: problem.code, message: problem.message });
+    this.#errors.append(`{"row":${row.number},"error":${error},"input":${row.inputJson()}}\n`);
+    this.#journal = { ...this.#journal, ...row.end, bad: this.#journal.bad + 1 };
+  }
+
+  /** Whether the part that is being made has as many rows as it should. */
+  get isPartFull(): boolean {
+    const { parts } = this.#options;
+    if (parts === undefined) return false;
+    return (
+      this.#journal.part_rows >= parts.rows || this.#rows.length + this.#rows.pendingCharacters > MAX_PART_CHARACTERS
+    );
+  }
+
+  /** Resolves when all that was written so far is on the disk and the journal says so. */
+  async commit(): Promise<void> {
+    try {
+      await this.#commit();
+    } catch (error) {
+      this.#isBroken = true;
+      throw error;
+    }
+  }
+
+  /** Whether writing has failed. What is in memory is then ahead of the disk, and must not be noted as done. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
+  async #commit(): Promise<void> {
+    const isOurs = readJournal(this.#options.paths.journal)?.run === this.#journal.run;
+    if (!isOurs) throw new Refusal(`${this.#options.paths.journal}: another svc batch goes on with this output`);
+    await this.#rows.commit();
+    await this.#errors.commit();
+    const { row, offset } = this.#journal;
+    await this.#note({
+      output_bytes: this.#rows.length,
+      error_bytes: this.#errors.length,
+      read: await this.#options.fingerprint({ row, offset }),
+    });
+  }
+
+  /** Makes a part of the rows that were gathered for it. */
+  async finishPart(): Promise<void> {
+    const { paths, parts } = this.#options;
+    if (paths.part === undefined || parts === undefined) return;
+    await this.commit();
+    const number = this.#journal.parts + 1;
+    await writePart(paths.part(number), paths.rows, parts.columns);
+    await this.#note({ parts: number, part_rows: 0, output_bytes: 0 });
+    await this.#rows.clear();
+  }
+
+  /** Resolves when the output is whole. An input without rows has one part all the same, for its columns. */
+  async finish(): Promise<void> {
+    const { parts, part_rows: partRows } = this.#journal;
+    if (partRows > 0 || parts === 0) await this.finishPart();
+    await this.commit();
+    await this.#note({ done: true });
+    await this.close();
+    const { parts: gathered, paths } = this.#options;
+    if (gathered !== undefined) await rm(paths.rows, { force: true });
+    if (this.#journal.bad === 0) await rm(paths.errors, { force: true });
+  }
+
+  async close(): Promise<void> {
+    await this.#rows.close();
+    await this.#errors.close();
+  }
+
+  async #note(change: Partial<Journal>): Promise<void> {
+    this.#journal = { ...this.#journal, ...change };
+    await writeJournal(this.#options.paths.journal, this.#journal);
+  }
+}

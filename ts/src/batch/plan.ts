@@ -1,0 +1,148 @@
+/** What a batch is to do, made of the command's options. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { extname, parse, resolve } from 'node:path';
+import { errorCode } from '../exclusive-file.ts';
+import { Refusal } from '../refusal.ts';
+import type { OutputPaths } from './output.ts';
+import type { Selection } from './row.ts';
+
+export type Format = 'jsonl' | 'csv' | 'parquet';
+
+/** The options of `svc batch` that say what is read, asked and written. */
+export interface BatchOptions {
+  readonly questions?: string;
+  readonly output?: string;
+  readonly errors?: string;
+  readonly format?: string;
+  readonly state?: readonly string[];
+  readonly keep?: string;
+  readonly delimiter?: string;
+  readonly partRows?: string;
+  readonly resume?: boolean;
+  readonly overwrite?: boolean;
+}
+
+export interface BatchPlan {
+  readonly input: string;
+  readonly format: Format;
+  readonly selection: Selection;
+  readonly delimiter: string;
+  readonly partRows: number;
+  /** The questions as JSON text, and the file that they are from. */
+  readonly questionsJson: string;
+  readonly questionsFile: string;
+  /** What the person who started it calls the output; of Parquet, the path that the numbers of the parts go into. */
+  readonly output: string;
+  readonly paths: OutputPaths;
+  readonly isResumed: boolean;
+  readonly isOverwritten: boolean;
+  /** A digest of all that the rows of the output depend on, but for the input and the model. */
+  readonly settings: string;
+}
+
+const ENDINGS: Readonly<Record<string, Format>> = {
+  '.jsonl': 'jsonl',
+  '.ndjson': 'jsonl',
+  '.csv': 'csv',
+  '.tsv': 'csv',
+  '.parquet': 'parquet',
+};
+
+const DEFAULT_PART_ROWS = 100_000;
+const MAX_PART_ROWS = 10_000_000;
+
+/**
+ * The plan for the file `input`.
+ *
+ * @throws Refusal when an option is wrong, or the file with the questions.
+ */
+export function batchPlan(input: string, options: BatchOptions): BatchPlan {
+  const { questions, state = [], keep } = options;
+  if (questions === undefined) throw new Refusal('what is asked? Give --questions FILE; see svc batch --help');
+  const format = batchFormat(input, options.format);
+  const partRows = wholeNumber('--part-rows', options.partRows ?? String(DEFAULT_PART_ROWS), MAX_PART_ROWS);
+  const delimiter = options.delimiter ?? (extname(input).toLowerCase() === '.tsv' ? '\t' : ',');
+  if (delimiter.length !== 1 || /["\r\n]/.test(delimiter)) throw new Refusal('--delimiter: must be one character');
+  const output = options.output ?? withStem(input, (stem) => `${stem}.answers`);
+  const selection = {
+    state,
+    keep: keep
+      ?.split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== ''),
+  };
+  const questionsJson = readQuestions(questions);
+  const meaning = [
+    format,
+    questionsJson,
+    state,
+    selection.keep ?? null,
+    delimiter,
+    format === 'parquet' ? partRows : 0,
+  ];
+  return {
+    ...{ input, format, selection, delimiter, partRows, questionsJson, questionsFile: questions, output },
+    paths: outputPaths(format, output, options.errors),
+    isResumed: options.resume === true,
+    isOverwritten: options.overwrite === true,
+    settings: createHash('sha256').update(JSON.stringify(meaning)).digest('hex'),
+  };
+}
+
+function batchFormat(input: string, chosen: string | undefined): Format {
+  const format = chosen === undefined ? ENDINGS[extname(input).toLowerCase()] : ENDINGS[`.${chosen}`];
+  if (format !== undefined) return format;
+  if (chosen !== undefined) throw new Refusal('--format: must be one of jsonl, csv, parquet');
+  throw new Refusal(`${input}: ends in none of ${Object.keys(ENDINGS).join(', ')}; give --format`);
+}
+
+function outputPaths(format: Format, output: string, errors: string | undefined): OutputPaths {
+  const path = resolve(output);
+  return {
+    rows: format === 'parquet' ? `${path}.rows` : path,
+    errors: resolve(errors ?? `${output}.errors.jsonl`),
+    journal: `${path}.progress`,
+    part:
+      format === 'parquet'
+        ? (number) => withStem(path, (stem) => `${stem}-${String(number).padStart(5, '0')}`)
+        : undefined,
+  };
+}
+
+function withStem(path: string, change: (stem: string) => string): string {
+  const { dir, name, ext } = parse(path);
+  const file = `${change(name)}${ext}`;
+  return dir === '' ? file : `${dir}${dir.endsWith('/') || dir.endsWith('\\') ? '' : '/'}${file}`;
+}
+
+/** The file's text becomes a part of every request: what is no object by itself could end it and go on as something else. */
+function readQuestions(file: string): string {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8')
+      .replace(/^\uFEFF/, '')
+      .trim();
+  } catch (error) {
+    throw new Refusal(`${file}: cannot be read (${errorCode(error)})`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Refusal(`${file}: is not valid JSON`);
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
+  throw new Refusal(`${file}: must be an object of questions, as in "questions" of a request`);
+}
+
+/**
+ * The number that `text` is, at least 1.
+ *
+ * @throws Refusal when it is none, or above `most`.
+ */
+export function wholeNumber(flag: string, text: string, most: number): number {
+  const number = /^\d+$/.test(text) ? Number(text) : 0;
+  if (number < 1 || number > most) throw new Refusal(`${flag}: must be a whole number from 1 to ${most}`);
+  return number;
+}

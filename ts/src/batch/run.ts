@@ -1,0 +1,149 @@
+/** A batch from its first row to its last: read, ask, write in order, and note how far it is. */
+import { existsSync, rmSync } from 'node:fs';
+import { errorCode } from '../exclusive-file.ts';
+import { Refusal } from '../refusal.ts';
+import { type Answered, readAnswered } from './answer.ts';
+import type { Decider, Outcome } from './decider.ts';
+import { inOrder } from './in-order.ts';
+import { type Journal, readJournal } from './journal.ts';
+import { Output, type OutputOptions } from './output.ts';
+import type { BatchPlan } from './plan.ts';
+import { openCsv } from './read-csv.ts';
+import { openJsonl } from './read-jsonl.ts';
+import { openParquet } from './read-parquet.ts';
+import { type Row, type Source, START } from './row.ts';
+import { csvSink, jsonlSink, parquetSink, tableColumns } from './sink.ts';
+
+/** A kill costs the rows of so much time. */
+const COMMIT_INTERVAL_MS = 1000;
+const MAX_PENDING_CHARACTERS = 16 * 1024 * 1024;
+
+/**
+ * The plan's input, open.
+ *
+ * @throws Refusal when it cannot be read.
+ */
+export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<Source> {
+  const { input: path, format, selection, delimiter } = plan;
+  try {
+    if (format === 'jsonl') return await openJsonl({ path, maxRowBytes, ...selection });
+    if (format === 'csv') return await openCsv({ path, maxRowBytes, delimiter, ...selection });
+    return await openParquet({ path, ...selection });
+  } catch (error) {
+    if (errorCode(error) === '' || error instanceof Refusal) throw error;
+    throw new Refusal(`${path}: cannot be read (${errorCode(error)})`);
+  }
+}
+
+/**
+ * Where the run begins: at the start, or where the one before it ended.
+ *
+ * @throws Refusal when there is an output already that it may not touch or cannot go on with.
+ */
+export async function beginning(plan: BatchPlan, source: Source): Promise<Journal> {
+  const { paths, output, settings } = plan;
+  if (plan.isOverwritten) removeOutput(plan);
+  const journal = readJournal(paths.journal);
+  if (journal === undefined) {
+    const taken = [paths.part?.(1) ?? paths.rows, paths.errors].find((path) => existsSync(path));
+    if (taken === undefined) return freshJournal(plan, await source.fingerprint(START));
+    throw new Refusal(`${taken}: is there already; --overwrite replaces it`);
+  }
+  const done = journal.answered + journal.bad;
+  if (!plan.isResumed) {
+    throw new Refusal(`${output}: begun already, ${done} rows are done; --resume goes on, --overwrite starts anew`);
+  }
+  if (journal.settings !== settings) {
+    throw new Refusal(`${output}: was begun with other questions or options; --overwrite starts anew`);
+  }
+  const isSame = (await source.fingerprint({ row: journal.row, offset: journal.offset })) === journal.read;
+  if (!isSame) throw new Refusal(`${plan.input}: has changed since the run began; --overwrite starts anew`);
+  return journal;
+}
+
+function removeOutput({ paths }: BatchPlan): void {
+  for (const path of [paths.journal, paths.rows, paths.errors]) rmSync(path, { force: true });
+  if (paths.part === undefined) return;
+  for (let number = 1; existsSync(paths.part(number)); number++) rmSync(paths.part(number));
+}
+
+function freshJournal({ settings }: BatchPlan, read: string): Journal {
+  const counts = { row: 0, offset: 0, answered: 0, bad: 0, output_bytes: 0, error_bytes: 0, parts: 0, part_rows: 0 };
+  return { format: 1, run: '', settings, model: null, read, ...counts, done: false };
+}
+
+export interface Run {
+  readonly plan: BatchPlan;
+  readonly source: Source;
+  readonly decider: Decider;
+  readonly stop: AbortSignal;
+  /** Called after each row. */
+  readonly onRow: (journal: Journal) => void;
+}
+
+/**
+ * The journal of the finished run. What is done when it ends otherwise is written, and noted.
+ *
+ * @throws Refusal when it cannot go on; the reason of `stop` when that has fired.
+ */
+export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
+  const { plan, decider } = run;
+  const { output, errors } = { output: plan.output, errors: plan.paths.errors };
+  if (begun.model !== null && decider.model !== null && begun.model !== decider.model) {
+    throw new Refusal(`${output}: was begun with another model; --overwrite starts anew`);
+  }
+  const sample = await askSample(run);
+  const written = await Output.open(outputOptions(run, sample), { ...begun, model: decider.model ?? begun.model });
+  try {
+    await writeRows(run, written);
+    await written.finish();
+    return written.journal;
+  } catch (error) {
+    if (!written.isBroken) await written.commit();
+    await written.close();
+    if (errorCode(error) === '' || error instanceof Refusal) throw error;
+    throw new Refusal(`${output}, ${errors}: cannot be written (${errorCode(error)})`);
+  }
+}
+
+/** The questions about an empty text: whether they can be asked, and what the columns of a table are. */
+async function askSample({ plan, decider }: Run): Promise<Answered> {
+  const outcome = await decider.decide({ stateJson: '""', questionsJson: plan.questionsJson });
+  if (outcome.problem) throw new Refusal(`${plan.questionsFile}: ${outcome.problem.message}`);
+  return answeredBy(outcome.body);
+}
+
+function answeredBy(body: string): Answered {
+  const answered = readAnswered(body);
+  if (answered === undefined) throw new Refusal('the answer of the server is no decision');
+  return answered;
+}
+
+function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
+  const { format, paths, delimiter, partRows } = plan;
+  const fingerprint = source.fingerprint;
+  if (format === 'jsonl') return { paths, fingerprint, sink: jsonlSink() };
+  const columns = tableColumns(source.columns, sample);
+  if (format === 'csv') return { paths, fingerprint, sink: csvSink(columns, delimiter) };
+  return { paths, fingerprint, sink: parquetSink(columns), parts: { columns, rows: partRows } };
+}
+
+async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Output): Promise<void> {
+  const { questionsJson } = plan;
+  const ask = async (row: Row): Promise<Outcome> =>
+    row.problem ? { problem: row.problem } : decider.decide({ stateJson: row.stateJson, questionsJson });
+  const { row, offset } = output.journal;
+  let committedMs = performance.now();
+  for await (const [asked, outcome] of inOrder(source.rows({ row, offset }), ask, decider.window)) {
+    stop.throwIfAborted();
+    if (asked.problem) output.refused(asked, asked.problem);
+    else if (outcome.problem) output.refused(asked, outcome.problem);
+    else output.answered(asked, answeredBy(outcome.body));
+    onRow(output.journal);
+    const now = performance.now();
+    if (output.isPartFull) await output.finishPart();
+    else if (now - committedMs < COMMIT_INTERVAL_MS && output.pendingCharacters < MAX_PENDING_CHARACTERS) continue;
+    else await output.commit();
+    committedMs = now;
+  }
+}

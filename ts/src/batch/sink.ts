@@ -1,0 +1,74 @@
+/** What a row of the output is, by format. */
+import { stringify } from 'csv-stringify/sync';
+import { Refusal } from '../refusal.ts';
+import { type AnswerColumn, type Answered, answerColumns } from './answer.ts';
+import type { ColumnType, GoodRow, InputColumn } from './row.ts';
+
+/** Turns answered rows into text. */
+export interface Sink {
+  /** What stands before the first row. */
+  readonly head: string;
+  text(row: GoodRow, answered: Answered): string;
+}
+
+/** The columns of a table: first the input's, then the number of the row, then the answers'. */
+export interface TableColumns {
+  readonly input: readonly InputColumn[];
+  readonly answers: readonly AnswerColumn[];
+}
+
+const ROW_COLUMN = 'svc.row';
+
+/**
+ * The columns that a table gets for answers like `sample`.
+ *
+ * @throws Refusal when two of them have the same name.
+ */
+export function tableColumns(input: readonly InputColumn[], sample: Answered): TableColumns {
+  const answers = answerColumns(sample);
+  const names = columnNames({ input, answers }).map(({ name }) => name);
+  const twice = names.find((name, at) => names.indexOf(name) !== at);
+  if (twice === undefined) return { input, answers };
+  throw new Refusal(`column ${JSON.stringify(twice)} would be in the output twice; rename the question, or see --keep`);
+}
+
+/** All names and types, in the order of the output. */
+export function columnNames({
+  input,
+  answers,
+}: TableColumns): readonly { readonly name: string; readonly type: ColumnType }[] {
+  return [...input, { name: ROW_COLUMN, type: 'int64' }, ...answers];
+}
+
+/** One JSON object a line: the row's number, the input, the answers as they came, and what the model read. */
+export function jsonlSink(): Sink {
+  return {
+    head: '',
+    text({ number, cells: [input] }, { answersJson, inputTokens, truncatedTokens }) {
+      const row = input === undefined ? '' : `,"input":${input}`;
+      const cut = truncatedTokens === 0 ? '' : `,"truncated_tokens":${truncatedTokens}`;
+      return `{"row":${number}${row},"answers":${answersJson},"input_tokens":${inputTokens}${cut}}\n`;
+    },
+  };
+}
+
+export function csvSink(columns: TableColumns, delimiter: string): Sink {
+  const line = (cells: readonly unknown[]) => stringify([[...cells]], { delimiter });
+  return {
+    head: line(columnNames(columns).map(({ name }) => name)),
+    text: (row, answered) => line([...row.cells, row.number, ...answerCells(columns, answered)]),
+  };
+}
+
+/** A line of the file in which the rows of a Parquet part are gathered: their cells, as a JSON array. */
+export function parquetSink(columns: TableColumns): Sink {
+  return {
+    head: '',
+    text: (row, answered) => `${JSON.stringify([...row.cells, row.number, ...answerCells(columns, answered)])}\n`,
+  };
+}
+
+function answerCells({ answers }: TableColumns, answered: Answered): (string | number | null)[] {
+  const values = JSON.parse(answered.answersJson);
+  return answers.map(({ value }) => value(values, answered) ?? null);
+}

@@ -1,0 +1,133 @@
+/** `svc batch`: many states from a file, one set of questions, the answers into a file. */
+import { decideHere } from '../batch/here.ts';
+import type { Journal } from '../batch/journal.ts';
+import { type BatchOptions, type BatchPlan, batchPlan, wholeNumber } from '../batch/plan.ts';
+import { duration, grouped, showProgress } from '../batch/progress.ts';
+import type { Source } from '../batch/row.ts';
+import { beginning, openInput, runBatch } from '../batch/run.ts';
+import { decideThere } from '../batch/servers.ts';
+import { type Config, type Flags, loadConfig } from '../config.ts';
+import { Refusal } from '../refusal.ts';
+
+export interface BatchFlags extends Flags, BatchOptions {
+  /** The servers that answer; without one the model is loaded here. */
+  readonly url?: readonly string[];
+  readonly concurrency?: string;
+  readonly giveUp?: string;
+}
+
+const DEFAULT_CONCURRENCY = '8';
+const DEFAULT_GIVE_UP_SECONDS = '300';
+
+/** The end that a signal asks for. */
+class Stopped extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super('stopped');
+    this.exitCode = exitCode;
+  }
+}
+
+/**
+ * Resolves once every row has its answer or its reason, or a signal has ended it; what is left to do is told.
+ *
+ * @throws Refusal when it cannot begin or go on.
+ */
+export async function batch(input: string, flags: BatchFlags): Promise<void> {
+  const { config, warnings } = loadConfig({ flags });
+  for (const warning of warnings) tell(warning);
+  const plan = batchPlan(input, flags);
+  const source = await openInput(plan, config.maxBodyBytes);
+  const begun = await beginning(plan, source);
+  try {
+    if (begun.done) tell(`${plan.output}: complete already, ${counts(begun, plan)}`);
+    else await work({ plan, source, begun, flags, config });
+  } finally {
+    await source.close();
+  }
+}
+
+interface Work {
+  readonly plan: BatchPlan;
+  readonly source: Source;
+  readonly begun: Journal;
+  readonly flags: BatchFlags;
+  readonly config: Config;
+}
+
+async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
+  const startMs = performance.now();
+  const stop = stopOnSignal();
+  const decider = flags.url ? decideThere(servers(flags.url, flags, config), stop) : await decideHere(config, stop);
+  let journal = begun;
+  const onRow = (now: Journal) => {
+    journal = now;
+  };
+  const state = () => ({ rows: journal.answered + journal.bad, bad: journal.bad, share: source.share(journal) });
+  const endProgress = showProgress({
+    isTerminal: process.stderr.isTTY,
+    write: (text) => process.stderr.write(text),
+    state,
+  });
+  try {
+    journal = await runBatch({ plan, source, decider, stop, onRow }, begun);
+    endProgress();
+    tell(`${plan.output}: ${counts(journal, plan)}, in ${duration((performance.now() - startMs) / 1000)}`);
+  } catch (error) {
+    endProgress();
+    end(error, state().rows);
+  } finally {
+    await decider.close();
+  }
+}
+
+function end(error: unknown, rows: number): void {
+  if (error instanceof Stopped) {
+    tell(`stopped after ${grouped(rows)} rows; this goes on:\n  ${resumeCommand(process.argv.slice(2))}`);
+    process.exitCode = error.exitCode;
+  } else if (error instanceof Refusal && rows > 0) {
+    throw new Refusal(`${error.message}; --resume goes on`, { cause: error });
+  } else {
+    throw error;
+  }
+}
+
+function servers(urls: readonly string[], flags: BatchFlags, config: Config) {
+  const concurrency = wholeNumber('--concurrency', flags.concurrency ?? DEFAULT_CONCURRENCY, 1000);
+  const giveUpMs = 1000 * wholeNumber('--give-up', flags.giveUp ?? DEFAULT_GIVE_UP_SECONDS, 1_000_000);
+  return { urls, concurrency, giveUpMs, config };
+}
+
+function counts({ answered, bad, parts }: Journal, { paths }: BatchPlan): string {
+  const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad, see ${paths.errors}`;
+  return `${grouped(answered)} rows answered${parts > 0 ? ` in ${grouped(parts)} parts` : ''}, ${refused}`;
+}
+
+/** Fires at the first signal; a second one ends the process at once, as a kill would. */
+function stopOnSignal(): AbortSignal {
+  const controller = new AbortController();
+  const on = (signal: NodeJS.Signals, exitCode: number) =>
+    process.on(signal, () => {
+      if (controller.signal.aborted) process.exit(exitCode);
+      controller.abort(new Stopped(exitCode));
+    });
+  on('SIGINT', 130);
+  on('SIGTERM', 143);
+  return controller.signal;
+}
+
+/** The same command once more, to be pasted into a shell. */
+export function resumeCommand(args: readonly string[]): string {
+  const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
+  return ['svc', ...again, '--resume'].map(quoted).join(' ');
+}
+
+function quoted(arg: string): string {
+  if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
+  return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
+}
+
+function tell(line: string): void {
+  process.stderr.write(`${line}\n`);
+}

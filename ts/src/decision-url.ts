@@ -1,0 +1,25 @@
+/** Where another server decides, and with which key. */
+import type { Config } from './config.ts';
+import { Refusal } from './refusal.ts';
+
+/**
+ * The address of `POST /v1/systemone` at the server `url`.
+ *
+ * @throws Refusal when that is no address.
+ */
+export function decisionUrl(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
+    throw new Refusal('--url: must be the address of a server, such as http://127.0.0.1:21118');
+  }
+  return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
+}
+
+/**
+ * The headers of a decision request to another server. The key of `svc.json` stays here: it is this machine's server's,
+ * and the other may be anybody's.
+ */
+export function decisionHeaders({ apiKey }: Config): Record<string, string> {
+  const key = apiKey.find(({ origin }) => origin === 'SVC_API_KEY');
+  return { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key.reveal()}` }) };
+}
