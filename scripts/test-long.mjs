@@ -1,8 +1,9 @@
 /**
- * The tests that take too long for every change: a million damaged bodies, exits in the middle of runs, and a mixed load
- * with callers who hang up, under which the memory must stay flat. Writes what it found into docs/test-long.md.
+ * The tests that take too long for every change: a million damaged bodies, exits in the middle of runs, batches that are
+ * killed, and a mixed load with callers who hang up, under which the memory must stay flat. Writes what it found into
+ * docs/test-long.md.
  *
- *     npm run test:long -- [--bodies 1000000] [--exits 120] [--minutes 10]
+ *     npm run test:long -- [--bodies 1000000] [--exits 120] [--kills 10] [--rows 20000] [--minutes 10]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -23,11 +24,16 @@ const { values } = parseArgs({
   options: {
     bodies: { type: 'string', default: '1000000' },
     exits: { type: 'string', default: '120' },
+    kills: { type: 'string', default: '10' },
+    rows: { type: 'string', default: '20000' },
     minutes: { type: 'string', default: '10' },
   },
 });
 const [bodies, exits, minutes] = [values.bodies, values.exits, values.minutes].map(Number);
+const [kills, batchRows] = [values.kills, values.rows].map(Number);
 const { differentRequest, manyQuestions } = await import('../dist/test/addon/requests.js');
+const { killedBatch } = await import('../dist/test/batch/killed-batch.js');
+const { outputFiles } = await import('../dist/test/batch/batch-files.js');
 
 const PAGE = join('docs', 'test-long.md');
 const EXIT_PROGRAM = join('dist', 'test', 'addon', 'programs', 'exit-at.js');
@@ -64,6 +70,37 @@ async function exitInTheMiddle() {
     isWell: bad.length === 0,
     found: bad.length === 0 ? 'each with its own exit code, no crash' : bad.join('; '),
   };
+}
+
+/** A batch in a folder that is gone afterwards: what came of it, and its output. */
+async function batchOf(name, most) {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-long-'));
+  try {
+    const killed = await killedBatch({ folder, name, rows: batchRows, kills: most });
+    return { ...killed, output: JSON.stringify(outputFiles(folder)) };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A machine that is done before it was killed often enough begins again. */
+async function killBatches() {
+  const problems = [];
+  const counts = [];
+  for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
+    const whole = await batchOf(name, 0);
+    if (!whole.end.startsWith('0 ')) problems.push(whole.end);
+    let count = 0;
+    while (count < kills && problems.length === 0) {
+      const killed = await batchOf(name, kills - count);
+      count += killed.kills;
+      if (!killed.end.startsWith('0 ')) problems.push(killed.end);
+      if (killed.output !== whole.output) problems.push(`${name} is not what it is without a kill`);
+    }
+    counts.push(`${name}: ${count} kills`);
+  }
+  const found = `${counts.join(', ')}; each output byte for byte that of a run without one`;
+  return { isWell: problems.length === 0, found: problems.length === 0 ? found : problems.join('; ') };
 }
 
 async function startServer(cwd) {
@@ -162,6 +199,7 @@ async function mixedLoad() {
 const PARTS = [
   { name: `${bodies.toLocaleString('en')} damaged bodies`, work: fuzzBodies },
   { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
+  { name: `${kills} kills of svc batch over ${batchRows.toLocaleString('en')} rows, each format`, work: killBatches },
   { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },
 ];
 

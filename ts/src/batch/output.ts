@@ -136,11 +136,12 @@ export class Output {
     const { parts, part_rows: partRows } = this.#journal;
     if (partRows > 0 || parts === 0) await this.finishPart();
     await this.commit();
-    await this.#note({ done: true });
     await this.close();
+    // A run that ends here makes them again, empty.
     const { parts: gathered, paths } = this.#options;
     if (gathered !== undefined) await rm(paths.rows, { force: true });
     if (this.#journal.bad === 0) await rm(paths.errors, { force: true });
+    await this.#note({ done: true });
   }
 
   async close(): Promise<void> {

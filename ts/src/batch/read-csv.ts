@@ -31,8 +31,6 @@ interface CsvRecord {
  * @throws Refusal when there is no such first row, or a column that is asked for is not in it.
  */
 export async function openCsv(options: CsvOptions): Promise<Source> {
-  const file = await open(options.path);
-  const { size } = await file.stat();
   const header = await firstRecord(options);
   const keep = options.keep ?? header.cells;
   const table: Table = {
@@ -40,6 +38,8 @@ export async function openCsv(options: CsvOptions): Promise<Source> {
     state: columnIndexes(options, header.cells, options.state),
     keep: columnIndexes(options, header.cells, keep),
   };
+  const file = await open(options.path);
+  const { size } = await file.stat();
   return {
     columns: keep.map((name) => ({ name, type: 'text' })),
     rows: (from) => rows(options, { file, table, from: { row: from.row, offset: Math.max(from.offset, header.end) } }),

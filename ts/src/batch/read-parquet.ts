@@ -36,8 +36,17 @@ interface Table {
  *
  * @throws Refusal when it is no Parquet file, or has not a column that is asked for.
  */
-export async function openParquet({ path, state, keep }: ParquetOptions): Promise<Source> {
-  const handle = await open(path);
+export async function openParquet(options: ParquetOptions): Promise<Source> {
+  const handle = await open(options.path);
+  try {
+    return await openTable(options, handle);
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+async function openTable({ path, state, keep }: ParquetOptions, handle: FileHandle): Promise<Source> {
   const { size } = await handle.stat();
   const file = fileBuffer(handle, size);
   const metadata = await readMetadata(path, file);

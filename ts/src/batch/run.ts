@@ -95,6 +95,8 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   const sample = await askSample(run);
   const written = await Output.open(outputOptions(run, sample), { ...begun, model: decider.model ?? begun.model });
   try {
+    // The run before may have ended while it made a part.
+    if (written.isPartFull) await written.finishPart();
     await writeRows(run, written);
     await written.finish();
     return written.journal;

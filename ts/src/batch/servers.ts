@@ -168,7 +168,7 @@ class Servers implements Decider {
         method: 'POST',
         body: sent.body,
         headers: { ...this.#headers, 'x-svc-state': sent.state },
-        redirect: 'error',
+        redirect: 'manual',
         signal: controller.signal,
       });
       const retryAfterMs = retryAfter(response.headers.get('retry-after'));

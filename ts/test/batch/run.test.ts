@@ -1,0 +1,364 @@
+import assert from 'node:assert/strict';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Decider, DecisionText, Outcome } from '../../src/batch/decider.ts';
+import { inOrder } from '../../src/batch/in-order.ts';
+import type { Journal } from '../../src/batch/journal.ts';
+import { type BatchOptions, batchPlan } from '../../src/batch/plan.ts';
+import { beginning, openInput, runBatch } from '../../src/batch/run.ts';
+import { Refusal } from '../../src/refusal.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { outputFiles, parquetRows, QUESTIONS, writeRows } from './batch-files.ts';
+
+const MAX_ROW_BYTES = 10_000;
+
+/** Answers every state by its length, later for some, and refuses those with "card". */
+class FakeDecider implements Decider {
+  readonly window = 7;
+  readonly model: string | null;
+  asked = 0;
+  /** Called with the number of each request. */
+  onAsk: (n: number) => void = () => {};
+
+  constructor(model: string | null = 'm'.repeat(64)) {
+    this.model = model;
+  }
+
+  async decide({ stateJson }: DecisionText): Promise<Outcome> {
+    this.asked += 1;
+    this.onAsk(this.asked);
+    if (this.asked % 3 === 0) await sleep(0);
+    if (stateJson.includes('card')) return { problem: { code: 'text_too_long', message: 'too long' } };
+    const p = (stateJson.length % 100) / 100;
+    const answers = `{"q":{"type":"choice","choice":"10","probabilities":{"10":${1 - p},"9":${p}},"confidence":${p},"answer_confidence":1}}`;
+    return {
+      body: `{"model":"svc","answers":${answers},"usage":{"input_tokens":${stateJson.length},"server_ms":1.5}}`,
+    };
+  }
+
+  async close(): Promise<void> {}
+}
+
+interface Batch {
+  readonly folder: string;
+  readonly name: string;
+}
+
+function makeBatch(t: TestContext, name: string, rows: number): Batch {
+  const folder = temporaryFolder(t);
+  writeRows(join(folder, name), rows);
+  writeFileSync(join(folder, 'q.json'), QUESTIONS);
+  return { folder, name };
+}
+
+interface RunOptions extends BatchOptions {
+  readonly decider?: FakeDecider;
+  readonly stop?: AbortSignal;
+}
+
+/** One run, as `svc batch` does it. */
+async function run(
+  { folder, name }: Batch,
+  { decider = new FakeDecider(), stop, ...options }: RunOptions = {},
+): Promise<Journal> {
+  const plan = batchPlan(join(folder, name), { questions: join(folder, 'q.json'), ...options });
+  const source = await openInput(plan, MAX_ROW_BYTES);
+  try {
+    const begun = await beginning(plan, source);
+    if (begun.done) return begun;
+    const signal = stop ?? new AbortController().signal;
+    return await runBatch({ plan, source, decider, stop: signal, onRow: () => {} }, begun);
+  } finally {
+    await source.close();
+  }
+}
+
+const refusal = (end: string) => (error: unknown) => error instanceof Refusal && error.message.endsWith(end);
+
+suite('a batch', () => {
+  test('of JSON lines has the input, the answers as they came, and what is bad beside it', async (t) => {
+    const batch = makeBatch(t, 'rows.jsonl', 0);
+    writeFileSync(join(batch.folder, batch.name), '{"id": 1.0}\nnot json\n{"id": "card"}\n7\n');
+    const journal = await run(batch);
+    assert.deepEqual([journal.answered, journal.bad, journal.done], [2, 2, true]);
+    const { 'rows.answers.jsonl': rows = '', 'rows.answers.jsonl.errors.jsonl': errors } = outputFiles(batch.folder);
+    assert.equal(
+      rows.split('\n')[0],
+      '{"row":1,"input":{"id": 1.0},"answers":{"q":{"type":"choice","choice":"10","probabilities":{"10":0.89,"9":0.11},"confidence":0.11,"answer_confidence":1}},"input_tokens":11}',
+    );
+    assert.match(rows.split('\n')[1] ?? '', /^\{"row":4,"input":7,/);
+    assert.equal(
+      errors,
+      '{"row":2,"error":{"code":"bad_row","message":"not valid JSON"},"input":"not json"}\n' +
+        '{"row":3,"error":{"code":"text_too_long","message":"too long"},"input":{"id": "card"}}\n',
+    );
+  });
+
+  test('of CSV has a column for each part of the answers, in the order of the options', async (t) => {
+    const batch = makeBatch(t, 'rows.csv', 0);
+    writeFileSync(join(batch.folder, batch.name), 'a;b\n"x;y";1\n');
+    await run(batch, { delimiter: ';', state: ['a'], keep: 'a' });
+    assert.deepEqual(outputFiles(batch.folder), {
+      'rows.answers.csv':
+        'a;svc.row;q;q.confidence;q.answer_confidence;q.p.10;q.p.9;svc.input_tokens;svc.truncated_tokens\n' +
+        '"x;y";1;10;0.05;1;0.95;0.05;5;0\n',
+    });
+  });
+
+  test('of Parquet has numbered parts with all rows in order, values as they were', async (t) => {
+    const batch = makeBatch(t, 'rows.parquet', 2500);
+    const journal = await run(batch, { partRows: '1000', state: ['text'] });
+    const parts = readdirSync(batch.folder)
+      .filter((name) => /^rows\.answers-\d{5}\.parquet$/.test(name))
+      .sort();
+    assert.equal(parts.length, Math.ceil(journal.answered / 1000));
+    const rows = (await Promise.all(parts.map((part) => parquetRows(join(batch.folder, part))))).flat();
+    const input = await parquetRows(join(batch.folder, batch.name));
+    const good = input.filter(({ text }) => !String(text).includes('card'));
+    assert.deepEqual(
+      rows.map(({ id, text }) => ({ id, text })),
+      good.map(({ id, text }) => ({ id, text })),
+    );
+    assert.deepEqual(
+      rows.map((row) => row['svc.row']),
+      good.map(({ id }) => id),
+    );
+    assert.equal(typeof rows[0]?.['q.p.9'], 'number');
+    assert.equal(journal.bad, input.length - good.length);
+    assert.ok(!existsSync(join(batch.folder, 'rows.answers.parquet.rows')));
+  });
+
+  for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
+    test(`of no rows at all is done, with the columns where there are some: ${name}`, async (t) => {
+      const batch = makeBatch(t, name, 0);
+      const journal = await run(batch);
+      assert.deepEqual([journal.answered, journal.bad, journal.done], [0, 0, true]);
+      const files = Object.keys(outputFiles(batch.folder));
+      assert.deepEqual(files, [
+        name === 'rows.parquet' ? 'rows.answers-00001.parquet' : name.replace('.', '.answers.'),
+      ]);
+    });
+
+    test(`that ends at any row, and goes on, is the same as one that does not: ${name}`, async (t) => {
+      const whole = makeBatch(t, name, 400);
+      await run(whole, { partRows: '90' });
+      const broken = makeBatch(t, name, 400);
+      let runs = 0;
+      for (let isDone = false; !isDone; runs++) {
+        const [decider, stop] = [new FakeDecider(), new AbortController()];
+        decider.onAsk = (n) => {
+          if (n === 60) stop.abort(new Error('stopped'));
+        };
+        isDone =
+          (await run(broken, { partRows: '90', resume: true, decider, stop: stop.signal }).then(
+            ({ done }) => done,
+            (error: Error) => assert.equal(error.message, 'stopped'),
+          )) === true;
+        // What a kill leaves behind the last commit.
+        for (const file of isDone
+          ? []
+          : readdirSync(broken.folder).filter((file) => /\.answers.*(jsonl|csv|rows)$/.test(file))) {
+          appendFileSync(join(broken.folder, file), '{"torn');
+        }
+      }
+      assert.ok(runs > 5);
+      assert.deepEqual(outputFiles(broken.folder), outputFiles(whole.folder));
+    });
+  }
+
+  test('that ends while it makes a part makes it of the same rows when it goes on', async (t) => {
+    const [whole, broken] = [makeBatch(t, 'rows.parquet', 300), makeBatch(t, 'rows.parquet', 300)];
+    await run(whole, { partRows: '100' });
+    const inTheWay = join(broken.folder, 'rows.answers-00002.parquet');
+    const stopped = run(broken, { partRows: '100' });
+    mkdirSync(inTheWay);
+    await assert.rejects(stopped, /: cannot be written \(E\w+\)$/);
+    rmdirSync(inTheWay);
+    await run(broken, { partRows: '100', resume: true });
+    assert.deepEqual(outputFiles(broken.folder), outputFiles(whole.folder));
+  });
+
+  test('that is complete stays as it is when it is resumed', async (t) => {
+    const batch = makeBatch(t, 'rows.csv', 20);
+    await run(batch);
+    const before = outputFiles(batch.folder);
+    const decider = new FakeDecider();
+    assert.equal((await run(batch, { resume: true, decider })).done, true);
+    assert.deepEqual([decider.asked, outputFiles(batch.folder)], [0, before]);
+  });
+});
+
+suite('a batch refuses', () => {
+  test('an output that is there, without --resume or --overwrite', async (t) => {
+    const batch = makeBatch(t, 'rows.csv', 20);
+    await run(batch);
+    const rows = join(batch.folder, 'rows.answers.csv');
+    await assert.rejects(
+      run(batch),
+      refusal('begun already, 20 rows are done; --resume goes on, --overwrite starts anew'),
+    );
+    const { answered, bad } = await run(batch, { overwrite: true });
+    assert.equal(answered + bad, 20);
+    rmSync(`${rows}.progress`);
+    await assert.rejects(
+      run(batch, { resume: true }),
+      refusal('rows.answers.csv: is there already; --overwrite replaces it'),
+    );
+  });
+
+  test('to go on with other questions, another input, another model, or a journal that is none', async (t) => {
+    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const [decider, stop] = [new FakeDecider(), new AbortController()];
+    decider.onAsk = (n) => n === 200 && stop.abort(new Error('stopped'));
+    await assert.rejects(run(batch, { decider, stop: stop.signal }), /stopped/);
+    const resume = true;
+    await assert.rejects(
+      run(batch, { resume, keep: 'id' }),
+      refusal('was begun with other questions or options; --overwrite starts anew'),
+    );
+    await assert.rejects(
+      run(batch, { resume, decider: new FakeDecider('other') }),
+      refusal('was begun with another model; --overwrite starts anew'),
+    );
+    const input = join(batch.folder, batch.name);
+    const content = readFileSync(input, 'utf8');
+    writeFileSync(input, content.replace('"id":50,', '"id":51,'));
+    await assert.rejects(run(batch, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
+    // What is behind the rows that were read may change, or grow.
+    writeFileSync(input, `${content}{"id":301}\n`);
+    assert.equal((await run(batch, { resume })).row, 301);
+    writeFileSync(`${join(batch.folder, 'rows.answers.jsonl')}.progress`, '{"row":');
+    await assert.rejects(
+      run(batch, { resume }),
+      refusal('does not say how far a run has come; --overwrite starts anew'),
+    );
+  });
+
+  test('to go on with an output that somebody has cut', async (t) => {
+    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const [decider, stop] = [new FakeDecider(), new AbortController()];
+    decider.onAsk = (n) => n === 200 && stop.abort(new Error('stopped'));
+    await assert.rejects(run(batch, { decider, stop: stop.signal }), /stopped/);
+    writeFileSync(join(batch.folder, 'rows.answers.jsonl'), 'x');
+    await assert.rejects(run(batch, { resume: true }), refusal('were written; it cannot be gone on with'));
+  });
+
+  test('to write where another run has taken over', async (t) => {
+    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const decider = new FakeDecider();
+    const journal = `${join(batch.folder, 'rows.answers.jsonl')}.progress`;
+    decider.onAsk = (n) =>
+      n === 200 && writeFileSync(journal, readFileSync(journal, 'utf8').replace(/"run": ".*?"/, '"run": "other"'));
+    await assert.rejects(run(batch, { decider }), refusal('another svc batch goes on with this output'));
+    assert.equal(JSON.parse(readFileSync(journal, 'utf8')).run, 'other');
+  });
+
+  test('questions that the model refuses, before there is any output', async (t) => {
+    const batch = makeBatch(t, 'rows.jsonl', 3);
+    const decider = new FakeDecider();
+    decider.decide = async () => ({ problem: { code: 'too_few_options', message: 'team: need at least two options' } });
+    await assert.rejects(run(batch, { decider }), refusal('q.json: team: need at least two options'));
+    assert.deepEqual(outputFiles(batch.folder), {});
+  });
+
+  test('a column that would be there twice', async (t) => {
+    const batch = makeBatch(t, 'rows.csv', 0);
+    writeFileSync(join(batch.folder, batch.name), 'q,b\n1,2\n');
+    await assert.rejects(
+      run(batch),
+      refusal('column "q" would be in the output twice; rename the question, or see --keep'),
+    );
+    assert.equal((await run(batch, { keep: 'b' })).answered, 1);
+  });
+
+  test('an input that is not there', async (t) => {
+    const batch = makeBatch(t, 'rows.csv', 0);
+    rmSync(join(batch.folder, batch.name));
+    await assert.rejects(run(batch), refusal('rows.csv: cannot be read (ENOENT)'));
+  });
+});
+
+suite('the plan of a batch refuses', () => {
+  for (const [input, options, message] of [
+    ['a.csv', {}, 'what is asked? Give --questions FILE; see svc batch --help'],
+    ['a.txt', { questions: 'q' }, 'a.txt: ends in none of .jsonl, .ndjson, .csv, .tsv, .parquet; give --format'],
+    ['a.csv', { questions: 'q', format: 'xml' }, '--format: must be one of jsonl, csv, parquet'],
+    ['a.csv', { questions: 'q', partRows: '0' }, '--part-rows: must be a whole number from 1 to 10000000'],
+    ['a.csv', { questions: 'q', delimiter: '::' }, '--delimiter: must be one character'],
+    ['a.csv', { questions: 'nowhere.json' }, 'nowhere.json: cannot be read (ENOENT)'],
+  ] as const) {
+    test(message, () => {
+      assert.throws(() => batchPlan(input, options), new Refusal(message));
+    });
+  }
+
+  for (const [text, message] of [
+    ['{', 'is not valid JSON'],
+    ['[]', 'must be an object of questions, as in "questions" of a request'],
+    ['{},"state":1', 'is not valid JSON'],
+  ] as const) {
+    test(`questions that are ${text}`, (t) => {
+      const questions = join(temporaryFolder(t), 'q.json');
+      writeFileSync(questions, text);
+      assert.throws(() => batchPlan('a.csv', { questions }), new Refusal(`${questions}: ${message}`));
+    });
+  }
+});
+
+suite('inOrder', () => {
+  async function* numbers(count: number) {
+    for (let n = 0; n < count; n++) yield n;
+  }
+
+  test('gives results in the order of the items, however long each takes, and holds no more than the limit', async () => {
+    let [running, most] = [0, 0];
+    const got: number[] = [];
+    const work = async (n: number) => {
+      running += 1;
+      most = Math.max(most, running);
+      await sleep((n * 7) % 5);
+      running -= 1;
+      return n * 2;
+    };
+    for await (const [item, result] of inOrder(numbers(100), work, 8)) {
+      assert.equal(result, item * 2);
+      got.push(item);
+    }
+    assert.deepEqual(
+      got,
+      Array.from({ length: 100 }, (_, n) => n),
+    );
+    assert.ok(most > 1 && most <= 8);
+  });
+
+  test('throws what one item throws, after the results before it, and reads no further', async () => {
+    let read = 0;
+    async function* counted() {
+      for await (const n of numbers(100)) {
+        read = n;
+        yield n;
+      }
+    }
+    const work = async (n: number) => {
+      if (n === 5 || n === 6) throw new Error(`number ${n}`);
+      return n;
+    };
+    const got: number[] = [];
+    const all = async () => {
+      for await (const [item] of inOrder(counted(), work, 4)) got.push(item);
+    };
+    await assert.rejects(all(), new Error('number 5'));
+    assert.deepEqual([got, read < 12], [[0, 1, 2, 3, 4], true]);
+  });
+});

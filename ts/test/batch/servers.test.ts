@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { suite, type TestContext, test } from 'node:test';
+import type { Decider } from '../../src/batch/decider.ts';
+import { decideThere, type ServersOptions } from '../../src/batch/servers.ts';
+import { loadConfig } from '../../src/config.ts';
+import { Refusal } from '../../src/refusal.ts';
+import { freePort } from '../gate-under-test.ts';
+
+const ANSWER = '{"model":"svc","answers":{},"usage":{}}';
+const QUESTIONS = '{"q":{"type":"noul"}}';
+
+interface Asked {
+  readonly body: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly port: number | undefined;
+}
+
+/** A server that notes what it is asked and answers as `answer` does. */
+class FakeServer {
+  readonly asked: Asked[] = [];
+  open = 0;
+  most = 0;
+  #url = '';
+
+  get url(): string {
+    return this.#url;
+  }
+
+  static async start(t: TestContext, answer: (res: ServerResponse, n: number) => unknown): Promise<FakeServer> {
+    const fake = new FakeServer();
+    const server = createServer(async (req, res) => {
+      fake.open += 1;
+      fake.most = Math.max(fake.most, fake.open);
+      res.on('close', () => {
+        fake.open -= 1;
+      });
+      const body = (await buffer(req)).toString();
+      fake.asked.push({ body, headers: req.headers, port: req.socket.remotePort });
+      await answer(res, fake.asked.length);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.after(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    fake.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    return fake;
+  }
+}
+
+const well = (res: ServerResponse) => res.end(ANSWER);
+
+const failing =
+  (status: number, headers: Record<string, string> = {}, text = 'it failed') =>
+  (res: ServerResponse) =>
+    res.writeHead(status, headers).end(text);
+
+function decider(options: Partial<ServersOptions> & Pick<ServersOptions, 'urls'>, stop = new AbortController().signal) {
+  const { config } = loadConfig({ env: { SVC_API_KEY: 'a-key-of-sixteen-characters' }, cwd: '/' });
+  return decideThere({ concurrency: 2, giveUpMs: 60_000, config, ...options }, stop);
+}
+
+const ask = (servers: Decider, state: unknown = 'x') =>
+  servers.decide({ stateJson: JSON.stringify(state), questionsJson: QUESTIONS });
+
+suite('servers', () => {
+  test('get each row as a request, with the key and a digest of the state, over connections that stay', async (t) => {
+    const server = await FakeServer.start(t, well);
+    const servers = decider({ urls: [`${server.url}/`] });
+    for (const state of ['a', 'b', 'a']) assert.deepEqual(await ask(servers, state), { body: ANSWER });
+    assert.deepEqual(
+      server.asked.map(({ body }) => body),
+      ['"a"', '"b"', '"a"'].map((state) => `{"state":${state},"questions":${QUESTIONS}}`),
+    );
+    const [first, second, third] = server.asked.map(({ headers }) => headers);
+    assert.match(String(first?.['x-svc-state']), /^[0-9a-f]{32}$/);
+    assert.equal(first?.['x-svc-state'], third?.['x-svc-state']);
+    assert.notEqual(first?.['x-svc-state'], second?.['x-svc-state']);
+    assert.equal(first?.authorization, 'Bearer a-key-of-sixteen-characters');
+    for (let n = 0; n < 20; n++) await ask(servers, n);
+    assert.ok(new Set(server.asked.map(({ port }) => port)).size <= 2);
+  });
+
+  test('get no more at once than they should, and equal states go to the same one', async (t) => {
+    const slow = (res: ServerResponse) => setTimeout(() => res.end(ANSWER), 5);
+    const both = await Promise.all([FakeServer.start(t, slow), FakeServer.start(t, slow)]);
+    const servers = decider({ urls: both.map(({ url }) => url), concurrency: 3 });
+    await Promise.all(Array.from({ length: 60 }, (_, n) => ask(servers, n)));
+    assert.equal(Math.max(...both.map(({ most }) => most)), 3);
+    assert.ok(both.every(({ asked }) => asked.length > 10));
+    for (const server of both) server.asked.length = 0;
+    for (let n = 0; n < 10; n++) await ask(servers, 'the same');
+    assert.deepEqual(both.map(({ asked }) => asked.length).sort(), [0, 10]);
+  });
+
+  test('that are busy are asked again after the time that they say', async (t) => {
+    const times: number[] = [];
+    const server = await FakeServer.start(t, (res, n) => {
+      times.push(performance.now());
+      return n === 1 ? failing(503, { 'retry-after': '1' })(res) : well(res);
+    });
+    assert.deepEqual(await ask(decider({ urls: [server.url] })), { body: ANSWER });
+    assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990, String(times));
+  });
+
+  for (const status of [408, 425, 429, 502, 503, 504, 500]) {
+    test(`that answer ${status} are asked again`, async (t) => {
+      const server = await FakeServer.start(t, (res, n) => (n === 1 ? failing(status)(res) : well(res)));
+      assert.deepEqual(await ask(decider({ urls: [server.url] })), { body: ANSWER });
+      assert.equal(server.asked.length, 2);
+    });
+  }
+
+  test('that break off are asked again, and while one rests the other answers', async (t) => {
+    const broken = await FakeServer.start(t, (res) => res.destroy());
+    const good = await FakeServer.start(t, well);
+    const servers = decider({ urls: [broken.url, good.url] });
+    const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(servers, n)));
+    assert.ok(outcomes.every((outcome) => outcome.problem === undefined));
+    assert.equal(good.asked.length, 20);
+  });
+
+  test('that refuse a row are not asked again: it is bad, with their words', async (t) => {
+    const body = JSON.stringify({ error: {}, detail: { error_type: 'too_many_tokens', message: 'too many tokens' } });
+    const server = await FakeServer.start(t, (res, n) => (n === 1 ? failing(413, {}, body) : failing(400))(res));
+    const servers = decider({ urls: [server.url] });
+    assert.deepEqual(await ask(servers), { problem: { code: 'too_many_tokens', message: 'too many tokens' } });
+    assert.deepEqual(await ask(servers), { problem: { code: 'http_400', message: 'it failed' } });
+    assert.equal(server.asked.length, 2);
+  });
+
+  test('that fail on a row three times have no answer to it', async (t) => {
+    const server = await FakeServer.start(t, failing(500, { 'retry-after': '0' }));
+    assert.deepEqual(await ask(decider({ urls: [server.url] })), {
+      problem: { code: 'http_500', message: 'it failed' },
+    });
+    assert.equal(server.asked.length, 3);
+  });
+
+  for (const status of [401, 403, 404, 405, 302]) {
+    test(`that answer ${status} end the run`, async (t) => {
+      const server = await FakeServer.start(t, failing(status));
+      const asked = ask(decider({ urls: [server.url] }));
+      await assert.rejects(asked, new Refusal(`${server.url} answers ${status}: it failed`));
+      assert.equal(server.asked.length, 1);
+    });
+  }
+
+  test('that are not there end the run after a time', async (t) => {
+    const gone = `http://127.0.0.1:${await freePort(t)}`;
+    const asked = ask(decider({ urls: [gone], giveUpMs: 1000 }));
+    await assert.rejects(asked, new Refusal(`no server has answered for 1 s; ${gone}: ECONNREFUSED`));
+  });
+
+  test('are left at once when the run is stopped, with what waits for a turn', async (t) => {
+    const server = await FakeServer.start(t, () => {});
+    const stop = new AbortController();
+    const servers = decider({ urls: [server.url] }, stop.signal);
+    const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => ask(servers)));
+    while (server.asked.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    stop.abort(new Error('stopped'));
+    const reasons = (await outcomes).map((outcome) => outcome.status === 'rejected' && outcome.reason.message);
+    assert.deepEqual(reasons, Array(5).fill('stopped'));
+  });
+
+  test('with an address that is none are refused', () => {
+    assert.throws(() => decider({ urls: ['localhost'] }), /^Refusal: --url: must be the address of a server/);
+  });
+});
