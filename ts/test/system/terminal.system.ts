@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { REPOSITORY } from '../addon/model-folders.ts';
+import { fixture, REPOSITORY } from '../addon/model-folders.ts';
+import { QUESTIONS, writeRows } from '../batch/batch-files.ts';
 import { freePort } from '../gate-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
@@ -49,6 +50,21 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   const told = [...ended.stdout.matchAll(/(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
   assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
+});
+
+test('Ctrl-C on a terminal ends a batch, whose bar is gone then, and says how it goes on', async (t) => {
+  const folder = temporaryFolder(t);
+  writeRows(join(folder, 'rows.jsonl'), 100_000);
+  writeFileSync(join(folder, 'q.json'), QUESTIONS);
+  const batch = ['batch', 'rows.jsonl', '--questions', 'q.json', '--model', fixture('shared-state-int8')];
+  const pattern = '\\[#*-+\\] 0 %, \\d+ rows, [1-9][\\d.]* rows/s, [\\d.]+ (s|min|h) left';
+  const ended = await runScript('press_ctrl_c.py', [pattern, 'env', '-C', folder, ...SVC, ...batch]);
+  assert.equal(ended.code, 130, ended.stdout);
+  const again = `svc ${batch.join(' ')} --resume`;
+  // What the bar's line is erased with stands before each time that it is drawn, and after the last.
+  const said = ended.stdout.split('\r\u001b[K').at(-1) ?? '';
+  assert.match(said, /^(\^C)?stopped after [\d,]+ rows; this goes on:\r\n {2}svc /);
+  assert.ok(ended.stdout.endsWith(`${again}\r\n`), ended.stdout.slice(-500));
 });
 
 test('a terminal is shown the key and the password that are made, once; the files have them', async (t) => {
