@@ -105,7 +105,8 @@ impl Runner<'_> {
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
         let (memory, was_kept) = self.memory(&plan.state, stop)?;
         // A kept state is likely to come again, and to need the same room.
-        let gives_back = !was_kept && memory.as_ref().is_some_and(|memory| memory.is_large());
+        let is_large = memory.as_ref().is_some_and(|memory| memory.is_large());
+        let gives_back = !was_kept && (is_large || self.sessions.hold_much());
         let questions = plan.questions.iter();
         let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
         let lasts = rows.len().saturating_sub(self.sessions.side_by_side());

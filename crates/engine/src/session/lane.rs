@@ -9,6 +9,7 @@ use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, Sess
 use ort::value::{DynValue, Tensor, TensorRef};
 
 use super::Graph;
+use super::arena::Arena;
 use super::blocks::Blocks;
 use super::memory::{Interface, Memory};
 use super::running::Running;
@@ -89,6 +90,7 @@ pub struct Lane {
     empty: Arc<Memory>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
+    arena: Arena,
 }
 
 /// What one session needs beside the graph's own settings.
@@ -117,8 +119,10 @@ impl Lane {
         let has_action = check_interface(&session, interface).map_err(bad)?;
         let answer =
             |shrink| answer_options(has_action, shrink).map_err(|error| bad(cause(&error)));
+        let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
+            arena,
             interface: Arc::clone(interface),
             answer: answer(false)?,
             answer_and_shrink: answer(true)?,
@@ -127,6 +131,11 @@ impl Lane {
             blocks: Arc::clone(settings.blocks),
             running: Arc::clone(settings.running),
         })
+    }
+
+    /// Whether the sessions' arena holds more memory than it should while nothing runs.
+    pub(super) fn holds_much(&self) -> bool {
+        self.arena.holds_much()
     }
 
     /// Reads a row of a state, `tokens` long.

@@ -117,6 +117,11 @@ impl Sessions {
         })
     }
 
+    /// Whether the sessions hold more memory than they should while nothing runs.
+    pub fn hold_much(&self) -> bool {
+        self.all_threads.lock().holds_much()
+    }
+
     /// Runs `count` rows, a lone one on all threads, several side by side; results in the order of the index.
     ///
     /// # Errors
