@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use svc_engine::layout::{Layout, Row, marker, shared_state};
+use svc_engine::layout::{Layout, Row, marker, pair, shared_state};
 use svc_engine::question::Request;
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
@@ -18,9 +18,9 @@ use svc_engine::wire::systemone;
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: rows MODEL_FOLDER")?;
     let folder = Path::new(&folder);
-    let layout = layout(folder)?;
     let file = folder.join("tokenizer.json");
     let tokenizer = Tokenizer::from_bytes(&file, &std::fs::read(&file)?)?;
+    let layout = layout(folder, &tokenizer)?;
     let mut out = stdout().lock();
     for body in stdin().lock().lines() {
         let request = systemone::parse(body?.as_bytes(), usize::MAX)?;
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn layout(folder: &Path) -> Result<Box<dyn Layout>, Box<dyn Error>> {
+fn layout(folder: &Path, tokenizer: &Tokenizer) -> Result<Box<dyn Layout>, Box<dyn Error>> {
     let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json"))?)?;
     Ok(match config["layout"].as_str() {
         None | Some("marker") => {
@@ -39,6 +39,12 @@ fn layout(folder: &Path) -> Result<Box<dyn Layout>, Box<dyn Error>> {
         Some("shared-state") => {
             let settings = shared_state::Settings::deserialize(&config)?;
             Box::new(shared_state::SharedState::new(settings))
+        }
+        Some("pair") => {
+            let settings = pair::Settings::deserialize(&config)?;
+            let frame = tokenizer.pair().ok_or("no post_processor")?;
+            let layout = pair::Pair::new(&settings, tokenizer, frame);
+            Box::new(layout.map_err(|(key, problem)| format!("{key}: {problem}"))?)
         }
         Some(other) => return Err(format!("unknown layout {other}").into()),
     })
@@ -70,6 +76,7 @@ fn rows(
 fn row(row: &Row) -> Value {
     json!({
         "ids": row.ids,
+        "token_types": row.token_types,
         "positions": row.positions,
         "option_ids": row.option_ids,
         "markers": row.markers,

@@ -461,6 +461,7 @@ mod tests {
                 ..Row::default()
             };
             let rows = QuestionRows {
+                kind: Kind::Noul,
                 outcomes: 2,
                 rows: vec![row],
             };

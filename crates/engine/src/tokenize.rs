@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+use serde::Deserialize;
+use tokenizers::models::unigram::Unigram;
+use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Token};
 
 use crate::Error;
 use crate::queue::Stop;
@@ -11,6 +13,7 @@ use crate::words::{Words, pieces, words};
 /// A Hugging Face tokenizer that adds nothing, cuts nothing, and takes special tokens written in a text for text.
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    vocabulary: usize,
     /// The tokens of common words, where words can be told apart without the tokenizer.
     words: Option<Words>,
 }
@@ -32,13 +35,21 @@ impl Tokenizer {
             .map_err(|error| bad(error.to_string()))?;
         inner.with_padding(None);
         inner.set_encode_special_tokens(true);
+        let vocabulary = inner.get_vocab_size(true);
+        if let Some(model) = without_specials(&inner, bytes).map_err(bad)? {
+            inner.with_model(model);
+        }
         let words = has_plain_words(&inner).then(Words::default);
-        Ok(Self { inner, words })
+        Ok(Self {
+            inner,
+            vocabulary,
+            words,
+        })
     }
 
     /// How many ids there are, added tokens included: every id is below this.
     pub fn vocabulary(&self) -> usize {
-        self.inner.get_vocab_size(true)
+        self.vocabulary
     }
 
     /// The ids of a text's tokens, without special ones around them: the first `keep`, and how many more there are.
@@ -67,6 +78,33 @@ impl Tokenizer {
         Ok(tokens)
     }
 
+    /// How the tokenizer's own template puts two texts into one row; `None` where it has none that does.
+    pub fn pair(&self) -> Option<Pair> {
+        const FIRST: u32 = u32::MAX;
+        const SECOND: u32 = u32::MAX - 1;
+        let stand_in = |id, type_id| {
+            Encoding::from_tokens(vec![Token::new(id, String::new(), (0, 0))], type_id)
+        };
+        self.inner.get_post_processor()?;
+        let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
+        let row = self.inner.post_process(first, Some(second), true).ok()?;
+        let tokens = row.get_ids().iter().zip(row.get_type_ids());
+        let parts: Vec<Part> = tokens
+            .map(|(id, type_id)| Part {
+                what: match *id {
+                    FIRST => What::First,
+                    SECOND => What::Second,
+                    id => What::Special(i64::from(id)),
+                },
+                type_id: i64::from(*type_id),
+            })
+            .collect();
+        let place = |what| parts.iter().position(|part| part.what == what);
+        let (first, second) = (place(What::First)?, place(What::Second)?);
+        // Without a token between them nothing tells the model where the one ends and the other begins.
+        (first + 1 < second).then_some(Pair { parts })
+    }
+
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
         let encoding = self.inner.encode_fast(text, false);
         let encoding = encoding.map_err(|error| Error::ModelFailed {
@@ -74,6 +112,43 @@ impl Tokenizer {
         })?;
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
+}
+
+/// A Unigram model in which no text can spell a special token; `None` for other models. Its vocabulary holds the special
+/// tokens as pieces like any others, so there it is not enough that they are not looked for.
+fn without_specials(
+    tokenizer: &tokenizers::Tokenizer,
+    bytes: &[u8],
+) -> Result<Option<Unigram>, String> {
+    let ModelWrapper::Unigram(model) = tokenizer.get_model() else {
+        return Ok(None);
+    };
+    #[derive(Deserialize)]
+    struct File {
+        model: Settings,
+    }
+    #[derive(Deserialize)]
+    struct Settings {
+        unk_id: Option<usize>,
+    }
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let secret = getrandom::u64().map_err(|error| error.to_string())?;
+    let added = tokenizer.get_added_tokens_decoder();
+    let pieces = model.iter().zip(0..).map(|((piece, score), id)| {
+        let is_special = added.get(&id).is_some_and(|token| token.special);
+        // Nobody can write what nobody knows.
+        let unwritable = || format!("\u{10ffff}{secret:x}-{id}");
+        (
+            if is_special {
+                unwritable()
+            } else {
+                piece.clone()
+            },
+            *score,
+        )
+    });
+    let model = Unigram::from(pieces.collect(), file.model.unk_id, model.byte_fallback());
+    model.map(Some).map_err(|error| error.to_string())
 }
 
 /// Whether the words of [`crate::words::words`] have the same tokens alone as together: the pre-tokenizer is BERT's or
@@ -114,6 +189,47 @@ fn is_local(normalizer: &NormalizerWrapper) -> bool {
 /// Whether [`words`] would take a text apart.
 fn has_cut(text: &str) -> bool {
     words(text).count() > 1
+}
+
+/// How two texts and special tokens make a row: `[CLS] A [SEP] B [SEP]` and the like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    parts: Vec<Part>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Part {
+    what: What,
+    type_id: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    First,
+    Second,
+    Special(i64),
+}
+
+impl Pair {
+    /// How many special tokens there are.
+    pub fn specials(&self) -> usize {
+        self.parts.len() - 2
+    }
+
+    /// The ids of a row, and the token type of each.
+    pub fn row(&self, first: &[i64], second: &[i64]) -> (Vec<i64>, Vec<i64>) {
+        let length = first.len() + second.len() + self.specials();
+        let (mut ids, mut types) = (Vec::with_capacity(length), Vec::with_capacity(length));
+        for part in &self.parts {
+            match &part.what {
+                What::First => ids.extend_from_slice(first),
+                What::Second => ids.extend_from_slice(second),
+                What::Special(id) => ids.push(*id),
+            }
+            types.resize(ids.len(), part.type_id);
+        }
+        (ids, types)
+    }
 }
 
 /// The tokens of a text.

@@ -117,6 +117,7 @@ impl Marker {
         let kept = rows[0].ids.len() - fixed(head.len()) - markers.sum::<usize>();
         encoder.truncated_tokens += state.ids.len() - kept + state.left_out;
         Ok(QuestionRows {
+            kind: question.kind,
             outcomes: options.len(),
             rows,
         })

@@ -15,6 +15,7 @@ use crate::session::{Input, Interface, Memory, Outputs, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
+pub mod pair;
 pub mod shared_state;
 
 /// One run of the graph: a sequence of tokens, never padded and never batched with another.
@@ -22,6 +23,8 @@ pub mod shared_state;
 pub struct Row {
     /// Token ids.
     pub ids: Vec<i64>,
+    /// The type of each token, where a row has several.
+    pub token_types: Vec<i64>,
     /// The position of each token, where the layout counts them itself.
     pub positions: Vec<i64>,
     /// For each token 0, or the number of the option that it belongs to, where the layout tells the graph.
@@ -37,6 +40,8 @@ pub struct Row {
 /// The rows of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionRows {
+    /// What it asks for.
+    pub kind: Kind,
     /// How many outcomes the question has.
     pub outcomes: usize,
     /// At least one; together they hold every outcome once.
@@ -85,6 +90,14 @@ pub trait Layout: Send + Sync {
 
     /// The tensors of a row, by input name; what is kept is added by the caller.
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
+
+    /// The logits of a question's outcomes, from what its rows gave: here one for each marker.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] where a row gave another number of logits than the layout's graphs do.
+    fn logits(&self, question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
+        join(question, outputs)
+    }
 }
 
 /// What a plan is run with.
@@ -121,7 +134,10 @@ impl Runner<'_> {
         let mut outputs = outputs.into_iter();
         let questions = plan.questions.iter();
         questions
-            .map(|question| join(question, &mut outputs))
+            .map(|question| {
+                let outputs = outputs.by_ref().take(question.rows.len());
+                self.layout.logits(question, outputs.collect())
+            })
             .collect()
     }
 
@@ -184,10 +200,7 @@ impl Runner<'_> {
 }
 
 /// Puts the logits of a question's rows into the caller's order.
-fn join(
-    question: &QuestionRows,
-    outputs: &mut impl Iterator<Item = Outputs>,
-) -> Result<Logits, Error> {
+fn join(question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
     let mut logits = Logits {
         outcomes: vec![f32::NAN; question.outcomes],
         action: None,
@@ -208,7 +221,7 @@ fn join(
 }
 
 /// A number for each question type.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Deserialize)]
 pub struct PerKind<T> {
     /// For choice questions.
     pub choice: T,

@@ -80,6 +80,7 @@ impl SharedState {
             kept: kept.collect(),
             kept_shape: [settings.heads, settings.head_dim],
             action_is_optional: true,
+            ..Interface::default()
         };
         Self {
             settings,
@@ -136,6 +137,7 @@ impl SharedState {
             }
         }
         Ok(QuestionRows {
+            kind: question.kind,
             outcomes: question.outcomes.len(),
             rows,
         })

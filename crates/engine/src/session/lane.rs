@@ -14,6 +14,7 @@ use super::blocks::Blocks;
 use super::memory::{Interface, Memory};
 use super::running::Running;
 use super::runtime::{cause, run_failed};
+use super::tensors::Tensors;
 use crate::Error;
 use crate::weights::{Values, weights};
 
@@ -87,6 +88,8 @@ pub struct Lane {
     /// As `answer`, and the session's arena gives back what it does not need any more.
     answer_and_shrink: RunOptions<HasSelectedOutputs>,
     has_action: bool,
+    /// Optional inputs that the graph has not.
+    not_given: Vec<&'static str>,
     empty: Arc<Memory>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
@@ -116,7 +119,11 @@ impl Lane {
         let session =
             open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
-        let has_action = check_interface(&session, interface).map_err(bad)?;
+        let tensors = Tensors::of(&session);
+        tensors.check(interface).map_err(bad)?;
+        let has_action = tensors.has_output("act_logits");
+        let mut not_given = interface.optional_inputs.clone();
+        not_given.retain(|name| !tensors.has_input(name));
         let answer =
             |shrink| answer_options(has_action, shrink).map_err(|error| bad(cause(&error)));
         let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
@@ -127,6 +134,7 @@ impl Lane {
             answer: answer(false)?,
             answer_and_shrink: answer(true)?,
             has_action,
+            not_given,
             empty: Arc::clone(settings.empty),
             blocks: Arc::clone(settings.blocks),
             running: Arc::clone(settings.running),
@@ -162,7 +170,7 @@ impl Lane {
         }
         let options = RunOptions::new()?.with_outputs(selector);
         let _running = self.running.start(&options);
-        let values = tensors(inputs, &self.interface, &self.empty)?;
+        let values = named(inputs, &self.interface, &self.empty)?;
         let mut outputs = self.session.run_with_options(values, &options)?;
         for (_, present) in &self.interface.kept {
             let value = outputs.remove(present);
@@ -185,7 +193,9 @@ impl Lane {
         gives_back: bool,
     ) -> Result<Outputs, Error> {
         let memory = memory.unwrap_or(&self.empty);
-        let values = tensors(&inputs, &self.interface, memory).map_err(run_failed)?;
+        let mut inputs = inputs;
+        inputs.retain(|(name, _)| !self.not_given.contains(name));
+        let values = named(&inputs, &self.interface, memory).map_err(run_failed)?;
         let options = if gives_back {
             &self.answer_and_shrink
         } else {
@@ -229,7 +239,7 @@ fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasS
 
 type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
 
-fn tensors<'v>(
+fn named<'v>(
     inputs: &'v [(&'static str, Input<'_>)],
     interface: &'v Interface,
     memory: &'v Memory,
@@ -265,43 +275,6 @@ fn open_session(
         builder = builder.with_execution_providers([provider])?;
     }
     builder.commit_from_file(graph.file)
-}
-
-/// Checks that the graph has the layout's tensors; tells whether it has an action head.
-fn check_interface(session: &Session, interface: &Interface) -> Result<bool, String> {
-    let inputs: Vec<&str> = session.inputs().iter().map(|input| input.name()).collect();
-    let outputs: Vec<&str> = session
-        .outputs()
-        .iter()
-        .map(|output| output.name())
-        .collect();
-    let pasts = interface.kept.iter().map(|(past, _)| past.as_str());
-    let wanted: Vec<&str> = interface
-        .inputs
-        .iter()
-        .map(Cow::as_ref)
-        .chain(pasts)
-        .collect();
-    if let Some(missing) = wanted.iter().find(|name| !inputs.contains(name)) {
-        return Err(format!("the graph has no input \"{missing}\""));
-    }
-    if let Some(unknown) = inputs.iter().find(|name| !wanted.contains(name)) {
-        return Err(format!(
-            "the graph wants an input \"{unknown}\" that its layout does not give"
-        ));
-    }
-    let presents = interface.kept.iter().map(|(_, present)| present.as_str());
-    if let Some(missing) = std::iter::once("logits")
-        .chain(presents)
-        .find(|name| !outputs.contains(name))
-    {
-        return Err(format!("the graph has no output \"{missing}\""));
-    }
-    let has_action = outputs.contains(&"act_logits");
-    if !has_action && !interface.action_is_optional {
-        return Err("the graph has no output \"act_logits\"".into());
-    }
-    Ok(has_action)
 }
 
 /// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.

@@ -19,6 +19,8 @@ use crate::Error;
 pub struct Interface {
     /// Inputs that every run gives.
     pub inputs: Vec<Cow<'static, str>>,
+    /// Inputs that are given to a graph that has them.
+    pub optional_inputs: Vec<&'static str>,
     /// Pairs of an input and the output of an earlier run that feeds it: what is kept of a state.
     pub kept: Vec<(String, String)>,
     /// Heads and values per head of each kept tensor, `[1, heads, tokens, head_dim]`.

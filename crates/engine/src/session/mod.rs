@@ -25,10 +25,12 @@ mod lane;
 mod memory;
 mod running;
 mod runtime;
+mod tensors;
 
 pub use self::device::Device;
 pub use self::lane::{Input, Lane, Outputs};
 pub use self::memory::{Interface, Memory, PackedMemory};
+pub use self::tensors::{TensorInfo, Tensors};
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;

@@ -1,0 +1,298 @@
+//! The `pair` layout of cross-encoders as they are published, for natural-language inference or reranking: every
+//! option is one row, the state and a hypothesis that is made from the instructions and the option.
+
+use std::borrow::Cow;
+
+use self::labels::{Classes, Labels};
+use self::template::{Place, Template};
+use super::{Encoder, Layout, PerKind, Plan, QuestionRows, Row};
+use crate::Error;
+use crate::decode::Logits;
+use crate::question::{Kind, Outcome, Question, Request};
+use crate::queue::Stop;
+use crate::session::{Input, Interface, Outputs};
+use crate::tokenize::{Meter, Pair as Frame, Tokenizer, Tokens};
+
+mod labels;
+mod settings;
+mod template;
+
+pub use self::labels::Role;
+pub use self::settings::Settings;
+
+/// An option that has to share with long instructions keeps at most so many tokens.
+const OPTION_MAX: usize = 48;
+
+/// Which text stands first in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum First {
+    /// The state, as premises do.
+    #[default]
+    State,
+    /// The hypothesis, as queries do.
+    Hypothesis,
+}
+
+/// A setting that cannot work: its key, and what it must be.
+pub type Problem = (String, String);
+
+/// The layout with a model's settings.
+pub struct Pair {
+    classes: Classes,
+    labels: Labels,
+    templates: PerKind<Template>,
+    first: First,
+    /// Tokens of a row, special ones included.
+    max_len: usize,
+    /// Tokens of a hypothesis.
+    head_max: usize,
+    frame: Frame,
+    interface: Interface,
+}
+
+/// The tokens of a hypothesis, and how many were left out of its parts.
+#[derive(Debug, Default)]
+struct Hypothesis {
+    ids: Vec<i64>,
+    instructions_left_out: usize,
+    option_left_out: usize,
+}
+
+impl Pair {
+    /// The layout of a model with these settings, whose tokenizer makes rows of two texts by `frame`.
+    ///
+    /// # Errors
+    /// The first setting that cannot work.
+    pub fn new(settings: &Settings, tokenizer: &Tokenizer, frame: Frame) -> Result<Self, Problem> {
+        let labels = Labels::new(&settings.id2label)?;
+        let classes = labels.classes(settings)?;
+        let max_len = settings.max_len(frame.specials())?;
+        let head_max = settings.head_max(max_len, frame.specials())?;
+        let layout = Self {
+            classes,
+            labels,
+            templates: settings.templates()?,
+            first: settings.first,
+            max_len,
+            head_max,
+            frame,
+            interface: Interface {
+                inputs: ["input_ids", "attention_mask"].map(Cow::Borrowed).to_vec(),
+                optional_inputs: vec!["token_type_ids"],
+                action_is_optional: true,
+                ..Interface::default()
+            },
+        };
+        for kind in Kind::ALL {
+            layout.check_room(kind, tokenizer)?;
+        }
+        Ok(layout)
+    }
+
+    /// Each class of the graph, by number: its label, and what it is taken for.
+    pub fn labels(&self) -> Vec<(&str, Option<Role>)> {
+        let names = self.labels.names().enumerate();
+        names
+            .map(|(index, name)| (name, self.classes.role(index)))
+            .collect()
+    }
+
+    /// Length of a row in tokens, special ones included.
+    pub fn max_len(&self) -> usize {
+        self.max_len
+    }
+
+    /// A template's own words must leave room for an option and some of the instructions.
+    fn check_room(&self, kind: Kind, tokenizer: &Tokenizer) -> Result<(), Problem> {
+        let stop = Stop::never();
+        let mut meter = Meter::new(usize::MAX, &stop);
+        let mut words = 0;
+        for (place, text) in self.templates.get(kind).parts("", "") {
+            if place == Place::Words {
+                let tokens = tokenizer.encode(&text, usize::MAX, &mut meter);
+                words += tokens.map_or(0, |tokens| tokens.ids.len());
+            }
+        }
+        let most = self.head_max - self.option_max() - 1;
+        if words > most {
+            let problem = format!("has {words} tokens of its own, head_max leaves {most}");
+            return Err((format!("template.{kind}"), problem));
+        }
+        Ok(())
+    }
+
+    fn option_max(&self) -> usize {
+        OPTION_MAX.min(self.head_max / 2)
+    }
+
+    /// The rows of a question on a state, of which each row takes as much as it has room for.
+    fn question(
+        &self,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+        state: &Tokens,
+    ) -> Result<QuestionRows, Error> {
+        let mut rows = Vec::new();
+        let (mut state_left_out, mut instructions_left_out) = (0, 0);
+        for (index, outcome) in asked(question) {
+            let hypothesis = self.hypothesis(encoder, question, outcome)?;
+            let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
+            let kept = &state.ids[..state.ids.len().min(room)];
+            let left_out = state.ids.len() - kept.len() + state.left_out;
+            state_left_out = state_left_out.max(left_out);
+            instructions_left_out = instructions_left_out.max(hypothesis.instructions_left_out);
+            encoder.truncated_tokens += hypothesis.option_left_out;
+            let (ids, token_types) = match self.first {
+                First::State => self.frame.row(kept, &hypothesis.ids),
+                First::Hypothesis => self.frame.row(&hypothesis.ids, kept),
+            };
+            rows.push(Row {
+                ids,
+                token_types,
+                outcomes: vec![index],
+                ..Row::default()
+            });
+        }
+        encoder.truncated_tokens += state_left_out + instructions_left_out;
+        Ok(QuestionRows {
+            kind: question.kind,
+            outcomes: question.outcomes.len(),
+            rows,
+        })
+    }
+
+    /// The hypothesis that an outcome is right.
+    fn hypothesis(
+        &self,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+        outcome: &Outcome,
+    ) -> Result<Hypothesis, Error> {
+        let template = self.templates.get(question.kind);
+        let option = option_text(question.kind, outcome);
+        let text = template.text(&question.instructions, &option);
+        let (tokenizer, head_max) = (encoder.tokenizer, self.head_max);
+        let whole = tokenizer.encode(&text, head_max, encoder.meter)?;
+        if whole.left_out == 0 {
+            return Ok(Hypothesis {
+                ids: whole.ids,
+                ..Hypothesis::default()
+            });
+        }
+        let mut parts = Vec::new();
+        for (place, text) in template.parts(&question.instructions, &option) {
+            let keep = match place {
+                Place::Option => self.option_max(),
+                Place::Instructions | Place::Words => head_max,
+            };
+            parts.push((place, tokenizer.encode(&text, keep, encoder.meter)?));
+        }
+        Ok(joined(parts, head_max))
+    }
+}
+
+/// A hypothesis of parts that are too long together: the instructions give way to the option and the template's words.
+fn joined(parts: Vec<(Place, Tokens)>, head_max: usize) -> Hypothesis {
+    let others = parts
+        .iter()
+        .filter(|(place, _)| *place != Place::Instructions);
+    let others: usize = others.map(|(_, tokens)| tokens.ids.len()).sum();
+    let mut hypothesis = Hypothesis::default();
+    for (place, mut tokens) in parts {
+        match place {
+            Place::Words => {}
+            Place::Option => hypothesis.option_left_out = tokens.left_out,
+            Place::Instructions => {
+                let room = head_max.saturating_sub(others);
+                hypothesis.instructions_left_out =
+                    tokens.left_out + tokens.ids.len().saturating_sub(room);
+                tokens.ids.truncate(room);
+            }
+        }
+        hypothesis.ids.append(&mut tokens.ids);
+    }
+    hypothesis
+}
+
+/// The outcomes that get a row, with their numbers: all of them, but of a noul only `true`, and `false` where the
+/// criteria say what it means.
+fn asked(question: &Question) -> impl Iterator<Item = (usize, &Outcome)> {
+    let outcomes = question.outcomes.iter().enumerate();
+    outcomes.filter(|(_, outcome)| {
+        question.kind != Kind::Noul || outcome.name == "true" || outcome.text.is_some()
+    })
+}
+
+/// What the hypothesis says of an outcome.
+fn option_text(kind: Kind, outcome: &Outcome) -> Cow<'_, str> {
+    let name = &outcome.name;
+    let text = outcome.text.as_deref().filter(|text| !text.is_empty());
+    match (kind, text) {
+        (Kind::Choice, Some(text)) if text != name => format!("{name}: {text}").into(),
+        (Kind::Choice, _) => name.into(),
+        (Kind::Score, text) => text.unwrap_or(name).into(),
+        (Kind::Noul, text) => {
+            let word = if name == "true" { "yes" } else { "no" };
+            text.map_or(word.into(), |text| format!("{word}: {text}").into())
+        }
+    }
+}
+
+impl Layout for Pair {
+    fn name(&self) -> &'static str {
+        "pair"
+    }
+
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn encode(
+        &self,
+        tokenizer: &Tokenizer,
+        request: &Request,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        let state = tokenizer.encode(&request.state, self.max_len, meter)?;
+        let mut encoder = Encoder {
+            tokenizer,
+            meter,
+            truncated_tokens: 0,
+        };
+        let questions = request.questions.iter();
+        let questions = questions.map(|question| self.question(&mut encoder, question, &state));
+        Ok(Plan {
+            state: Vec::new(),
+            questions: questions.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
+        })
+    }
+
+    fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)> {
+        vec![
+            ("input_ids", Input::row(&row.ids)),
+            ("attention_mask", Input::row(vec![1; row.ids.len()])),
+            ("token_type_ids", Input::row(&row.token_types)),
+        ]
+    }
+
+    fn logits(&self, question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
+        let mut outcomes = vec![0.0; question.outcomes];
+        let is_noul = question.kind == Kind::Noul;
+        let share = if is_noul { outputs.len() as f32 } else { 1.0 };
+        for (row, output) in question.rows.iter().zip(outputs) {
+            let [pro, contra] = self.classes.read(&output.logits)?;
+            for outcome in &row.outcomes {
+                outcomes[*outcome] += pro / share;
+                if is_noul {
+                    outcomes[1 - outcome] += contra / share;
+                }
+            }
+        }
+        Ok(Logits {
+            outcomes,
+            action: None,
+        })
+    }
+}

@@ -1,0 +1,372 @@
+//! A model folder: its manifest, its checks and the digests of its files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+use crate::layout::{Layout, PerKind, SpecialIds, marker, pair, shared_state};
+use crate::question::Kind;
+use crate::tokenize::Tokenizer;
+
+/// What `config.json` says, whatever the layout.
+#[derive(Debug, Deserialize)]
+pub(super) struct Manifest {
+    pub(super) name: String,
+    pub(super) version: String,
+    #[serde(default = "default_layout")]
+    pub(super) layout: String,
+    pub(super) temperature: PerKind<f64>,
+    special_ids: Option<SpecialIds>,
+    pub(super) sha256: Option<String>,
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) calibration: BTreeMap<String, QuestionCalibration>,
+}
+
+fn default_layout() -> String {
+    "marker".to_owned()
+}
+
+/// The calibration of one question, which stands in for that of its type.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct QuestionCalibration {
+    pub(super) temperature: f64,
+    #[serde(default)]
+    pub(super) bias: Vec<f64>,
+}
+
+/// What the `config.json` of an exported cross-encoder is completed with, where it does not say so itself.
+#[derive(Deserialize)]
+struct Exported {
+    layout: Option<String>,
+    name: Option<Value>,
+    version: Option<Value>,
+    temperature: Option<Value>,
+    special_ids: Option<Value>,
+    architectures: Option<Value>,
+    model_type: Option<Value>,
+    id2label: Option<Value>,
+}
+
+impl Exported {
+    /// Whether the folder is one of the layout `pair`: it says so, or it is as the usual tools export a model.
+    fn is_pair(&self) -> bool {
+        let is_exported =
+            self.architectures.is_some() || self.model_type.is_some() || self.id2label.is_some();
+        match self.layout.as_deref() {
+            None => is_exported && self.special_ids.is_none(),
+            Some(layout) => layout == "pair",
+        }
+    }
+
+    /// The members that are missing, as JSON, each with a comma behind.
+    fn missing(&self, folder: &Path) -> String {
+        let name = Value::from(file_name(folder));
+        let members = [
+            (self.layout.is_none(), "layout", "\"pair\"".to_owned()),
+            (self.name.is_none(), "name", name.to_string()),
+            (self.version.is_none(), "version", "\"0\"".to_owned()),
+            (
+                self.temperature.is_none(),
+                "temperature",
+                "{\"choice\":1,\"score\":1,\"noul\":1}".to_owned(),
+            ),
+        ];
+        let missing = members.into_iter().filter(|(is_missing, ..)| *is_missing);
+        missing
+            .map(|(_, key, value)| format!("\"{key}\":{value},"))
+            .collect()
+    }
+}
+
+/// The text of a manifest with what an exported one lacks. It goes behind the first brace, so that the lines of errors
+/// stay those of the file.
+fn completed(text: String, folder: &Path) -> String {
+    match serde_json::from_str::<Exported>(&text) {
+        Ok(exported) if exported.is_pair() => {
+            text.replacen('{', &format!("{{{}", exported.missing(folder)), 1)
+        }
+        // What is wrong with it is told when it is read.
+        _ => text,
+    }
+}
+
+/// A model folder and the text of its manifest.
+pub(super) struct Folder {
+    pub(super) path: PathBuf,
+    config: String,
+}
+
+impl Folder {
+    /// A folder whose manifest has not been read.
+    pub(super) fn at(path: &Path) -> Result<Self, Error> {
+        let bad = |problem: &str| Error::BadModel {
+            file: path.to_owned(),
+            problem: problem.to_owned(),
+        };
+        let path = dunce::canonicalize(path).map_err(|_| bad("no such model folder"))?;
+        if !path.is_dir() {
+            return Err(bad("not a folder"));
+        }
+        let config = String::new();
+        Ok(Self { path, config })
+    }
+
+    /// Reads what kind of model the folder holds.
+    pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
+        let file = self.path.join("config.json");
+        let text = String::from_utf8(read(&file)?).map_err(|_| Error::BadModel {
+            file,
+            problem: "not UTF-8".into(),
+        })?;
+        self.config = completed(text, &self.path);
+        self.settings()
+    }
+
+    /// A part of the manifest; an error names the key.
+    fn settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        let reader = &mut serde_json::Deserializer::from_str(&self.config);
+        serde_path_to_error::deserialize(reader).map_err(|error| {
+            let key = error.path().to_string();
+            let problem = error.inner().to_string();
+            self.bad_config(match key.as_str() {
+                "." => problem,
+                _ => format!("{key}: {problem}"),
+            })
+        })
+    }
+
+    pub(super) fn layout(
+        &self,
+        name: &str,
+        tokenizer: &Tokenizer,
+    ) -> Result<Box<dyn Layout>, Error> {
+        let problem = |problem: Option<(&str, String)>| match problem {
+            Some((key, problem)) => Err(self.bad_config(format!("{key}: {problem}"))),
+            None => Ok(()),
+        };
+        match name {
+            "marker" => {
+                let settings: marker::Settings = self.settings()?;
+                problem(settings.problem())?;
+                Ok(Box::new(marker::Marker::new(settings)))
+            }
+            "shared-state" => {
+                let settings: shared_state::Settings = self.settings()?;
+                problem(settings.problem())?;
+                Ok(Box::new(shared_state::SharedState::new(settings)))
+            }
+            "pair" => Ok(Box::new(self.pair(tokenizer)?)),
+            _ => Err(self.bad_config(format!(
+                "layout: \"{name}\" is not one of marker, shared-state, pair"
+            ))),
+        }
+    }
+
+    pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
+        let frame = tokenizer.pair().ok_or_else(|| Error::BadModel {
+            file: self.path.join("tokenizer.json"),
+            problem: "post_processor: does not say how two texts make one row".into(),
+        })?;
+        pair::Pair::new(&self.settings()?, tokenizer, frame)
+            .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
+    }
+
+    /// The graph file: the only one, or of several the one that the manifest's digest names, else `model.onnx`.
+    pub(super) fn graph(&self, sha256: Option<&str>) -> Result<PathBuf, Error> {
+        let bad = |problem: String| Error::BadModel {
+            file: self.path.clone(),
+            problem,
+        };
+        let mut graphs = self.graphs().map_err(|error| bad(error.to_string()))?;
+        if graphs.len() > 1 {
+            if let Some(wanted) = sha256 {
+                for graph in &graphs {
+                    if hex(&file_digest(graph)?).eq_ignore_ascii_case(wanted) {
+                        return Ok(graph.clone());
+                    }
+                }
+            }
+            let usual = self.path.join("model.onnx");
+            if graphs.contains(&usual) {
+                return Ok(usual);
+            }
+            return Err(bad("several .onnx files and none is model.onnx".into()));
+        }
+        graphs.pop().ok_or_else(|| bad("no .onnx file".into()))
+    }
+
+    fn graphs(&self) -> std::io::Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(&self.path)?;
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut graphs: Vec<PathBuf> = paths
+            .filter(|path| path.extension().is_some_and(|ending| ending == "onnx"))
+            .collect();
+        graphs.sort();
+        Ok(graphs)
+    }
+
+    /// The files that hold weights for a graph too large for one file: they are named after it.
+    fn weights(&self, graph: &str) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names
+            .filter(|name| {
+                let ending = name.strip_prefix(graph);
+                ending.is_some_and(|ending| [".data", "_data"].contains(&ending))
+            })
+            .collect()
+    }
+
+    /// The names of all files that the model is made of.
+    pub(super) fn files(&self, graph: Option<&Path>, manifest: &Manifest) -> Vec<String> {
+        let mut names = vec!["config.json".into(), "tokenizer.json".into()];
+        names.extend(manifest.files.keys().cloned());
+        if let Some(graph) = graph.map(file_name) {
+            names.extend(self.weights(&graph));
+            names.push(graph);
+        }
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The digest of a file, checked against the one that the manifest gives.
+    pub(super) fn digest(&self, name: &str, manifest: &Manifest) -> Result<String, Error> {
+        if name.contains(['/', '\\']) || name.starts_with("..") {
+            return Err(self.bad_config(format!("files.{name}: must be a file of this folder")));
+        }
+        let digest = hex(&file_digest(&self.path.join(name))?);
+        let wanted = manifest.files.get(name);
+        if wanted.is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
+            return Err(self.bad_config(format!(
+                "files.{name}: does not match the file, which has {digest}"
+            )));
+        }
+        Ok(digest)
+    }
+
+    /// The digests of all files that the model is made of, by name.
+    pub(super) fn digests(
+        &self,
+        graph: &Path,
+        manifest: &Manifest,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let names = self.files(Some(graph), manifest).into_iter();
+        names
+            .map(|name| {
+                let digest = self.digest(&name, manifest)?;
+                Ok((name, digest))
+            })
+            .collect()
+    }
+
+    pub(super) fn bad_config(&self, problem: String) -> Error {
+        Error::BadModel {
+            file: self.path.join("config.json"),
+            problem,
+        }
+    }
+}
+
+/// Checks what the manifest says of temperatures.
+pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
+    let usable = |temperature: f64| temperature.is_finite() && temperature > 0.0;
+    for kind in Kind::ALL {
+        if !usable(*manifest.temperature.get(kind)) {
+            return Err(folder.bad_config(format!("temperature.{kind}: must be greater than 0")));
+        }
+    }
+    for (key, value) in &manifest.calibration {
+        if !usable(value.temperature) || value.bias.iter().any(|bias| !bias.is_finite()) {
+            return Err(folder.bad_config(format!(
+                "calibration.{key}: needs a temperature greater than 0 and finite biases"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that the graph is the one that the manifest was written for.
+pub(super) fn check_sha256(
+    folder: &Folder,
+    manifest: &Manifest,
+    graph: &Path,
+    sha256: &str,
+) -> Result<(), Error> {
+    match &manifest.sha256 {
+        Some(wanted) if !wanted.eq_ignore_ascii_case(sha256) => {
+            let name = file_name(graph);
+            Err(folder.bad_config(format!("sha256: does not match {name}, which has {sha256}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks that the special tokens are among the tokenizer's.
+pub(super) fn check_special_ids(
+    folder: &Folder,
+    manifest: &Manifest,
+    vocabulary: usize,
+) -> Result<(), Error> {
+    let Some(ids) = manifest.special_ids else {
+        return Ok(());
+    };
+    for (key, id) in [
+        ("cls", ids.cls),
+        ("sep", ids.sep),
+        ("pad", ids.pad),
+        ("mask", ids.mask),
+    ] {
+        if id < 0 || id as usize >= vocabulary {
+            return Err(folder.bad_config(format!(
+                "special_ids.{key}: {id} is not a token of the tokenizer, which has {vocabulary}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a file of a folder.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(file).map_err(|error| Error::BadModel {
+        file: file.to_owned(),
+        problem: match error.kind() {
+            std::io::ErrorKind::NotFound => "no such file".to_owned(),
+            _ => error.to_string(),
+        },
+    })
+}
+
+fn file_digest(file: &Path) -> Result<[u8; 32], Error> {
+    Ok(Sha256::digest(read(file)?).into())
+}
+
+/// One digest over those of all files.
+pub(super) fn digest_of(digests: &BTreeMap<String, String>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for (name, digest) in digests {
+        hasher.update((name.len() as u64).to_le_bytes());
+        hasher.update(name);
+        hasher.update(digest);
+    }
+    hasher.finalize().into()
+}
+
+/// The last part of a path.
+pub(super) fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// Bytes as hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

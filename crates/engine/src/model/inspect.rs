@@ -1,0 +1,159 @@
+//! What a folder is, and all that is wrong with it, without stopping at the first thing.
+
+use std::path::{Path, PathBuf};
+
+use super::folder::{Folder, Manifest, check, check_sha256, check_special_ids, file_name, read};
+use crate::Error;
+use crate::layout::Layout;
+use crate::layout::pair::Role;
+use crate::session::Tensors;
+use crate::tokenize::Tokenizer;
+
+/// One file of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its hex sha256.
+    pub sha256: String,
+}
+
+/// A class of a `pair` model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// What the model calls it.
+    pub name: String,
+    /// What it is taken for, if it counts.
+    pub role: Option<Role>,
+}
+
+/// What a folder is. What could not be found out is empty.
+#[derive(Debug, Clone, Default)]
+pub struct Inspection {
+    /// The folder, absolute where it is one.
+    pub folder: PathBuf,
+    /// The name of the layout.
+    pub layout: Option<String>,
+    /// The manifest's `name`, or what stands in for it.
+    pub name: Option<String>,
+    /// The manifest's `version`, or what stands in for it.
+    pub version: Option<String>,
+    /// The files that the model is made of.
+    pub files: Vec<File>,
+    /// The graph's inputs and outputs.
+    pub tensors: Tensors,
+    /// The classes of the graph, in the layout `pair`.
+    pub labels: Vec<Label>,
+    /// How many ids the tokenizer has.
+    pub vocabulary: Option<usize>,
+    /// Tokens of a row, in the layout `pair`.
+    pub max_len: Option<usize>,
+    /// What is missing or wrong, one line each.
+    pub problems: Vec<String>,
+}
+
+/// Looks at a folder as [`super::Model::load`] does, without deciding anything with it.
+pub fn inspect(runtime: &Path, folder: &Path) -> Inspection {
+    let mut inspection = Inspection {
+        folder: folder.to_owned(),
+        ..Inspection::default()
+    };
+    if let Some(folder) = inspection.note(Folder::at(folder)) {
+        inspection.folder.clone_from(&folder.path);
+        inspection.look(runtime, folder);
+    }
+    inspection
+}
+
+impl Inspection {
+    /// Keeps what is wrong as a line.
+    fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        result
+            .map_err(|error| self.problems.push(error.to_string()))
+            .ok()
+    }
+
+    fn look(&mut self, runtime: &Path, mut folder: Folder) {
+        let manifest = self.note(folder.manifest());
+        let sha256 = manifest
+            .as_ref()
+            .and_then(|manifest| manifest.sha256.as_deref());
+        let graph = self.note(folder.graph(sha256));
+        let file = folder.path.join("tokenizer.json");
+        let tokenizer = read(&file).and_then(|bytes| Tokenizer::from_bytes(&file, &bytes));
+        let tokenizer = self.note(tokenizer);
+        self.vocabulary = tokenizer.as_ref().map(Tokenizer::vocabulary);
+        let mut layout = None;
+        if let Some(manifest) = &manifest {
+            self.name = Some(manifest.name.clone());
+            self.version = Some(manifest.version.clone());
+            self.layout = Some(manifest.layout.clone());
+            self.note(check(&folder, manifest));
+            self.look_at_files(&folder, manifest, graph.as_deref());
+            layout = tokenizer.and_then(|tokenizer| self.layout(&folder, manifest, &tokenizer));
+        }
+        if let Some(graph) = graph {
+            self.look_at_graph(runtime, &graph, layout.as_deref());
+        }
+    }
+
+    /// A file that is not there is told of where it is needed, unless only the manifest names it.
+    fn look_at_files(&mut self, folder: &Folder, manifest: &Manifest, graph: Option<&Path>) {
+        for name in folder.files(graph, manifest) {
+            let path = folder.path.join(&name);
+            if !path.exists() && !manifest.files.contains_key(&name) {
+                continue;
+            }
+            let Some(sha256) = self.note(folder.digest(&name, manifest)) else {
+                continue;
+            };
+            if let Some(graph) = graph.filter(|graph| file_name(graph) == name) {
+                self.note(check_sha256(folder, manifest, graph, &sha256));
+            }
+            let bytes = path.metadata().map_or(0, |metadata| metadata.len());
+            self.files.push(File {
+                name,
+                bytes,
+                sha256,
+            });
+        }
+    }
+
+    fn layout(
+        &mut self,
+        folder: &Folder,
+        manifest: &Manifest,
+        tokenizer: &Tokenizer,
+    ) -> Option<Box<dyn Layout>> {
+        self.note(check_special_ids(folder, manifest, tokenizer.vocabulary()));
+        if manifest.layout != "pair" {
+            return self.note(folder.layout(&manifest.layout, tokenizer));
+        }
+        let pair = self.note(folder.pair(tokenizer))?;
+        self.max_len = Some(pair.max_len());
+        let labels = pair.labels().into_iter();
+        self.labels = labels
+            .map(|(name, role)| Label {
+                name: name.to_owned(),
+                role,
+            })
+            .collect();
+        Some(Box::new(pair))
+    }
+
+    fn look_at_graph(&mut self, runtime: &Path, graph: &Path, layout: Option<&dyn Layout>) {
+        let Some(tensors) = self.note(Tensors::read(runtime, graph)) else {
+            return;
+        };
+        if let Some(layout) = layout {
+            let fits = tensors.check(layout.interface());
+            self.note(fits.map_err(|problem| Error::BadModel {
+                file: graph.to_owned(),
+                problem,
+            }));
+        }
+        self.tensors = tensors;
+    }
+}

@@ -1,0 +1,189 @@
+//! A model: a folder that has passed its checks, and what answers with it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use sha2::{Digest, Sha256};
+
+use self::devices::open_sessions;
+use self::folder::{
+    Folder, QuestionCalibration, check, check_sha256, check_special_ids, digest_of, file_name, hex,
+    read,
+};
+use crate::Error;
+use crate::cache::{CacheStats, Precision, StateCache};
+use crate::decode::{Answer, Calibration, Logits};
+use crate::layout::{Layout, PerKind, Plan, Runner};
+use crate::question::{Question, Request};
+use crate::queue::Stop;
+use crate::session::{Device, Sessions, allocator};
+use crate::tokenize::{Meter, Tokenizer};
+
+mod devices;
+mod folder;
+pub mod inspect;
+
+/// Where a model is and what to run it on.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The ONNX Runtime library.
+    pub runtime: PathBuf,
+    /// The model folder.
+    pub folder: PathBuf,
+    /// `auto`, `cpu`, `gpu`, `cuda`, `coreml` or `directml`.
+    pub device: String,
+    /// Intra-op threads.
+    pub threads: usize,
+    /// Bytes of states that are kept; 0 keeps none.
+    pub state_cache_bytes: usize,
+    /// How exactly they are kept.
+    pub state_cache_precision: Precision,
+}
+
+/// What is said of a loaded model.
+#[derive(Debug, Clone)]
+pub struct Info {
+    /// The manifest's `name`.
+    pub name: String,
+    /// The manifest's `version`.
+    pub version: String,
+    /// Hex sha256 of the graph file.
+    pub sha256: String,
+    /// Hex sha256 over all files that the model is made of: the key of whatever is kept of its work.
+    pub digest: String,
+    /// The layout's name.
+    pub layout: &'static str,
+    /// What it runs on.
+    pub device: Device,
+    /// Intra-op threads.
+    pub threads: usize,
+    /// The folder, absolute.
+    pub folder: PathBuf,
+    /// Why devices that were tried before were not taken.
+    pub device_notes: Vec<String>,
+}
+
+/// A model that is ready to answer.
+pub struct Model {
+    info: Info,
+    tokenizer: Tokenizer,
+    layout: Box<dyn Layout>,
+    sessions: Sessions,
+    cache: StateCache,
+    temperature: PerKind<f64>,
+    calibration: BTreeMap<String, QuestionCalibration>,
+}
+
+impl Model {
+    /// Loads and checks a folder, and makes one decision with it.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] that names the file, [`Error::BadDevice`], and those of [`Sessions::open`].
+    pub fn load(source: &Source) -> Result<Self, Error> {
+        let mut folder = Folder::at(&source.folder)?;
+        let manifest = folder.manifest()?;
+        check(&folder, &manifest)?;
+        let graph = folder.graph(manifest.sha256.as_deref())?;
+        let _loading = allocator::Loading::begin();
+        let tokenizer_file = folder.path.join("tokenizer.json");
+        let (digests, tokenizer) = std::thread::scope(|scope| {
+            let digests = scope.spawn(|| folder.digests(&graph, &manifest));
+            let bytes = read(&tokenizer_file);
+            let tokenizer = bytes.and_then(|bytes| Tokenizer::from_bytes(&tokenizer_file, &bytes));
+            (digests.join().unwrap_or(Err(Error::Panicked)), tokenizer)
+        });
+        let (digests, tokenizer) = (digests?, tokenizer?);
+        let sha256 = digests[&file_name(&graph)].clone();
+        check_sha256(&folder, &manifest, &graph, &sha256)?;
+        check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
+        let layout = folder.layout(&manifest.layout, &tokenizer)?;
+        let (sessions, device, device_notes) =
+            open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
+        let digest = hex(&digest_of(&digests));
+        let info = Info {
+            name: manifest.name,
+            version: manifest.version,
+            sha256,
+            digest: digest.clone(),
+            layout: layout.name(),
+            device,
+            threads: source.threads,
+            folder: folder.path,
+            device_notes,
+        };
+        Ok(Self {
+            info,
+            tokenizer,
+            layout,
+            sessions,
+            cache: StateCache::new(
+                source.state_cache_bytes,
+                source.state_cache_precision,
+                &digest,
+            ),
+            temperature: manifest.temperature,
+            calibration: manifest.calibration,
+        })
+    }
+
+    /// What is said of the model.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// The rows of a request.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
+    /// represent a text.
+    pub fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error> {
+        self.layout.encode(&self.tokenizer, request, meter)
+    }
+
+    /// The logits of a plan, one set per question.
+    ///
+    /// # Errors
+    /// What `stop` says between two runs, and [`Error::ModelFailed`].
+    pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
+        let runner = Runner {
+            layout: self.layout.as_ref(),
+            sessions: &self.sessions,
+            cache: &self.cache,
+        };
+        runner.run(plan, stop)
+    }
+
+    /// How the kept states are doing.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    /// The answer to a question, with its own calibration where it has one.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when a logit is not a finite number.
+    pub fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
+        let own = if self.calibration.is_empty() {
+            None
+        } else {
+            self.calibration
+                .get(&hex(&Sha256::digest(question.canonical_json())))
+        };
+        let calibration = match own {
+            Some(own) => Calibration {
+                temperature: own.temperature,
+                bias: &own.bias,
+            },
+            None => Calibration {
+                temperature: *self.temperature.get(question.kind),
+                bias: &[],
+            },
+        };
+        Answer::decode(logits, calibration)
+    }
+
+    /// Stops every run, now and from now on.
+    pub fn terminate(&self) {
+        self.sessions.terminate();
+    }
+}

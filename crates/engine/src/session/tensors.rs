@@ -1,0 +1,136 @@
+//! A graph's inputs and outputs: what they are, and whether they are those of a layout.
+
+use std::path::Path;
+
+use ort::session::Session;
+use ort::session::builder::GraphOptimizationLevel;
+use ort::value::TensorElementType;
+use ort::value::{Outlet, ValueType};
+
+use super::memory::Interface;
+use super::runtime::{cause, environment};
+use crate::Error;
+
+/// One input or output of a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// Its name in the graph.
+    pub name: String,
+    /// The type of its elements, such as `int64`.
+    pub kind: String,
+    /// Its dimensions: a number, the graph's name for it, or `?`.
+    pub shape: Vec<String>,
+}
+
+/// The inputs and outputs of a graph, in its order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tensors {
+    /// What it wants.
+    pub inputs: Vec<TensorInfo>,
+    /// What it gives.
+    pub outputs: Vec<TensorInfo>,
+}
+
+impl Tensors {
+    /// The inputs and outputs of a graph file.
+    ///
+    /// # Errors
+    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where the file is no graph.
+    pub fn read(runtime: &Path, file: &Path) -> Result<Self, Error> {
+        let environment = environment(runtime)?;
+        let open = || {
+            Session::builder(&environment)?
+                .with_optimization_level(GraphOptimizationLevel::Disable)?
+                .with_intra_threads(1)?
+                .commit_from_file(file)
+        };
+        let session = open().map_err(|error: ort::Error| Error::BadModel {
+            file: file.to_owned(),
+            problem: cause(&error),
+        })?;
+        Ok(Self::of(&session))
+    }
+
+    pub(super) fn of(session: &Session) -> Self {
+        Self {
+            inputs: session.inputs().iter().map(info).collect(),
+            outputs: session.outputs().iter().map(info).collect(),
+        }
+    }
+
+    /// Whether there is an input of that name.
+    pub fn has_input(&self, name: &str) -> bool {
+        self.inputs.iter().any(|input| input.name == name)
+    }
+
+    /// Whether there is an output of that name.
+    pub fn has_output(&self, name: &str) -> bool {
+        self.outputs.iter().any(|output| output.name == name)
+    }
+
+    /// Checks that the graph has the tensors of a layout, and wants no others.
+    ///
+    /// # Errors
+    /// What is missing or too much, in one line.
+    pub fn check(&self, interface: &Interface) -> Result<(), String> {
+        let pasts = interface.kept.iter().map(|(past, _)| past.as_str());
+        let wanted: Vec<&str> = interface
+            .inputs
+            .iter()
+            .map(AsRef::as_ref)
+            .chain(pasts)
+            .collect();
+        if let Some(missing) = wanted.iter().find(|name| !self.has_input(name)) {
+            return Err(format!("the graph has no input \"{missing}\""));
+        }
+        let is_given = |name| wanted.contains(&name) || interface.optional_inputs.contains(&name);
+        let mut inputs = self.inputs.iter().map(|input| input.name.as_str());
+        if let Some(unknown) = inputs.find(|name| !is_given(name)) {
+            return Err(format!(
+                "the graph wants an input \"{unknown}\" that its layout does not give"
+            ));
+        }
+        let presents = interface.kept.iter().map(|(_, present)| present.as_str());
+        let action = (!interface.action_is_optional).then_some("act_logits");
+        let mut results = std::iter::once("logits").chain(presents).chain(action);
+        match results.find(|name| !self.has_output(name)) {
+            Some(missing) => Err(format!("the graph has no output \"{missing}\"")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn info(outlet: &Outlet) -> TensorInfo {
+    let (kind, shape) = match outlet.dtype() {
+        ValueType::Tensor {
+            ty,
+            shape,
+            dimension_symbols,
+        } => {
+            let dimensions = shape.iter().zip(dimension_symbols.iter());
+            let dimensions = dimensions.map(|(length, symbol)| match *length {
+                0.. => length.to_string(),
+                _ if symbol.is_empty() => "?".to_owned(),
+                _ => symbol.clone(),
+            });
+            (kind(*ty), dimensions.collect())
+        }
+        other => (other.to_string(), Vec::new()),
+    };
+    TensorInfo {
+        name: outlet.name().to_owned(),
+        kind,
+        shape,
+    }
+}
+
+/// The names that `onnx.proto` has for the types that occur; the library's own for the others.
+fn kind(element: TensorElementType) -> String {
+    match element {
+        TensorElementType::Float32 => "float32".to_owned(),
+        TensorElementType::Float16 => "float16".to_owned(),
+        TensorElementType::Int64 => "int64".to_owned(),
+        TensorElementType::Int32 => "int32".to_owned(),
+        other => other.to_string(),
+    }
+}
