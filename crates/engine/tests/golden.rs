@@ -87,6 +87,13 @@ fn shared_state_in_int8_answers_as_the_reference() {
 }
 
 #[test]
+fn cross_encoders_answer_as_their_makers_in_pytorch() {
+    for name in ["pair-bert", "pair-roberta", "pair-deberta", "pair-reranker"] {
+        check_fixture(name, FP32_TOLERANCE);
+    }
+}
+
+#[test]
 fn the_embedded_model_answers_as_the_reference() {
     let folder = repository().join("models/svc-small");
     let engine = engine(&folder, 2);

@@ -14,9 +14,10 @@ static SHARED: LazyLock<Engine> = LazyLock::new(|| engine(&fixture("shared-state
 static SHARED_ONE_THREAD: LazyLock<Engine> = LazyLock::new(|| engine(&fixture("shared-state"), 1));
 static SHARED_INT8: LazyLock<Engine> = LazyLock::new(|| engine(&fixture("shared-state-int8"), 2));
 static MARKER: LazyLock<Engine> = LazyLock::new(|| engine(&fixture("marker"), 2));
+static PAIR: LazyLock<Engine> = LazyLock::new(|| engine(&fixture("pair-deberta"), 2));
 
-fn engines() -> [&'static Engine; 3] {
-    [&SHARED, &SHARED_INT8, &MARKER]
+fn engines() -> [&'static Engine; 4] {
+    [&SHARED, &SHARED_INT8, &MARKER, &PAIR]
 }
 
 /// Words that the tiny tokenizers know, some that they do not, special tokens and oddities.
