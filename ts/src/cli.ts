@@ -4,6 +4,7 @@ import type { AskOptions } from './commands/ask.ts';
 import type { BatchFlags } from './commands/batch.ts';
 import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
+import type { ModelCheckFlags } from './commands/model-check.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { Flags } from './config.ts';
 import type { GateFlags } from './gate/settings.ts';
@@ -19,6 +20,7 @@ export interface Actions {
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
   readonly health: (flags: Flags) => Promise<void>;
+  readonly modelCheck: (dir: string, flags: ModelCheckFlags) => Promise<void>;
 }
 
 /** Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing. */
@@ -30,6 +32,7 @@ const ACTIONS: Actions = {
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
   config: async (flags) => (await import('./commands/config.ts')).config(flags),
   health: async (flags) => (await import('./commands/health.ts')).health(flags),
+  modelCheck: async (dir, flags) => (await import('./commands/model-check.ts')).modelCheck(dir, flags),
 };
 
 const EXAMPLES = `
@@ -40,6 +43,7 @@ Examples:
   svc ask request.json --json                      answer a request that is in a file
   svc batch tickets.csv --questions q.json         ask the same of every row of a file
   svc doctor                                       what is wrong, and what to do
+  svc model check nli                              what the folder nli is, and whether it can be served
 
 Settings come from svc.json, then from SVC_* variables, then from flags.`;
 
@@ -105,6 +109,7 @@ export function createCommand(actions: Actions): Command {
   addBatch(program, actions);
   addGate(program, actions);
   addChecks(program, actions);
+  addModel(program, actions);
   return program;
 }
 
@@ -185,6 +190,15 @@ function addChecks(program: Command, actions: Actions): void {
     .action((flags: Flags) => actions.health(flags));
 }
 
+function addModel(program: Command, actions: Actions): void {
+  const model = program.command('model').description('look at model folders').helpCommand(false);
+  withRunFlags(model.command('check'))
+    .description('say what a model folder is and what is wrong with it, and make one decision with it')
+    .argument('<dir>', 'model folder')
+    .option('--json', 'print it as JSON')
+    .action((dir: string, flags: ModelCheckFlags) => actions.modelCheck(dir, flags));
+}
+
 function withServerFlags(command: Command): Command {
   return withEngineFlags(command)
     .option('--log-level <level>', 'fatal, error, warn, info, debug, trace or silent')
@@ -193,9 +207,13 @@ function withServerFlags(command: Command): Command {
 
 /** The flags of every command that loads a model. */
 function withEngineFlags(command: Command): Command {
+  return withRunFlags(command).option('--model <dir>', 'model folder (default: the embedded model)');
+}
+
+/** What to run a model on. */
+function withRunFlags(command: Command): Command {
   return command
     .option('--config <file>', 'settings (default: svc.json in the working folder)')
-    .option('--model <dir>', 'model folder (default: the embedded model)')
     .option('--device <name>', 'auto, cpu, gpu, cuda, coreml or directml')
     .option('--threads <n>', 'threads of one model run; 0 takes all there are')
     .option('--runtime <file>', 'another build of the ONNX Runtime library');

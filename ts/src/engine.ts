@@ -112,6 +112,34 @@ export interface CancelSignal {
   removeEventListener(type: 'abort', listener: () => void): void;
 }
 
+/** An input or output of a graph. */
+export interface GraphTensor {
+  readonly name: string;
+  /** The type of its elements, such as `int64`. */
+  readonly kind: string;
+  /** Numbers, the graph's names for dimensions, or `?`. */
+  readonly shape: readonly string[];
+}
+
+/** What a model folder is, and what is wrong with it. What could not be found out is absent or empty. */
+export interface ModelInspection {
+  readonly dir: string;
+  readonly layout?: string;
+  readonly name?: string;
+  readonly version?: string;
+  readonly files: readonly { readonly name: string; readonly bytes: number; readonly sha256: string }[];
+  readonly inputs: readonly GraphTensor[];
+  readonly outputs: readonly GraphTensor[];
+  /** The classes of a cross-encoder, and what they are taken for. */
+  readonly labels: readonly { readonly name: string; readonly role?: string }[];
+  /** How many token ids the tokenizer has. */
+  readonly vocabulary?: number;
+  /** Tokens of a row, where the layout's rows have one length for all. */
+  readonly maxLen?: number;
+  /** What is missing or wrong, one line each; empty does not mean that it answers. */
+  readonly problems: readonly string[];
+}
+
 export interface DecideOptions {
   /** `systemone` when it is left out. */
   readonly format?: Format | undefined;
@@ -152,6 +180,7 @@ interface NativeEngine {
 
 interface Addon {
   readonly NativeEngine: new () => NativeEngine;
+  inspectModel(runtime: string, model: string): Promise<ModelInspection>;
   errorCodes(): string[];
 }
 
@@ -215,6 +244,11 @@ function loadAddon(): Addon {
 /** Every error code that the engine itself can report. */
 export function engineErrorCodes(): string[] {
   return loadAddon().errorCodes();
+}
+
+/** What the folder `model` is, all of it looked at, nothing decided with it. */
+export function inspectModel({ runtime, model }: Pick<EngineOptions, 'runtime' | 'model'>): Promise<ModelInspection> {
+  return loadAddon().inspectModel(runtime, model);
 }
 
 /**

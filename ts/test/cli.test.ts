@@ -16,6 +16,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     doctor: noted('doctor'),
     config: noted('config'),
     health: noted('health'),
+    modelCheck: async (dir, flags) => void calls.push(['model check', dir, { ...flags }]),
   });
   await command.parseAsync(args, { from: 'user' });
   assert.equal(calls.length, 1);
@@ -104,6 +105,16 @@ suite('svc', () => {
     });
   }
 
+  test('model check takes a folder, and what to run it on', async () => {
+    assert.deepEqual(await parsed('model', 'check', 'nli'), ['model check', 'nli', {}]);
+    const flags = { device: 'cpu', threads: '1', runtime: 'r.so', config: 'c.json', json: true };
+    const args = ['--device', 'cpu', '--threads', '1', '--runtime', 'r.so', '--config', 'c.json', '--json'];
+    assert.deepEqual(await parsed('model', 'check', 'nli', ...args), ['model check', 'nli', flags]);
+    for (const args of [['model'], ['model', 'check'], ['model', 'chek', 'nli'], ['model', 'check', 'a', 'b']]) {
+      await assert.rejects(parsed(...args), CommanderError);
+    }
+  });
+
   test('an unknown command is refused, not served', async () => {
     await assert.rejects(parsed('sevre'), new Refusal('unknown command "sevre"; see svc --help'));
     await assert.rejects(parsed('serve', 'x'), Refusal);
@@ -111,9 +122,18 @@ suite('svc', () => {
 
   test('help names every command and flag, and gives examples', () => {
     const none = async () => {};
-    const actions = { serve: none, ask: none, batch: none, gate: none, doctor: none, config: none, health: none };
+    const actions = {
+      serve: none,
+      ask: none,
+      batch: none,
+      gate: none,
+      doctor: none,
+      config: none,
+      health: none,
+      modelCheck: none,
+    };
     const command = createCommand(actions);
-    assert.match(command.helpInformation(), /serve.*ask.*batch.*gate.*doctor.*config.*health/s);
+    assert.match(command.helpInformation(), /serve.*ask.*batch.*gate.*doctor.*config.*health.*model/s);
     const helps = command.commands.map((sub) => sub.helpInformation());
     const flags = ['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level'];
     for (const flag of [

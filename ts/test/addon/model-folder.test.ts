@@ -151,7 +151,7 @@ const CONFIGS: readonly Spoilt[] = [
   {
     what: 'has an unknown layout',
     spoil: set('layout', 'pairs'),
-    problem: /^layout: "pairs" is not one of marker, shared-state/,
+    problem: /^layout: "pairs" is not one of marker, shared-state, pair$/,
   },
   {
     what: 'has another sha256 than the graph',
@@ -172,6 +172,104 @@ const CONFIGS: readonly Spoilt[] = [
     what: 'has a calibration that cannot be',
     spoil: set('calibration', { abc: { temperature: 0 } }),
     problem: /^calibration\.abc: needs a temperature greater than 0/,
+  },
+];
+
+const PAIRS: readonly Spoilt[] = (
+  [
+    ['has no id2label', without('id2label'), /^id2label: must name the graph's classes/],
+    ['has classes with a gap', set('id2label', { 0: 'entailment', 2: 'neutral' }), /^id2label: must have the keys/],
+    ['has classes that are no texts', set('id2label', { 0: 7 }), /^id2label\.0: invalid type/],
+    [
+      'has classes of which none is entailment',
+      set('id2label', { 0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2' }),
+      /^id2label: none of the labels is entailment: LABEL_0, LABEL_1, LABEL_2; name one with the key entailment$/,
+    ],
+    [
+      'has three classes of which none is contradiction',
+      set('id2label', { 0: 'entailment', 1: 'neutral', 2: 'other' }),
+      /^id2label: none of the labels is contradiction: .*; name one with the key contradiction$/,
+    ],
+    [
+      'names a class that is not there',
+      set('entailment', 'yes'),
+      /^entailment: "yes" is none of the labels in id2label/,
+    ],
+    [
+      'names one class for both sides',
+      set('contradiction', 'entailment'),
+      /^contradiction: must be another class than entailment$/,
+    ],
+    [
+      'has a template without the option',
+      set('template', { choice: '{instructions}' }),
+      /^template\.choice: must have the place \{option\}$/,
+    ],
+    ['has a template of words alone', set('template', { noul: 'yes' }), /^template\.noul: must have a place/],
+    [
+      'has a template with an unknown place',
+      set('template', { score: 'about {label}' }),
+      /^template\.score: \{label\} is not one of \{instructions\}, \{option\}$/,
+    ],
+    [
+      'has a template that leaves no room',
+      set('template', { choice: `${'the '.repeat(40)}{option}` }),
+      /^template\.choice: has 40 tokens of its own, head_max leaves \d+$/,
+    ],
+    ['has another order', set('first', 'option'), /^first: unknown variant `option`, expected `state` or `hypothesis`/],
+    [
+      'has rows longer than the model reads',
+      set('max_len', 65),
+      /^max_len: must be at most 64, the positions that the model knows$/,
+    ],
+    ['has rows too short for two texts', set('max_len', 10), /^max_len: must be at least 19$/],
+    ['has hypotheses as long as a row', set('head_max', 64), /^head_max: must be from 8 to 53$/],
+    ['has a temperature too few', set('temperature', { choice: 1 }), /^temperature: missing field `score`/],
+    ['has one temperature for all', set('temperature', 1), /^temperature: invalid type: integer `1`/],
+  ] as const
+).map(([what, spoil, problem]) => ({ what, model: 'pair-bert', spoil, problem }));
+
+const PAIR_FILES: readonly Spoilt[] = [
+  { what: 'no graph', model: 'pair-bert', spoil: remove('model.onnx'), file: '', problem: /^no \.onnx file$/ },
+  {
+    what: 'no tokenizer.json',
+    model: 'pair-bert',
+    spoil: remove('tokenizer.json'),
+    file: 'tokenizer.json',
+    problem: /^no such file$/,
+  },
+  {
+    what: 'a tokenizer that makes no rows of two texts',
+    model: 'pair-bert',
+    spoil: (folder) => {
+      const file = join(folder, 'tokenizer.json');
+      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), post_processor: null }));
+    },
+    file: 'tokenizer.json',
+    problem: /^post_processor: does not say how two texts make one row$/,
+  },
+  {
+    what: 'more labels than the graph has classes',
+    model: 'pair-bert',
+    spoil: set('id2label', { 0: 'entailment', 1: 'neutral', 2: 'contradiction', 3: 'other' }),
+    file: 'model.onnx',
+    problem: /^a trial decision failed: the graph gives 3 logits a row, id2label has 4 labels$/,
+  },
+  {
+    what: 'the graph of a reranker under the labels of another',
+    model: 'pair-roberta',
+    spoil: both(unchecked, (folder) =>
+      copyFileSync(join(fixture('pair-reranker'), 'model.onnx'), join(folder, 'model.onnx')),
+    ),
+    file: 'model.onnx',
+    problem: /^a trial decision failed: the graph gives 1 logits a row, id2label has 3 labels$/,
+  },
+  {
+    what: 'the graph of another layout',
+    model: 'pair-bert',
+    spoil: (folder) => copyFileSync(join(fixture('marker'), 'model.onnx'), join(folder, 'model.onnx')),
+    file: 'model.onnx',
+    problem: /^the graph wants an input "marker_pos" that its layout does not give$/,
   },
 ];
 
@@ -271,6 +369,8 @@ function refuses({ what, model = 'marker', spoil, file = 'config.json', problem 
 suite('a model folder refuses with one line when', () => FOLDERS.forEach(refuses));
 suite('a model folder refuses with one line when its config.json', () => CONFIGS.forEach(refuses));
 suite('a model folder refuses with one line when it has', () => FILES.forEach(refuses));
+suite('an exported folder refuses with one line when its config.json', () => PAIRS.forEach(refuses));
+suite('an exported folder refuses with one line when it has', () => PAIR_FILES.forEach(refuses));
 
 suite('the place of a model', () => {
   test('that is not there refuses', async (t) => {

@@ -24,6 +24,10 @@ export const TOLERANCES = {
   'marker-no-action': 1e-5,
   'shared-state': 1e-5,
   'shared-state-int8': 0.05,
+  'pair-bert': 1e-5,
+  'pair-roberta': 1e-5,
+  'pair-deberta': 1e-5,
+  'pair-reranker': 1e-5,
 } as const;
 
 export type Fixture = keyof typeof TOLERANCES;

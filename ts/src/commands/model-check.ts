@@ -1,0 +1,116 @@
+/** `svc model check`: says what a model folder is, what is wrong with it, and makes one decision with it. */
+import { type Config, type Flags, loadConfig } from '../config.ts';
+import { formatBytes } from '../dashboard/format.ts';
+import type { GraphTensor, ModelInspection } from '../engine.ts';
+import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
+import { Refusal } from '../refusal.ts';
+import { answerTable } from './answer-table.ts';
+
+export interface ModelCheckFlags extends Flags {
+  readonly json?: boolean;
+}
+
+/** A question of each type, as the README asks them. */
+const REQUEST = Buffer.from(
+  JSON.stringify({
+    state: 'I was charged twice and nobody answers',
+    questions: {
+      refund: { type: 'noul', instructions: 'Does the customer want money back?' },
+      team: {
+        type: 'choice',
+        instructions: 'Which team should handle this?',
+        criteria: { billing: 'payments, invoices', tech: 'bugs, outages', sales: 'pricing' },
+      },
+      anger: { type: 'score', instructions: 'How angry is the customer?', criteria: ['calm', 'annoyed', 'furious'] },
+    },
+  }),
+);
+
+/** What was found: either problems, or an answer. */
+interface Checked extends ModelInspection {
+  readonly answer?: Buffer;
+}
+
+/**
+ * Resolves once the folder is looked at and told of on stdout; the exit code is 1 unless it can be served.
+ *
+ * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
+ */
+export async function modelCheck(dir: string, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
+  const { config, warnings } = loadConfig({ flags: { ...flags, model: dir } });
+  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  const checked = await check(config);
+  process.stdout.write(json ? `${JSON.stringify(asJson(checked), null, 2)}\n` : report(checked));
+  if (checked.answer === undefined) process.exitCode = 1;
+}
+
+/** The decision comes last: it stops at the first problem, where looking finds them all. */
+async function check(config: Config): Promise<Checked> {
+  const inspection = await inspectConfiguredModel(config);
+  if (inspection.problems.length > 0) return inspection;
+  try {
+    return { ...inspection, answer: await decideOnce(config) };
+  } catch (error) {
+    if (error instanceof Refusal) return { ...inspection, problems: [error.message] };
+    throw error;
+  }
+}
+
+async function decideOnce(config: Config): Promise<Buffer> {
+  const { engine } = await loadConfiguredEngine(config);
+  const reply = await engine.decide(REQUEST).finally(() => engine.close());
+  if (reply.failure === undefined) return reply.body;
+  const { message, cause } = reply.failure;
+  throw new Refusal(cause === undefined ? message : `${message}: ${cause}`);
+}
+
+function asJson({ answer, ...inspection }: Checked): object {
+  const response = answer === undefined ? {} : { answer: JSON.parse(answer.toString('utf8')) };
+  return { servable: answer !== undefined, ...inspection, ...response };
+}
+
+function report(checked: Checked): string {
+  const { dir, layout, name, version, labels, problems, answer } = checked;
+  const blocks = [
+    block('folder', [dir]),
+    block('model', [[name, version].filter(Boolean).join(' ')]),
+    block('layout', [layout ?? '']),
+    block('files', fileLines(checked)),
+    block('inputs', tensorLines(checked.inputs)),
+    block('outputs', tensorLines(checked.outputs)),
+    block(
+      'labels',
+      labels.map(({ name, role }, index) => `${index} ${name}${role ? ` (taken for ${role})` : ''}`),
+    ),
+    block('tokens', [tokenLine(checked)]),
+    block('problem', problems),
+  ];
+  const decision = answer === undefined ? '' : `\n${answerTable(answer, { colors: false })}\n`;
+  const verdict = answer === undefined ? `it cannot be served\n` : `it can be served: svc serve --model ${dir}\n`;
+  return `${blocks.join('')}${decision}${verdict}`;
+}
+
+/** Lines with their title in front of each; nothing where there is nothing to say. */
+function block(title: string, lines: readonly string[]): string {
+  return lines
+    .filter((line) => line !== '')
+    .map((line) => `${title.padEnd(8)} ${line}\n`)
+    .join('');
+}
+
+function fileLines({ files }: Checked): string[] {
+  const width = Math.max(...files.map(({ name }) => name.length));
+  return files.map(
+    ({ name, bytes, sha256 }) => `${name.padEnd(width)}  ${formatBytes(bytes).padStart(8)}  sha256 ${sha256}`,
+  );
+}
+
+function tensorLines(tensors: readonly GraphTensor[]): string[] {
+  return tensors.map(({ name, kind, shape }) => `${name} ${kind} [${shape.join(', ')}]`);
+}
+
+function tokenLine({ vocabulary, maxLen }: Checked): string {
+  if (vocabulary === undefined) return '';
+  const rows = maxLen === undefined ? '' : `, at most ${maxLen} in a row`;
+  return `${vocabulary} in the vocabulary${rows}`;
+}
