@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { copyOfFixture, type Fixture, fixture } from './addon/model-folders.ts';
+import { copyOfFixture, type Fixture, fixture, REPOSITORY } from './addon/model-folders.ts';
 import { runSvc } from './svc-process.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -28,7 +28,11 @@ suite('svc model check', { concurrency: 2 }, () => {
     assert.deepEqual(lines(stdout, 'layout'), ['pair']);
     assert.deepEqual(
       lines(stdout, 'files').map((line) => line.replace(/[0-9a-f]{64}$/, '…')),
-      ['config.json      832 B  sha256 …', 'model.onnx      60 KiB  sha256 …', 'tokenizer.json  4.1 KiB  sha256 …'],
+      [
+        'config.json        832 B  sha256 …',
+        'model.onnx        60 KiB  sha256 …',
+        'tokenizer.json   4.1 KiB  sha256 …',
+      ],
     );
     const axes = 'int64 [batch_size, sequence_length]';
     assert.deepEqual(lines(stdout, 'inputs'), [
@@ -42,7 +46,7 @@ suite('svc model check', { concurrency: 2 }, () => {
       '1 neutral',
       '2 contradiction (taken for contradiction)',
     ]);
-    assert.deepEqual(lines(stdout, 'tokens'), ['301 in the vocabulary, at most 64 in a row']);
+    assert.deepEqual(lines(stdout, 'tokens'), ['272 in the vocabulary, at most 64 in a row']);
     assert.match(stdout, /\nrefund {2}(yes|no) {2}confidence \d\.\d\d\n(.|\n)*\nteam {2}(.|\n)*\nanger {2}/);
     assert.ok(stdout.endsWith(`\nit can be served: svc serve --model ${folder}\n`), stdout);
   });
@@ -66,9 +70,9 @@ suite('svc model check', { concurrency: 2 }, () => {
     const { code, stdout } = await check(t, folder);
     assert.equal(code, 1);
     assert.deepEqual(lines(stdout, 'problem').toSorted(), [
-      `${folder}: no .onnx file`,
       `${join(folder, 'config.json')}: temperature.choice: must be greater than 0`,
       `${join(folder, 'tokenizer.json')}: no such file`,
+      `${folder}: no .onnx file`,
     ]);
     assert.ok(stdout.endsWith('\nit cannot be served\n'), stdout);
   });
@@ -78,7 +82,7 @@ suite('svc model check', { concurrency: 2 }, () => {
     spoilConfig(folder, { id2label: { 0: 'entailment', 1: 'not_entailment' } });
     const { code, stdout } = await check(t, folder);
     assert.equal(code, 1);
-    const problem = 'a trial decision failed: the graph gives 3 logits a row, id2label has 2 labels';
+    const problem = 'a trial decision failed: the graph gives 3 logits a row, id2label has labels for 2';
     assert.deepEqual(lines(stdout, 'problem'), [`${join(folder, 'model.onnx')}: ${problem}`]);
   });
 
@@ -128,6 +132,20 @@ suite('svc model check', { concurrency: 2 }, () => {
     ]);
     const nowhere = join(empty, 'no');
     assert.deepEqual(lines((await check(t, nowhere)).stdout, 'problem'), [`${nowhere}: no such model folder`]);
+  });
+
+  test('and the other commands of the page on model folders do what it says', async (t) => {
+    const page = readFileSync(join(REPOSITORY, 'docs', 'model-folders.md'), 'utf8');
+    const [, block = ''] = /```sh\n(.*?)```/s.exec(page) ?? [];
+    const commands = block.trimEnd().split('\n');
+    assert.equal(commands.length, 2);
+    for (const command of commands) {
+      const [node, program, ...args] = (command.match(/'[^']*'|\S+/g) ?? []).map((arg) => arg.replaceAll("'", ''));
+      assert.deepEqual([node, program], ['node', 'bin/svc.js']);
+      const { code, stdout } = await runSvc(t, args, { cwd: REPOSITORY });
+      assert.equal(code, 0);
+      assert.match(stdout, /^refund {2}(yes|no) {2}confidence /m);
+    }
   });
 
   test('prints the same as JSON', async (t) => {

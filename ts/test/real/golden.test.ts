@@ -18,6 +18,7 @@ suite('over HTTP every reference request has the answer of the reference, and th
     ['the embedded model', defaultModel(), EMBEDDED_TOLERANCE],
     ['marker', fixture('marker'), TOLERANCES.marker],
     ['shared-state', fixture('shared-state'), TOLERANCES['shared-state']],
+    ['pair', fixture('pair-roberta'), TOLERANCES['pair-roberta']],
   ] as const;
   for (const [name, folder, tolerance] of models) {
     test(`of ${name}`, async (t) => {

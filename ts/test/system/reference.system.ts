@@ -15,6 +15,11 @@ test('the tiny models and their reference answers are what make.py makes', async
   assert.deepEqual([code, stdout, stderr], [0, '', '']);
 });
 
+test('the tiny cross-encoders and the answers of PyTorch are what make_pair.py makes', async () => {
+  const { code, stdout, stderr } = await runPython([join(FIXTURES, 'make_pair.py'), '--check']);
+  assert.deepEqual([code, stdout, stderr], [0, '', '']);
+});
+
 test('Python and the server give the same answers, to the reference requests and to 200 others', async (t) => {
   const golden = goldenLines(defaultModel());
   const others = Array.from({ length: 200 }, (_, n) => differentRequest(n));

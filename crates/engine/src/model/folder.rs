@@ -179,13 +179,17 @@ impl Folder {
             .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
     }
 
-    /// The graph file: the only one, or of several the one that the manifest's digest names, else `model.onnx`.
+    /// The graph file, in the folder or in the one for graphs: the only one, or of several the one that the manifest's digest names, else `model.onnx`.
     pub(super) fn graph(&self, sha256: Option<&str>) -> Result<PathBuf, Error> {
         let bad = |problem: String| Error::BadModel {
             file: self.path.clone(),
             problem,
         };
-        let mut graphs = self.graphs().map_err(|error| bad(error.to_string()))?;
+        let mut graphs = graphs_in(&self.path).map_err(|error| bad(error.to_string()))?;
+        if graphs.is_empty() {
+            // Where published models often have theirs.
+            graphs = graphs_in(&self.path.join(GRAPHS)).unwrap_or_default();
+        }
         if graphs.len() > 1 {
             if let Some(wanted) = sha256 {
                 for graph in &graphs {
@@ -194,42 +198,38 @@ impl Folder {
                     }
                 }
             }
-            let usual = self.path.join("model.onnx");
-            if graphs.contains(&usual) {
-                return Ok(usual);
+            let usual = graphs.iter().find(|path| path.ends_with("model.onnx"));
+            if let Some(usual) = usual {
+                return Ok(usual.clone());
             }
             return Err(bad("several .onnx files and none is model.onnx".into()));
         }
         graphs.pop().ok_or_else(|| bad("no .onnx file".into()))
     }
 
-    fn graphs(&self) -> std::io::Result<Vec<PathBuf>> {
-        let entries = fs::read_dir(&self.path)?;
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let mut graphs: Vec<PathBuf> = paths
-            .filter(|path| path.extension().is_some_and(|ending| ending == "onnx"))
-            .collect();
-        graphs.sort();
-        Ok(graphs)
+    /// The name of a graph file in this folder.
+    pub(super) fn name_of(&self, graph: &Path) -> String {
+        let name = file_name(graph);
+        match graph.parent() {
+            Some(parent) if parent != self.path => format!("{GRAPHS}/{name}"),
+            _ => name,
+        }
     }
 
     /// The files that hold weights for a graph too large for one file: they are named after it.
     fn weights(&self, graph: &str) -> Vec<String> {
-        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
-        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names
-            .filter(|name| {
-                let ending = name.strip_prefix(graph);
-                ending.is_some_and(|ending| [".data", "_data"].contains(&ending))
-            })
-            .collect()
+        let names = ["_data", ".data"].map(|ending| format!("{graph}{ending}"));
+        let there = names
+            .into_iter()
+            .filter(|name| self.path.join(name).exists());
+        there.collect()
     }
 
     /// The names of all files that the model is made of.
     pub(super) fn files(&self, graph: Option<&Path>, manifest: &Manifest) -> Vec<String> {
         let mut names = vec!["config.json".into(), "tokenizer.json".into()];
         names.extend(manifest.files.keys().cloned());
-        if let Some(graph) = graph.map(file_name) {
+        if let Some(graph) = graph.map(|graph| self.name_of(graph)) {
             names.extend(self.weights(&graph));
             names.push(graph);
         }
@@ -240,7 +240,8 @@ impl Folder {
 
     /// The digest of a file, checked against the one that the manifest gives.
     pub(super) fn digest(&self, name: &str, manifest: &Manifest) -> Result<String, Error> {
-        if name.contains(['/', '\\']) || name.starts_with("..") {
+        let is_named = manifest.files.contains_key(name);
+        if is_named && (name.contains(['/', '\\']) || name.starts_with("..")) {
             return Err(self.bad_config(format!("files.{name}: must be a file of this folder")));
         }
         let digest = hex(&file_digest(&self.path.join(name))?);
@@ -303,7 +304,7 @@ pub(super) fn check_sha256(
 ) -> Result<(), Error> {
     match &manifest.sha256 {
         Some(wanted) if !wanted.eq_ignore_ascii_case(sha256) => {
-            let name = file_name(graph);
+            let name = folder.name_of(graph);
             Err(folder.bad_config(format!("sha256: does not match {name}, which has {sha256}")))
         }
         _ => Ok(()),
@@ -334,6 +335,19 @@ pub(super) fn check_special_ids(
     Ok(())
 }
 
+/// The folder within a model's where its graphs may be.
+const GRAPHS: &str = "onnx";
+
+fn graphs_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?;
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut graphs: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|ending| ending == "onnx"))
+        .collect();
+    graphs.sort();
+    Ok(graphs)
+}
+
 /// The bytes of a file of a folder.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
     fs::read(file).map_err(|error| Error::BadModel {
@@ -361,7 +375,7 @@ pub(super) fn digest_of(digests: &BTreeMap<String, String>) -> [u8; 32] {
 }
 
 /// The last part of a path.
-pub(super) fn file_name(path: &Path) -> String {
+fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{Folder, Manifest, check, check_sha256, check_special_ids, file_name, read};
+use super::folder::{Folder, Manifest, check, check_sha256, check_special_ids, read};
 use crate::Error;
 use crate::layout::Layout;
 use crate::layout::pair::Role;
@@ -109,7 +109,7 @@ impl Inspection {
             let Some(sha256) = self.note(folder.digest(&name, manifest)) else {
                 continue;
             };
-            if let Some(graph) = graph.filter(|graph| file_name(graph) == name) {
+            if let Some(graph) = graph.filter(|graph| folder.name_of(graph) == name) {
                 self.note(check_sha256(folder, manifest, graph, &sha256));
             }
             let bytes = path.metadata().map_or(0, |metadata| metadata.len());

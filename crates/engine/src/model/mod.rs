@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 
 use self::devices::open_sessions;
 use self::folder::{
-    Folder, QuestionCalibration, check, check_sha256, check_special_ids, digest_of, file_name, hex,
-    read,
+    Folder, QuestionCalibration, check, check_sha256, check_special_ids, digest_of, hex, read,
 };
 use crate::Error;
 use crate::cache::{CacheStats, Precision, StateCache};
@@ -93,7 +92,7 @@ impl Model {
             (digests.join().unwrap_or(Err(Error::Panicked)), tokenizer)
         });
         let (digests, tokenizer) = (digests?, tokenizer?);
-        let sha256 = digests[&file_name(&graph)].clone();
+        let sha256 = digests[&folder.name_of(&graph)].clone();
         check_sha256(&folder, &manifest, &graph, &sha256)?;
         check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
         let layout = folder.layout(&manifest.layout, &tokenizer)?;

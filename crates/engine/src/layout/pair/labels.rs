@@ -122,7 +122,9 @@ impl Classes {
         if logits.len() != self.count {
             let (got, wanted) = (logits.len(), self.count);
             return Err(Error::ModelFailed {
-                cause: format!("the graph gives {got} logits a row, id2label has {wanted} labels"),
+                cause: format!(
+                    "the graph gives {got} logits a row, id2label has labels for {wanted}"
+                ),
             });
         }
         let contra = self.contradiction.map_or(0.0, |index| logits[index]);
