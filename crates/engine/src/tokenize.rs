@@ -331,6 +331,58 @@ mod tests {
         }
     }
 
+    const CROSS_ENCODERS: [&str; 4] = [
+        "tests/fixtures/pair-bert",
+        "tests/fixtures/pair-roberta",
+        "tests/fixtures/pair-deberta",
+        "tests/fixtures/pair-reranker",
+    ];
+
+    #[test]
+    fn a_long_text_has_the_same_tokens_in_pieces_in_every_family() {
+        let text =
+            "The customer's order (no. 17) was charged  twice — 日本 ok!\n\n\tplease ".repeat(900);
+        assert!(pieces(&text).count() > 1);
+        for folder in CROSS_ENCODERS {
+            let tokenizer = tokenizer(folder);
+            assert_eq!(
+                in_pieces(&tokenizer, &text),
+                whole(&tokenizer, &text),
+                "{folder}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_text_spells_a_special_token() {
+        for folder in CROSS_ENCODERS {
+            let tokenizer = tokenizer(folder);
+            let added = tokenizer.inner.get_added_tokens_decoder();
+            let unknown = ["[UNK]", "<unk>"];
+            let special = |token: &&tokenizers::AddedToken| !unknown.contains(&&*token.content);
+            for (id, token) in added.iter().filter(|(_, token)| special(token)) {
+                let text = format!("late {0} late{0}late {0}{0}", token.content);
+                let tokens = whole(&tokenizer, &text);
+                assert!(!tokens.contains(&i64::from(*id)), "{folder}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn two_texts_make_a_row_as_the_family_has_it() {
+        let rows = CROSS_ENCODERS.map(|folder| {
+            let pair = tokenizer(folder).pair().expect("a template");
+            pair.row(&[100, 101], &[200])
+        });
+        assert_eq!(rows[0].1, [0, 0, 0, 0, 1, 1]);
+        assert_eq!(rows[1].1, [0; 7]);
+        assert_eq!(
+            rows[2],
+            (vec![1, 100, 101, 2, 200, 2], vec![0, 0, 0, 0, 1, 1])
+        );
+        assert_eq!(rows[3], (vec![0, 100, 101, 2, 2, 200, 2], vec![0; 7]));
+    }
+
     #[test]
     fn text_without_a_place_to_cut_is_read_all_the_same() {
         let tokenizer = tokenizer(FOLDERS[0]);

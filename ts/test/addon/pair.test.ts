@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { copyOfFixture, type Fixture, startEngine, textOf } from './model-folders.ts';
+import { copyOfFixture, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
 
 const STATE = 'The customer was charged twice and nobody answers the phone.';
 
@@ -78,6 +78,16 @@ suite('an exported cross-encoder', () => {
     // The hypothesis is half of a row, and all but the option's token of it the instructions'.
     assert.equal(wordy.usage.truncated_tokens, 100 - 31);
     assert.equal(new Set(Object.values(wordy.probabilities)).size, 3);
+  });
+
+  test('reads long instructions once for all of 255 options', async (t) => {
+    const engine = await startEngine(t, { model: fixture('pair-bert'), maxTokens: 131_072 });
+    const criteria = Array.from({ length: 255 }, (_, index) => `option ${index}`);
+    const question = { type: 'choice', instructions: 'late '.repeat(600), criteria };
+    const request = { state: 'late '.repeat(600), questions: { q: question } };
+    const { answers, usage } = JSON.parse(textOf(await engine.decide(Buffer.from(JSON.stringify(request)))));
+    assert.equal(Object.keys(answers.q.probabilities).length, 255);
+    assert.equal(usage.input_tokens, 255 * 64);
   });
 
   test('reads the hypothesis first where its config.json says so', async (t) => {

@@ -59,6 +59,9 @@ struct Hypothesis {
     option_left_out: usize,
 }
 
+/// The parts of hypotheses that differ in their option alone, whose place is empty.
+struct Shared(Vec<(Place, Tokens)>);
+
 impl Pair {
     /// The layout of a model with these settings, whose tokenizer makes rows of two texts by `frame`.
     ///
@@ -134,9 +137,15 @@ impl Pair {
         state: &Tokens,
     ) -> Result<QuestionRows, Error> {
         let mut rows = Vec::new();
+        // Long instructions are read once, not with every option.
+        let mut shared = if question.instructions.len() > self.head_max {
+            Some(self.shared(encoder, question)?)
+        } else {
+            None
+        };
         let (mut state_left_out, mut instructions_left_out) = (0, 0);
         for (index, outcome) in asked(question) {
-            let hypothesis = self.hypothesis(encoder, question, outcome)?;
+            let hypothesis = self.hypothesis(encoder, question, outcome, &mut shared)?;
             let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
             let kept = &state.ids[..state.ids.len().min(room)];
             let left_out = state.ids.len() - kept.len() + state.left_out;
@@ -162,57 +171,90 @@ impl Pair {
         })
     }
 
-    /// The hypothesis that an outcome is right.
+    /// The hypothesis that an outcome is right; `shared` is kept for the question's other outcomes.
     fn hypothesis(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
         outcome: &Outcome,
+        shared: &mut Option<Shared>,
     ) -> Result<Hypothesis, Error> {
         let template = self.templates.get(question.kind);
         let option = option_text(question.kind, outcome);
-        let text = template.text(&question.instructions, &option);
-        let (tokenizer, head_max) = (encoder.tokenizer, self.head_max);
-        let whole = tokenizer.encode(&text, head_max, encoder.meter)?;
-        if whole.left_out == 0 {
-            return Ok(Hypothesis {
-                ids: whole.ids,
-                ..Hypothesis::default()
-            });
+        let is_long = |shared: &Shared| shared.tokens() > self.head_max;
+        if !shared.as_ref().is_some_and(is_long) {
+            let text = template.text(&question.instructions, &option);
+            let whole = encoder
+                .tokenizer
+                .encode(&text, self.head_max, encoder.meter)?;
+            if whole.left_out == 0 {
+                return Ok(Hypothesis {
+                    ids: whole.ids,
+                    ..Hypothesis::default()
+                });
+            }
         }
-        let mut parts = Vec::new();
-        for (place, text) in template.parts(&question.instructions, &option) {
-            let keep = match place {
-                Place::Option => self.option_max(),
-                Place::Instructions | Place::Words => head_max,
+        let shared = match shared {
+            Some(shared) => shared,
+            None => shared.insert(self.shared(encoder, question)?),
+        };
+        let mut parts = template.parts("", &option);
+        let option = parts.find(|(place, _)| *place == Place::Option);
+        let option = option.map(|(_, text)| {
+            let keep = self.option_max();
+            encoder.tokenizer.encode(&text, keep, encoder.meter)
+        });
+        Ok(shared.with(option.transpose()?.unwrap_or_default(), self.head_max))
+    }
+
+    /// The parts of a question's hypotheses, without an option.
+    fn shared(&self, encoder: &mut Encoder<'_, '_>, question: &Question) -> Result<Shared, Error> {
+        let template = self.templates.get(question.kind);
+        let parts = template.parts(&question.instructions, "");
+        let parts = parts.map(|(place, text)| {
+            let tokens = match place {
+                Place::Option => Tokens::default(),
+                _ => encoder
+                    .tokenizer
+                    .encode(&text, self.head_max, encoder.meter)?,
             };
-            parts.push((place, tokenizer.encode(&text, keep, encoder.meter)?));
-        }
-        Ok(joined(parts, head_max))
+            Ok((place, tokens))
+        });
+        Ok(Shared(parts.collect::<Result<_, Error>>()?))
     }
 }
 
-/// A hypothesis of parts that are too long together: the instructions give way to the option and the template's words.
-fn joined(parts: Vec<(Place, Tokens)>, head_max: usize) -> Hypothesis {
-    let others = parts
-        .iter()
-        .filter(|(place, _)| *place != Place::Instructions);
-    let others: usize = others.map(|(_, tokens)| tokens.ids.len()).sum();
-    let mut hypothesis = Hypothesis::default();
-    for (place, mut tokens) in parts {
-        match place {
-            Place::Words => {}
-            Place::Option => hypothesis.option_left_out = tokens.left_out,
-            Place::Instructions => {
-                let room = head_max.saturating_sub(others);
-                hypothesis.instructions_left_out =
-                    tokens.left_out + tokens.ids.len().saturating_sub(room);
-                tokens.ids.truncate(room);
-            }
-        }
-        hypothesis.ids.append(&mut tokens.ids);
+impl Shared {
+    /// Tokens of all parts, also of what is not kept.
+    fn tokens(&self) -> usize {
+        let parts = self.0.iter();
+        parts.map(|(_, part)| part.ids.len() + part.left_out).sum()
     }
-    hypothesis
+
+    /// A hypothesis of parts that are too long together: the instructions give way to the option and the template's
+    /// words.
+    fn with(&self, option: Tokens, head_max: usize) -> Hypothesis {
+        let words = self.0.iter().filter(|(place, _)| *place == Place::Words);
+        let words: usize = words.map(|(_, part)| part.ids.len()).sum();
+        let room = head_max.saturating_sub(words + option.ids.len());
+        let mut hypothesis = Hypothesis {
+            option_left_out: option.left_out,
+            ..Hypothesis::default()
+        };
+        for (place, part) in &self.0 {
+            let ids = match place {
+                Place::Words => &part.ids[..],
+                Place::Option => &option.ids[..],
+                Place::Instructions => {
+                    let kept = part.ids.len().min(room);
+                    hypothesis.instructions_left_out = part.ids.len() - kept + part.left_out;
+                    &part.ids[..kept]
+                }
+            };
+            hypothesis.ids.extend_from_slice(ids);
+        }
+        hypothesis
+    }
 }
 
 /// The outcomes that get a row, with their numbers: all of them, but of a noul only `true`, and `false` where the
