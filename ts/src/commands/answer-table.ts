@@ -83,8 +83,8 @@ function usageLine(response: {
   return `${input_tokens} tokens in ${server_ms} ms${cut}`;
 }
 
-/** Ids and options come from elsewhere: none of them moves the cursor or colors the screen. */
-function printable(text: string): string {
+/** The text with control characters escaped. What comes from elsewhere does not move the cursor or color the screen. */
+export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

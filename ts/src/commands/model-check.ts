@@ -4,7 +4,7 @@ import { formatBytes } from '../dashboard/format.ts';
 import type { GraphTensor, ModelInspection } from '../engine.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
-import { answerTable } from './answer-table.ts';
+import { answerTable, printable } from './answer-table.ts';
 
 export interface ModelCheckFlags extends Flags {
   readonly json?: boolean;
@@ -94,7 +94,7 @@ function report(checked: Checked): string {
 function block(title: string, lines: readonly string[]): string {
   return lines
     .filter((line) => line !== '')
-    .map((line) => `${title.padEnd(8)} ${line}\n`)
+    .map((line) => `${title.padEnd(8)} ${printable(line)}\n`)
     .join('');
 }
 
