@@ -129,11 +129,12 @@ impl Pair {
         OPTION_MAX.min(self.head_max / 2)
     }
 
-    /// The hypotheses of a question, each a row that has no state yet.
+    /// The rows of a question on a state, of which each row takes as much as it has room for.
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
+        state: &Tokens,
     ) -> Result<QuestionRows, Error> {
         let mut rows = Vec::new();
         // Long instructions are read once, not with every option.
@@ -142,54 +143,32 @@ impl Pair {
         } else {
             None
         };
-        let mut instructions_left_out = 0;
+        let (mut state_left_out, mut instructions_left_out) = (0, 0);
         for (index, outcome) in asked(question) {
             let hypothesis = self.hypothesis(encoder, question, outcome, &mut shared)?;
+            let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
+            let kept = &state.ids[..state.ids.len().min(room)];
+            let left_out = state.ids.len() - kept.len() + state.left_out;
+            state_left_out = state_left_out.max(left_out);
             instructions_left_out = instructions_left_out.max(hypothesis.instructions_left_out);
             encoder.truncated_tokens += hypothesis.option_left_out;
+            let (ids, token_types) = match self.first {
+                First::State => self.frame.row(kept, &hypothesis.ids),
+                First::Hypothesis => self.frame.row(&hypothesis.ids, kept),
+            };
             rows.push(Row {
-                ids: hypothesis.ids,
+                ids,
+                token_types,
                 outcomes: vec![index],
                 ..Row::default()
             });
         }
-        encoder.truncated_tokens += instructions_left_out;
+        encoder.truncated_tokens += state_left_out + instructions_left_out;
         Ok(QuestionRows {
             kind: question.kind,
             outcomes: question.outcomes.len(),
             rows,
         })
-    }
-
-    /// How many tokens of a state a hypothesis leaves room for.
-    fn room(&self, hypothesis: &Row) -> usize {
-        self.max_len - self.frame.specials() - hypothesis.ids.len()
-    }
-
-    /// A question's rows with the state in them, and how many of its tokens the row that keeps the least leaves out.
-    fn with_state(&self, question: &QuestionRows, state: &Tokens) -> (QuestionRows, usize) {
-        let rows = question.rows.iter();
-        let rooms = rows.clone().map(|row| self.room(row).min(state.ids.len()));
-        let kept = rooms.min().unwrap_or_default();
-        let rows = rows.map(|row| {
-            let state = &state.ids[..state.ids.len().min(self.room(row))];
-            let (ids, token_types) = match self.first {
-                First::State => self.frame.row(state, &row.ids),
-                First::Hypothesis => self.frame.row(&row.ids, state),
-            };
-            Row {
-                ids,
-                token_types,
-                outcomes: row.outcomes.clone(),
-                ..Row::default()
-            }
-        });
-        let question = QuestionRows {
-            kind: question.kind,
-            outcomes: question.outcomes,
-            rows: rows.collect(),
-        };
-        (question, state.ids.len() - kept + state.left_out)
     }
 
     /// The hypothesis that an outcome is right; `shared` is kept for the question's other outcomes.
@@ -317,25 +296,18 @@ impl Layout for Pair {
         request: &Request,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
+        let state = tokenizer.encode(&request.state, self.max_len, meter)?;
         let mut encoder = Encoder {
             tokenizer,
             meter,
             truncated_tokens: 0,
         };
         let questions = request.questions.iter();
-        let questions = questions.map(|question| self.question(&mut encoder, question));
-        let questions: Vec<QuestionRows> = questions.collect::<Result<_, _>>()?;
-        let mut truncated_tokens = encoder.truncated_tokens;
-        let state = tokenizer.encode(&request.state, self.max_len, meter)?;
-        let questions = questions.iter().map(|question| {
-            let (question, left_out) = self.with_state(question, &state);
-            truncated_tokens += left_out;
-            question
-        });
+        let questions = questions.map(|question| self.question(&mut encoder, question, &state));
         Ok(Plan {
             state: Vec::new(),
-            questions: questions.collect(),
-            truncated_tokens,
+            questions: questions.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
         })
     }
 
