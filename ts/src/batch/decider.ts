@@ -7,7 +7,7 @@ export type Outcome = { readonly body: string; readonly problem?: undefined } | 
 export interface Decider {
   /** Requests that it takes at once so that it never waits for the next. */
   readonly window: number;
-  /** The digest of the model's files, where it is known. */
+  /** What is digested and its digest, such as `graph` or all `files` of the model; null where it is not known. */
   readonly model: string | null;
   /**
    * The outcome of one request: a problem is the request's own.

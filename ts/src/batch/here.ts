@@ -20,7 +20,7 @@ export async function decideHere(config: Config, stop: AbortSignal): Promise<Dec
   setMaxListeners(0, stop);
   return {
     window: 8 + 4 * threads,
-    model: digest,
+    model: `files ${digest}`,
     async decide(request: DecisionText): Promise<Outcome> {
       const reply = await engine.decide(requestBody(request), { signal: stop });
       if (reply.failure === undefined) return { body: reply.body.toString('utf8') };

@@ -72,6 +72,9 @@ export function batchPlan(input: string, options: BatchOptions): BatchPlan {
       .map((name) => name.trim())
       .filter((name) => name !== ''),
   };
+  const paths = outputPaths(format, output, options.errors);
+  requireOwnFiles([input, questions, paths.rows, paths.errors, paths.journal]);
+  if (options.resume && options.overwrite) throw new Refusal('--resume and --overwrite exclude each other');
   const questionsJson = readQuestions(questions);
   const meaning = [
     format,
@@ -83,11 +86,18 @@ export function batchPlan(input: string, options: BatchOptions): BatchPlan {
   ];
   return {
     ...{ input, format, selection, delimiter, partRows, questionsJson, questionsFile: questions, output },
-    paths: outputPaths(format, output, options.errors),
+    paths,
     isResumed: options.resume === true,
     isOverwritten: options.overwrite === true,
     settings: createHash('sha256').update(JSON.stringify(meaning)).digest('hex'),
   };
+}
+
+/** What is overwritten must not be what is read. */
+function requireOwnFiles(files: readonly string[]): void {
+  const paths = files.map((file) => resolve(file));
+  const at = paths.findIndex((path, index) => paths.indexOf(path) !== index);
+  if (at >= 0) throw new Refusal(`${paths[at]}: cannot be two of input, questions, output and errors`);
 }
 
 function batchFormat(input: string, chosen: string | undefined): Format {

@@ -42,7 +42,7 @@ export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<S
  */
 export async function beginning(plan: BatchPlan, source: Source): Promise<Journal> {
   const { paths, output, settings } = plan;
-  if (plan.isOverwritten) removeOutput(plan);
+  if (plan.isOverwritten) return freshJournal(plan, await source.fingerprint(START));
   const journal = readJournal(paths.journal);
   if (journal === undefined) {
     const taken = [paths.part?.(1) ?? paths.rows, paths.errors].find((path) => existsSync(path));
@@ -89,10 +89,12 @@ export interface Run {
 export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   const { plan, decider } = run;
   const { output, errors } = { output: plan.output, errors: plan.paths.errors };
-  if (begun.model !== null && decider.model !== null && begun.model !== decider.model) {
+  if (isOther(begun.model, decider.model)) {
     throw new Refusal(`${output}: was begun with another model; --overwrite starts anew`);
   }
   const sample = await askSample(run);
+  // Not before it is known that there will be another.
+  if (plan.isOverwritten) removeOutput(plan);
   const written = await Output.open(outputOptions(run, sample), { ...begun, model: decider.model ?? begun.model });
   try {
     // The run before may have ended while it made a part.
@@ -106,6 +108,11 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
     if (errorCode(error) === '' || error instanceof Refusal) throw error;
     throw new Refusal(`${output}, ${errors}: cannot be written (${errorCode(error)})`);
   }
+}
+
+/** Whether two digests tell of two models; they tell nothing when one is not known, or they are of different things. */
+function isOther(begun: string | null, now: string | null): boolean {
+  return begun !== null && now !== null && begun !== now && begun.split(' ', 1)[0] === now.split(' ', 1)[0];
 }
 
 /** The questions about an empty text: whether they can be asked, and what the columns of a table are. */

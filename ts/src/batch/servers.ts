@@ -30,6 +30,7 @@ const LONGEST_PAUSE_MS = 30_000;
 
 /** Longer than any server lets a request wait and run. */
 const ANSWER_TIMEOUT_MS = 180_000;
+const HEALTH_TIMEOUT_MS = 5000;
 
 interface Server {
   readonly url: URL;
@@ -50,15 +51,31 @@ interface Received {
 /**
  * The servers at `urls`.
  *
- * @throws Refusal when one of them is no address.
+ * @throws Refusal when one of them is no address, or two of them say that they have different models.
  */
-export function decideThere(options: ServersOptions, stop: AbortSignal): Decider {
-  return new Servers(options, stop);
+export async function decideThere(options: ServersOptions, stop: AbortSignal): Promise<Decider> {
+  const digests = await Promise.all(options.urls.map((url) => modelDigest(decisionUrl(url))));
+  const known = digests.filter((digest) => digest !== undefined);
+  const other = digests.findIndex((digest) => digest !== undefined && digest !== known[0]);
+  if (other >= 0)
+    throw new Refusal(`${options.urls[other]}: has another model than ${options.urls[digests.indexOf(known[0])]}`);
+  return new Servers(options, stop, known[0] === undefined ? null : `graph ${known[0]}`);
+}
+
+/** The digest in a server's health record; undefined when it does not tell, or cannot be reached now. */
+async function modelDigest(endpoint: URL): Promise<string | undefined> {
+  try {
+    const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
+    const { sha256 } = (await (await fetch(new URL('../health', endpoint), { signal })).json()) as { sha256?: unknown };
+    return typeof sha256 === 'string' ? sha256 : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 class Servers implements Decider {
   readonly window: number;
-  readonly model = null;
+  readonly model: string | null;
   readonly #servers: readonly Server[];
   readonly #options: ServersOptions;
   readonly #headers: Readonly<Record<string, string>>;
@@ -67,8 +84,9 @@ class Servers implements Decider {
   #waiting: (() => void)[] = [];
   #answeredMs = performance.now();
 
-  constructor(options: ServersOptions, stop: AbortSignal) {
+  constructor(options: ServersOptions, stop: AbortSignal, model: string | null) {
     this.#options = options;
+    this.model = model;
     this.#servers = options.urls.map((url) => ({ url: decisionUrl(url), busy: 0, pauses: 0, restsUntilMs: 0 }));
     this.#headers = { ...decisionHeaders(options.config), accept: 'application/json' };
     // A row that takes long does not keep the servers waiting for those behind it.

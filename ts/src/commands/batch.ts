@@ -59,7 +59,9 @@ interface Work {
 async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
   const startMs = performance.now();
   const stop = stopOnSignal();
-  const decider = flags.url ? decideThere(servers(flags.url, flags, config), stop) : await decideHere(config, stop);
+  const decider = flags.url
+    ? await decideThere(servers(flags.url, flags, config), stop)
+    : await decideHere(config, stop);
   let journal = begun;
   const onRow = (now: Journal) => {
     journal = now;

@@ -9,7 +9,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Decider, DecisionText, Outcome } from '../../src/batch/decider.ts';
@@ -31,7 +31,7 @@ class FakeDecider implements Decider {
   /** Called with the number of each request. */
   onAsk: (n: number) => void = () => {};
 
-  constructor(model: string | null = 'm'.repeat(64)) {
+  constructor(model: string | null = 'files aa') {
     this.model = model;
   }
 
@@ -228,7 +228,7 @@ suite('a batch refuses', () => {
       refusal('was begun with other questions or options; --overwrite starts anew'),
     );
     await assert.rejects(
-      run(batch, { resume, decider: new FakeDecider('other') }),
+      run(batch, { resume, decider: new FakeDecider('files bb') }),
       refusal('was begun with another model; --overwrite starts anew'),
     );
     const input = join(batch.folder, batch.name);
@@ -237,7 +237,7 @@ suite('a batch refuses', () => {
     await assert.rejects(run(batch, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
     // What is behind the rows that were read may change, or grow.
     writeFileSync(input, `${content}{"id":301}\n`);
-    assert.equal((await run(batch, { resume })).row, 301);
+    assert.equal((await run(batch, { resume, decider: new FakeDecider('graph cc') })).row, 301);
     writeFileSync(`${join(batch.folder, 'rows.answers.jsonl')}.progress`, '{"row":');
     await assert.rejects(
       run(batch, { resume }),
@@ -270,6 +270,10 @@ suite('a batch refuses', () => {
     decider.decide = async () => ({ problem: { code: 'too_few_options', message: 'team: need at least two options' } });
     await assert.rejects(run(batch, { decider }), refusal('q.json: team: need at least two options'));
     assert.deepEqual(outputFiles(batch.folder), {});
+    await run(batch);
+    const before = outputFiles(batch.folder);
+    await assert.rejects(run(batch, { decider, overwrite: true }), refusal('need at least two options'));
+    assert.deepEqual(outputFiles(batch.folder), before);
   });
 
   test('a column that would be there twice', async (t) => {
@@ -296,6 +300,17 @@ suite('the plan of a batch refuses', () => {
     ['a.csv', { questions: 'q', format: 'xml' }, '--format: must be one of jsonl, csv, parquet'],
     ['a.csv', { questions: 'q', partRows: '0' }, '--part-rows: must be a whole number from 1 to 10000000'],
     ['a.csv', { questions: 'q', delimiter: '::' }, '--delimiter: must be one character'],
+    [
+      'a.csv',
+      { questions: 'q', output: './a.csv' },
+      `${resolve('a.csv')}: cannot be two of input, questions, output and errors`,
+    ],
+    [
+      'a.csv',
+      { questions: 'q', output: 'o', errors: 'o' },
+      `${resolve('o')}: cannot be two of input, questions, output and errors`,
+    ],
+    ['a.csv', { questions: 'q', resume: true, overwrite: true }, '--resume and --overwrite exclude each other'],
     ['a.csv', { questions: 'nowhere.json' }, 'nowhere.json: cannot be read (ENOENT)'],
   ] as const) {
     test(message, () => {

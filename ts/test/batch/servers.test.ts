@@ -22,6 +22,8 @@ interface Asked {
 /** A server that notes what it is asked and answers as `answer` does. */
 class FakeServer {
   readonly asked: Asked[] = [];
+  /** What its health record says. */
+  sha256: string | undefined;
   open = 0;
   most = 0;
   #url = '';
@@ -33,6 +35,10 @@ class FakeServer {
   static async start(t: TestContext, answer: (res: ServerResponse, n: number) => unknown): Promise<FakeServer> {
     const fake = new FakeServer();
     const server = createServer(async (req, res) => {
+      if (req.url === '/health') {
+        res.end(JSON.stringify({ sha256: fake.sha256 }));
+        return;
+      }
       fake.open += 1;
       fake.most = Math.max(fake.most, fake.open);
       res.on('close', () => {
@@ -71,7 +77,7 @@ const ask = (servers: Decider, state: unknown = 'x') =>
 suite('servers', () => {
   test('get each row as a request, with the key and a digest of the state, over connections that stay', async (t) => {
     const server = await FakeServer.start(t, well);
-    const servers = decider({ urls: [`${server.url}/`] });
+    const servers = await decider({ urls: [`${server.url}/`] });
     for (const state of ['a', 'b', 'a']) assert.deepEqual(await ask(servers, state), { body: ANSWER });
     assert.deepEqual(
       server.asked.map(({ body }) => body),
@@ -89,7 +95,7 @@ suite('servers', () => {
   test('get no more at once than they should, and equal states go to the same one', async (t) => {
     const slow = (res: ServerResponse) => setTimeout(() => res.end(ANSWER), 5);
     const both = await Promise.all([FakeServer.start(t, slow), FakeServer.start(t, slow)]);
-    const servers = decider({ urls: both.map(({ url }) => url), concurrency: 3 });
+    const servers = await decider({ urls: both.map(({ url }) => url), concurrency: 3 });
     await Promise.all(Array.from({ length: 60 }, (_, n) => ask(servers, n)));
     assert.equal(Math.max(...both.map(({ most }) => most)), 3);
     assert.ok(both.every(({ asked }) => asked.length > 10));
@@ -104,14 +110,14 @@ suite('servers', () => {
       times.push(performance.now());
       return n === 1 ? failing(503, { 'retry-after': '1' })(res) : well(res);
     });
-    assert.deepEqual(await ask(decider({ urls: [server.url] })), { body: ANSWER });
+    assert.deepEqual(await ask(await decider({ urls: [server.url] })), { body: ANSWER });
     assert.ok((times[1] ?? 0) - (times[0] ?? 0) >= 990, String(times));
   });
 
   for (const status of [408, 425, 429, 502, 503, 504, 500]) {
     test(`that answer ${status} are asked again`, async (t) => {
       const server = await FakeServer.start(t, (res, n) => (n === 1 ? failing(status)(res) : well(res)));
-      assert.deepEqual(await ask(decider({ urls: [server.url] })), { body: ANSWER });
+      assert.deepEqual(await ask(await decider({ urls: [server.url] })), { body: ANSWER });
       assert.equal(server.asked.length, 2);
     });
   }
@@ -119,7 +125,7 @@ suite('servers', () => {
   test('that break off are asked again, and while one rests the other answers', async (t) => {
     const broken = await FakeServer.start(t, (res) => res.destroy());
     const good = await FakeServer.start(t, well);
-    const servers = decider({ urls: [broken.url, good.url] });
+    const servers = await decider({ urls: [broken.url, good.url] });
     const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(servers, n)));
     assert.ok(outcomes.every((outcome) => outcome.problem === undefined));
     assert.equal(good.asked.length, 20);
@@ -128,7 +134,7 @@ suite('servers', () => {
   test('that refuse a row are not asked again: it is bad, with their words', async (t) => {
     const body = JSON.stringify({ error: {}, detail: { error_type: 'too_many_tokens', message: 'too many tokens' } });
     const server = await FakeServer.start(t, (res, n) => (n === 1 ? failing(413, {}, body) : failing(400))(res));
-    const servers = decider({ urls: [server.url] });
+    const servers = await decider({ urls: [server.url] });
     assert.deepEqual(await ask(servers), { problem: { code: 'too_many_tokens', message: 'too many tokens' } });
     assert.deepEqual(await ask(servers), { problem: { code: 'http_400', message: 'it failed' } });
     assert.equal(server.asked.length, 2);
@@ -136,7 +142,7 @@ suite('servers', () => {
 
   test('that fail on a row three times have no answer to it', async (t) => {
     const server = await FakeServer.start(t, failing(500, { 'retry-after': '0' }));
-    assert.deepEqual(await ask(decider({ urls: [server.url] })), {
+    assert.deepEqual(await ask(await decider({ urls: [server.url] })), {
       problem: { code: 'http_500', message: 'it failed' },
     });
     assert.equal(server.asked.length, 3);
@@ -145,7 +151,7 @@ suite('servers', () => {
   for (const status of [401, 403, 404, 405, 302]) {
     test(`that answer ${status} end the run`, async (t) => {
       const server = await FakeServer.start(t, failing(status));
-      const asked = ask(decider({ urls: [server.url] }));
+      const asked = ask(await decider({ urls: [server.url] }));
       await assert.rejects(asked, new Refusal(`${server.url} answers ${status}: it failed`));
       assert.equal(server.asked.length, 1);
     });
@@ -153,14 +159,14 @@ suite('servers', () => {
 
   test('that are not there end the run after a time', async (t) => {
     const gone = `http://127.0.0.1:${await freePort(t)}`;
-    const asked = ask(decider({ urls: [gone], giveUpMs: 1000 }));
+    const asked = ask(await decider({ urls: [gone], giveUpMs: 1000 }));
     await assert.rejects(asked, new Refusal(`no server has answered for 1 s; ${gone}: ECONNREFUSED`));
   });
 
   test('are left at once when the run is stopped, with what waits for a turn', async (t) => {
     const server = await FakeServer.start(t, () => {});
     const stop = new AbortController();
-    const servers = decider({ urls: [server.url] }, stop.signal);
+    const servers = await decider({ urls: [server.url] }, stop.signal);
     const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => ask(servers)));
     while (server.asked.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
     stop.abort(new Error('stopped'));
@@ -168,7 +174,17 @@ suite('servers', () => {
     assert.deepEqual(reasons, Array(5).fill('stopped'));
   });
 
-  test('with an address that is none are refused', () => {
-    assert.throws(() => decider({ urls: ['localhost'] }), /^Refusal: --url: must be the address of a server/);
+  test('with an address that is none are refused', async () => {
+    await assert.rejects(decider({ urls: ['localhost'] }), /^Refusal: --url: must be the address of a server/);
+  });
+
+  test('with different models are refused; one that does not tell is taken', async (t) => {
+    const all = await Promise.all([1, 2, 3].map(() => FakeServer.start(t, well)));
+    const urls = all.map(({ url }) => url);
+    for (const [at, sha256] of [undefined, 'aa', 'aa'].entries()) Object.assign(all[at] ?? {}, { sha256 });
+    assert.equal((await decider({ urls })).model, 'graph aa');
+    assert.equal((await decider({ urls: urls.slice(0, 1) })).model, null);
+    Object.assign(all[2] ?? {}, { sha256: 'bb' });
+    await assert.rejects(decider({ urls }), new Refusal(`${urls[2]}: has another model than ${urls[1]}`));
   });
 });
