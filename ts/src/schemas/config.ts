@@ -31,7 +31,10 @@ export const ConfigSchema = Type.Object({
   }),
   device: oneOf(DEVICES, 'auto', 'Compute device. `auto` takes a GPU only if it answers as the CPU does.'),
   model: Type.String({ default: '', description: 'Model folder; empty takes the embedded one.' }),
-  runtime: Type.String({ default: '', description: 'ONNX Runtime library, 1.23 or newer; empty takes the one that came along.' }),
+  runtime: Type.String({
+    default: '',
+    description: 'ONNX Runtime library, 1.23 or newer; empty takes the one that came along.',
+  }),
   threads: Type.Integer({
     minimum: 0,
     maximum: 256,
