@@ -15,6 +15,7 @@ import { createOperator, type Operator } from './middleware/password.ts';
 import { handleRequests, type RequestState } from './middleware/request.ts';
 import { WrongGuesses } from './middleware/wrong-guesses.ts';
 import type { EngineSlot } from './model/slot.ts';
+import { decideBatch } from './routes/batch.ts';
 import { decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
 import { showMetrics } from './routes/metrics.ts';
@@ -26,7 +27,10 @@ import type { Secret } from './secret.ts';
 import type { FinishedDecision, Stats } from './stats.ts';
 
 /** The settings that the app reads. */
-export type AppConfig = Pick<Config, 'listen' | 'allowedHosts' | 'corsOrigins' | 'maxBodyBytes'>;
+export type AppConfig = Pick<
+  Config,
+  'listen' | 'allowedHosts' | 'corsOrigins' | 'maxBodyBytes' | 'maxBatchBodyBytes' | 'maxBatchStates'
+>;
 
 export interface AppParts {
   readonly config: AppConfig;
@@ -65,6 +69,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const record = recorder(parts);
   const ownSite = refuseCrossSite(config.corsOrigins);
   router.post('/v1/systemone', ownSite, apiKey, decide({ config, engine, record }));
+  router.post('/v1/systemone/batch', ownSite, apiKey, decideBatch({ config, engine, record }));
   router.post(DECISIONS_PATH, ownSite, apiKey, decide({ config, engine, record, format: 'decisions' }));
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);

@@ -85,6 +85,22 @@ export type Reply =
   | { readonly body: Buffer; readonly timing: Timing; readonly counts: Counts; readonly failure?: undefined }
   | { readonly failure: Failure };
 
+/** What became of one state of a batch. */
+export type StateResult =
+  | { readonly timing: Timing; readonly counts: Counts; readonly failure?: undefined }
+  | { readonly failure: Failure };
+
+/** Some results of a batch, in the order of its states. */
+export interface BatchChunk {
+  /** The next piece of the response body. */
+  readonly body: Buffer;
+  readonly results: readonly StateResult[];
+  /** With the last one: where the time of all states went. The phases are sums over them; `total` is not. */
+  readonly timing?: Timing | undefined;
+  /** With the last one: why the rest got no answer. */
+  readonly failure?: Failure | undefined;
+}
+
 /** How much work the engine holds. */
 export interface QueueLoad {
   /** Requests on the model: 0 or 1. */
@@ -149,7 +165,19 @@ export interface DecideOptions {
   readonly elapsedMs?: number;
 }
 
+export interface BatchOptions extends Pick<DecideOptions, 'signal' | 'elapsedMs'> {
+  /** A line for each result, as soon as it is there; else one JSON document. */
+  readonly lines?: boolean;
+  /** How many states there may be. */
+  readonly maxStates: number;
+}
+
 export interface Engine {
+  /**
+   * Answers one set of questions about many states, given the bytes of the JSON body. It gives at least one chunk, and
+   * makes no more results than are taken; leaving the loop ends the batch. Never rejects for a bad request.
+   */
+  batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void>;
   /** Answers one decision request, given the bytes of its JSON body. Never rejects for a bad request. */
   decide(body: Buffer, options?: DecideOptions): Promise<Reply>;
   info(): ModelInfo;
@@ -166,16 +194,22 @@ interface NativeCall {
   readonly elapsedMs: number;
 }
 
-/** The addon's class, `crates/engine/src/node.rs`. Tickets count up; they are the order of arrival. */
+/** The addon's class, `crates/engine/src/node/`. Tickets count up; they are the order of arrival. */
 interface NativeEngine {
   load(options: EngineOptions): Promise<{ readonly failure?: Failure }>;
   decide(ticket: number, body: Buffer, call: NativeCall): Promise<Reply>;
+  batch(ticket: number, body: Buffer, call: Required<Omit<BatchOptions, 'signal'>>): NativeBatch;
   cancel(ticket: number): void;
   info(): ModelInfo | null;
   queue(): QueueLoad;
   cache(): CacheStats;
   close(): Promise<void>;
   shutdown(): void;
+}
+
+interface NativeBatch {
+  pull(minBytes: number): Promise<BatchChunk>;
+  cancel(): void;
 }
 
 interface Addon {
@@ -267,6 +301,9 @@ export async function loadEngine(options: EngineOptions): Promise<Engine> {
   return new AddonEngine(native);
 }
 
+/** A document is sent whole while it is short; a longer one goes out in pieces of this size. */
+const DOCUMENT_CHUNK_BYTES = 2 ** 20;
+
 class AddonEngine implements Engine {
   readonly #native: NativeEngine;
   readonly #info: ModelInfo;
@@ -292,6 +329,25 @@ class AddonEngine implements Engine {
       return await answer;
     } finally {
       signal.removeEventListener('abort', cancel);
+    }
+  }
+
+  async *batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void> {
+    const { lines = false, maxStates, signal, elapsedMs = 0 } = options;
+    this.#ticket += 1;
+    const batch = this.#native.batch(this.#ticket, body, { lines, maxStates, elapsedMs });
+    const cancel = () => batch.cancel();
+    signal?.addEventListener('abort', cancel, { once: true });
+    if (signal?.aborted) cancel();
+    try {
+      for (;;) {
+        const chunk = await batch.pull(lines ? 1 : DOCUMENT_CHUNK_BYTES);
+        yield chunk;
+        if (chunk.timing || chunk.failure) return;
+      }
+    } finally {
+      signal?.removeEventListener('abort', cancel);
+      cancel();
     }
   }
 

@@ -13,6 +13,8 @@ export const ERROR_STATUS = {
   body_not_object: 400,
   duplicate_field: 400,
   state_missing: 400,
+  states_missing: 400,
+  states_not_list: 400,
   questions_missing: 400,
   questions_not_object: 400,
   duplicate_question: 400,
@@ -27,6 +29,7 @@ export const ERROR_STATUS = {
   too_few_options: 400,
   bad_field: 400,
   too_many_questions: 413,
+  too_many_states: 413,
   too_many_tokens: 413,
   text_too_long: 413,
   // The request, as HTTP.

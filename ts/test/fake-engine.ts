@@ -1,5 +1,7 @@
 /** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
 import type {
+  BatchChunk,
+  BatchOptions,
   CacheStats,
   CancelSignal,
   DecideOptions,
@@ -46,11 +48,19 @@ export interface Call {
   readonly format: Format | undefined;
 }
 
+/** One call of `batch`. */
+export interface BatchCall extends BatchOptions {
+  readonly body: Buffer;
+}
+
 export class FakeEngine implements Engine {
   readonly calls: Call[] = [];
+  readonly batches: BatchCall[] = [];
   closes = 0;
   /** What a call is answered with. A test may replace it. */
   answer: (call: Call) => Reply | Promise<Reply> = () => REPLY;
+  /** What a batch is answered with. A test may replace it. */
+  chunks: (call: BatchCall) => AsyncIterable<BatchChunk> | Iterable<BatchChunk> = () => [];
   readonly #info: ModelInfo;
   #onCall: (() => void) | undefined;
 
@@ -64,6 +74,12 @@ export class FakeEngine implements Engine {
     this.calls.push(call);
     this.#onCall?.();
     return this.answer(call);
+  }
+
+  async *batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void> {
+    const call = { body, ...options };
+    this.batches.push(call);
+    yield* this.chunks(call);
   }
 
   /** Returns call number `n`, counted from 0, as soon as it is made. */

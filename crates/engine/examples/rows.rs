@@ -57,7 +57,7 @@ fn rows(
 ) -> Result<Value, svc_engine::Error> {
     let stop = Stop::never();
     let plan = layout.encode(tokenizer, request, &mut Meter::new(usize::MAX, &stop))?;
-    let questions = request.questions.iter().zip(&plan.questions);
+    let questions = request.questions.iter().zip(plan.questions.iter());
     let questions = questions.map(|(question, rows)| {
         json!({
             "id": question.id,

@@ -1,27 +1,26 @@
-//! The stages in order: parse, encode, wait, run, decode, write.
-//!
-//! Threads of the engine parse and encode outside the lock, in parallel. The one that finds the model free runs the
-//! line until it is empty; the others go on encoding, so a request never waits for a thread to wake up.
+//! An engine: a model, its line, and the threads that work for them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
 
 use crate::Error;
+use crate::batch::{Batch, PullReply};
 use crate::cache::CacheStats;
-use crate::decode::{Answer, Logits};
 use crate::layout::Plan;
 use crate::model::{Info, Model, Source};
-use crate::question::{Kind, Question, Request};
-use crate::queue::{Limits, Load, Queue, Stop, Turn};
+use crate::question::Question;
+use crate::queue::{Entry, Limits, Load, Queue, Stop};
 use crate::session::MAX_THREADS;
+pub use crate::stages::{Answered, Backend, Counts, Reply, Timing};
+use crate::stages::{Bounds, Stages, Work, expire, serve};
 use crate::tokenize::Meter;
 use crate::wire::Format;
-use crate::wire::systemone::Usage;
+use crate::wire::batch::Framing;
 
 /// What an engine is made of.
 #[derive(Debug, Clone)]
@@ -38,97 +37,6 @@ pub struct Options {
     pub limits: Limits,
 }
 
-/// Where the time of a request went.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Timing {
-    /// Parsing and tokenizing.
-    pub encode: Duration,
-    /// In the line for the model.
-    pub wait: Duration,
-    /// On the model.
-    pub run: Duration,
-    /// From reading the request to the decoded answer.
-    pub total: Duration,
-}
-
-/// What an answered request was made of.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Choice questions.
-    pub choice: usize,
-    /// Score questions.
-    pub score: usize,
-    /// Noul questions.
-    pub noul: usize,
-    /// Tokens that the answers were made from.
-    pub input_tokens: usize,
-    /// Tokens beyond the model's window.
-    pub truncated_tokens: usize,
-}
-
-/// An answered request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    /// The response body, JSON.
-    pub body: Vec<u8>,
-    /// Where the time went.
-    pub timing: Timing,
-    /// What it was made of.
-    pub counts: Counts,
-    /// The confidence of each answer, with its question's type.
-    pub confidences: Vec<(Kind, f64)>,
-}
-
-/// What is called with the outcome of a request, once, on a thread of the engine.
-pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
-
-/// What the engine runs: the model, or in tests something that stands in for it.
-pub trait Backend: Send + Sync {
-    /// See [`Model::encode`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error>;
-    /// See [`Model::run`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error>;
-    /// See [`Model::decode`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
-    /// See [`Model::cache_stats`].
-    fn cache_stats(&self) -> CacheStats {
-        CacheStats::default()
-    }
-    /// See [`Model::terminate`].
-    fn terminate(&self);
-}
-
-impl Backend for Model {
-    fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error> {
-        self.encode(request, meter)
-    }
-
-    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        self.run(plan, stop)
-    }
-
-    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
-        self.decode(question, logits)
-    }
-
-    fn cache_stats(&self) -> CacheStats {
-        self.cache_stats()
-    }
-
-    fn terminate(&self) {
-        self.terminate();
-    }
-}
-
 /// A request that has just arrived.
 #[derive(Debug)]
 pub struct Arrival {
@@ -142,39 +50,24 @@ pub struct Arrival {
     pub elapsed: Duration,
 }
 
-/// A request that has been let in.
-struct Job {
-    ticket: u64,
-    format: Format,
-    body: Vec<u8>,
-    /// When the shell began to read the request.
-    began: Instant,
-    stop: Arc<Stop>,
-    reply: Reply,
-}
-
-/// A request that is ready for the model.
-struct Work {
-    format: Format,
-    questions: Vec<Question>,
-    plan: Plan,
-    began: Instant,
-    encode: Duration,
-    reply: Reply,
-}
-
-struct Shared {
-    backend: Arc<dyn Backend>,
-    queue: Queue<Work>,
-    max_questions: usize,
-    max_tokens: usize,
-    refuse_truncation: bool,
+/// A batch that has just arrived.
+#[derive(Debug)]
+pub struct BatchArrival {
+    /// Counts up with every request of an engine.
+    pub ticket: u64,
+    /// How its results stand together.
+    pub framing: Framing,
+    /// How many states it may have.
+    pub max_states: usize,
+    /// JSON.
+    pub body: Vec<u8>,
+    /// What the caller already spent on the request.
+    pub elapsed: Duration,
 }
 
 /// An engine: a model, its line, and the threads that work for them.
 pub struct Engine {
-    shared: Arc<Shared>,
-    jobs: Mutex<Option<Sender<Job>>>,
+    stages: Arc<Stages>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     info: Option<Info>,
 }
@@ -199,28 +92,27 @@ impl Engine {
 
     /// Starts an engine on a backend.
     pub fn start(backend: Arc<dyn Backend>, options: &Options) -> Self {
-        let shared = Arc::new(Shared {
-            backend,
-            queue: Queue::new(options.limits),
+        let (sender, tasks) = unbounded();
+        let bounds = Bounds {
             max_questions: options.max_questions,
             max_tokens: options.max_tokens,
             refuse_truncation: options.refuse_truncation,
-        });
-        let (sender, receiver) = unbounded();
+        };
+        let queue = Queue::new(options.limits);
+        let stages = Arc::new(Stages::new(backend, queue, bounds, sender));
         // One more than the model uses: while one thread runs the line, the others encode.
         let mut threads: Vec<JoinHandle<()>> = (0..=options.source.threads.max(1))
             .map(|index| {
-                let (shared, receiver) = (Arc::clone(&shared), receiver.clone());
+                let (stages, tasks) = (Arc::clone(&stages), tasks.clone());
                 spawn(format!("svc-encode-{index}"), move || {
-                    serve(&shared, &receiver)
+                    serve(&stages, &tasks);
                 })
             })
             .collect();
-        let watched = Arc::clone(&shared);
+        let watched = Arc::clone(&stages);
         threads.push(spawn("svc-line".into(), move || expire(&watched)));
         Self {
-            shared,
-            jobs: Mutex::new(Some(sender)),
+            stages,
             threads: Mutex::new(threads),
             info: None,
         }
@@ -233,66 +125,87 @@ impl Engine {
 
     /// How many requests there are.
     pub fn load_now(&self) -> Load {
-        self.shared.queue.load()
+        self.stages.queue.load()
     }
 
     /// How the kept states are doing.
     pub fn cache_stats(&self) -> CacheStats {
-        self.shared.backend.cache_stats()
+        self.stages.backend.cache_stats()
     }
 
     /// Answers a request, some time later, through `reply`.
     pub fn decide(&self, arrival: Arrival, reply: Reply) {
         let ticket = arrival.ticket;
-        let stop = match self.shared.queue.admit(ticket, arrival.body.len()) {
+        let bytes = arrival.body.len();
+        let stop = match self.stages.queue.admit(ticket, Entry::Single, bytes) {
             Ok(stop) => stop,
             Err(error) => return reply(Err(error)),
         };
-        let now = Instant::now();
         let job = Job {
             ticket,
             format: arrival.format,
             body: arrival.body,
-            began: now.checked_sub(arrival.elapsed).unwrap_or(now),
+            began: before(arrival.elapsed),
             stop,
             reply,
         };
-        let refused = match self.jobs.lock().as_ref() {
-            Some(jobs) => jobs.send(job).err().map(|error| error.0),
-            None => Some(job),
-        };
-        if let Some(job) = refused {
-            self.shared.queue.leave(ticket);
+        if let Err(job) = self.stages.send(job, |job, stages| start(stages, job)) {
+            self.stages.queue.leave(ticket);
             (job.reply)(Err(Error::Closing));
         }
     }
 
+    /// A batch that is worked on from now on; its results are pulled.
+    pub fn batch(&self, arrival: BatchArrival) -> Arc<Batch> {
+        let (ticket, framing) = (arrival.ticket, arrival.framing);
+        let queue = &self.stages.queue;
+        match queue.admit(ticket, Entry::Batch, arrival.body.len()) {
+            Ok(stop) => {
+                let batch = Arc::new(Batch::new(ticket, framing, before(arrival.elapsed)));
+                batch.begin(&self.stages, stop, arrival.body, arrival.max_states);
+                batch
+            }
+            Err(error) => Batch::refused(ticket, framing, error),
+        }
+    }
+
+    /// Gives the next results of a batch, some time later, through `reply`: as soon as they have `min_bytes`, or are the
+    /// last.
+    pub fn pull(&self, batch: &Arc<Batch>, min_bytes: usize, reply: PullReply) {
+        batch.pull(&self.stages, min_bytes, reply);
+    }
+
+    /// Drops a batch whose caller has gone; a state that is on the model stops at its next run.
+    pub fn cancel_batch(&self, batch: &Arc<Batch>) {
+        batch.cancel(&self.stages);
+    }
+
     /// Drops a request whose caller has gone; one that is on the model stops at its next run.
     pub fn cancel(&self, ticket: u64) {
-        if let Some(work) = self.shared.queue.cancel(ticket) {
+        if let Some(work) = self.stages.queue.cancel(ticket) {
             (work.reply)(Err(Error::Cancelled));
         }
     }
 
     /// Lets nobody in any more, lets all that is there finish, and ends the threads. Blocks until then.
     pub fn close(&self) {
-        self.shared.queue.close();
-        self.shared.queue.wait_until_empty();
+        self.stages.queue.close();
+        self.stages.queue.wait_until_empty();
         self.join();
     }
 
     /// Ends everything now: what runs is terminated, what waits is refused. Blocks until the threads have ended.
     pub fn shutdown(&self) {
-        self.shared.queue.close();
-        self.shared.backend.terminate();
-        for work in self.shared.queue.cancel_all() {
+        self.stages.queue.close();
+        self.stages.backend.terminate();
+        for work in self.stages.queue.cancel_all() {
             (work.reply)(Err(Error::Closing));
         }
         self.join();
     }
 
     fn join(&self) {
-        drop(self.jobs.lock().take());
+        self.stages.end();
         for thread in self.threads.lock().drain(..) {
             // A thread that panicked has nothing left to end.
             let _ = thread.join();
@@ -312,161 +225,120 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     builder.spawn(work).expect("a thread for the engine")
 }
 
-/// The life of an encoding thread.
-fn serve(shared: &Shared, jobs: &Receiver<Job>) {
-    for job in jobs {
-        let ticket = job.ticket;
-        let encoded = catch_unwind(AssertUnwindSafe(|| encode(shared, &job)));
-        let encoded = encoded.unwrap_or(Err(Error::Panicked));
-        match encoded {
-            Ok((questions, plan, encode)) => {
-                let tokens = plan.input_tokens();
-                let work = Work {
-                    format: job.format,
-                    questions,
-                    plan,
-                    began: job.began,
-                    encode,
-                    reply: job.reply,
-                };
-                if let Some(work) = shared.queue.join(ticket, work, tokens) {
-                    (work.reply)(Err(Error::Cancelled));
-                }
-            }
-            Err(error) => {
-                shared.queue.leave(ticket);
-                (job.reply)(Err(error));
-            }
+/// When something began that has taken so long.
+fn before(elapsed: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_sub(elapsed).unwrap_or(now)
+}
+
+/// A request that has been let in.
+struct Job {
+    ticket: u64,
+    format: Format,
+    body: Vec<u8>,
+    /// When the shell began to read the request.
+    began: Instant,
+    stop: Arc<Stop>,
+    reply: Reply,
+}
+
+/// Takes a request from its bytes into the line.
+fn start(stages: &Stages, job: Job) {
+    let started = Instant::now();
+    let encoded = catch_unwind(AssertUnwindSafe(|| encode(stages, &job)));
+    match encoded.unwrap_or(Err(Error::Panicked)) {
+        Ok((questions, plan)) => {
+            let work = Work {
+                format: job.format,
+                questions,
+                plan,
+                began: job.began,
+                encode: started.elapsed(),
+                reply: job.reply,
+            };
+            stages.join(job.ticket, work);
         }
-        while let Some(turn) = shared.queue.take() {
-            run(shared, turn);
+        Err(error) => {
+            stages.queue.leave(job.ticket);
+            (job.reply)(Err(error));
         }
     }
 }
 
 /// Bytes to rows.
-fn encode(shared: &Shared, job: &Job) -> Result<(Vec<Question>, Plan, Duration), Error> {
-    let started = Instant::now();
+fn encode(stages: &Stages, job: &Job) -> Result<(Arc<[Question]>, Plan), Error> {
     job.stop.check()?;
-    let request = job.format.parse(&job.body, shared.max_questions)?;
-    let limit = shared.max_tokens;
-    let mut meter = Meter::new(limit, &job.stop);
-    let plan = shared.backend.encode(&request, &mut meter)?;
-    // The texts' tokens were counted once; a layout may put the state into every row.
-    if plan.input_tokens() > limit {
-        return Err(Error::TooManyTokens { limit });
-    }
-    if shared.refuse_truncation && plan.truncated_tokens > 0 {
-        return Err(Error::TextTooLong {
-            tokens: plan.truncated_tokens,
-        });
-    }
+    let bounds = stages.bounds;
+    let request = job.format.parse(&job.body, bounds.max_questions)?;
+    let mut meter = Meter::new(bounds.max_tokens, &job.stop);
+    let questions = stages
+        .backend
+        .encode_questions(&request.questions, &mut meter)?;
+    let plan = stages.encode_state(&request.state, &questions, &mut meter)?;
     job.stop.check()?;
-    Ok((request.questions, plan, started.elapsed()))
-}
-
-/// A turn on the model; decoding and writing follow when the model is free again.
-fn run(shared: &Shared, mut turn: Turn<'_, Work>) {
-    let Some(work) = turn.work.take() else { return };
-    let started = Instant::now();
-    let logits = catch_unwind(AssertUnwindSafe(|| {
-        turn.stop.check()?;
-        shared.backend.run(&work.plan, &turn.stop)
-    }));
-    let (run, wait) = (started.elapsed(), turn.waited);
-    drop(turn);
-    let answered = logits.unwrap_or(Err(Error::Panicked)).and_then(|logits| {
-        let answer = AssertUnwindSafe(|| answer(shared, &work, &logits, run, wait));
-        catch_unwind(answer).unwrap_or(Err(Error::Panicked))
-    });
-    (work.reply)(answered);
-}
-
-/// Logits to bytes.
-fn answer(
-    shared: &Shared,
-    work: &Work,
-    logits: &[Logits],
-    run: Duration,
-    wait: Duration,
-) -> Result<Answered, Error> {
-    let pairs = work.questions.iter().zip(logits);
-    let answers = pairs.map(|(question, logits)| shared.backend.decode(question, logits));
-    let answers = answers.collect::<Result<Vec<_>, _>>()?;
-    let total = work.began.elapsed();
-    let usage = Usage {
-        input_tokens: work.plan.input_tokens(),
-        truncated_tokens: work.plan.truncated_tokens,
-        server_ms: total.as_secs_f64() * 1e3,
-    };
-    let confidences = work.questions.iter().zip(&answers);
-    let confidences =
-        confidences.map(|(question, answer)| (question.kind, answer.confidence(question.kind)));
-    let of_kind = |kind| {
-        work.questions
-            .iter()
-            .filter(|each| each.kind == kind)
-            .count()
-    };
-    Ok(Answered {
-        body: work.format.write(&work.questions, &answers, &usage),
-        timing: Timing {
-            encode: work.encode,
-            wait,
-            run,
-            total,
-        },
-        counts: Counts {
-            choice: of_kind(Kind::Choice),
-            score: of_kind(Kind::Score),
-            noul: of_kind(Kind::Noul),
-            input_tokens: usage.input_tokens,
-            truncated_tokens: usage.truncated_tokens,
-        },
-        confidences: confidences.collect(),
-    })
-}
-
-/// The life of the thread that refuses who waits too long.
-fn expire(shared: &Shared) {
-    while let Some((late, error)) = shared.queue.expired() {
-        for work in late {
-            (work.reply)(Err(error.clone()));
-        }
-    }
+    Ok((request.questions.into(), plan))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Chunk;
     use crate::cache::Precision;
-    use crate::layout::{QuestionRows, Row};
+    use crate::decode::{Answer, Logits};
+    use crate::layout::{EncodedQuestions, QuestionRows, Row};
+    use crate::question::Kind;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc;
 
     /// Answers two equal logits; what the state says decides how a run goes.
     struct Fake {
         gate: Mutex<mpsc::Receiver<()>>,
         ran: Mutex<Vec<i64>>,
+        encoded_questions: AtomicUsize,
     }
 
     impl Backend for Fake {
-        fn encode(&self, request: &Request, _: &mut Meter<'_>) -> Result<Plan, Error> {
-            assert!(request.state != "panic in encode");
-            let row = Row {
-                ids: vec![request.state.len() as i64; 3],
-                markers: vec![
-                    i64::from(request.state == "panic in run"),
-                    i64::from(request.state == "wait"),
-                ],
-                ..Row::default()
-            };
+        fn encode_questions(
+            &self,
+            questions: &[Question],
+            meter: &mut Meter<'_>,
+        ) -> Result<EncodedQuestions, Error> {
+            self.encoded_questions.fetch_add(1, Ordering::SeqCst);
+            meter.add(1)?;
             let rows = QuestionRows {
                 kind: Kind::Noul,
                 outcomes: 2,
-                rows: vec![row],
+                rows: vec![],
             };
+            Ok(EncodedQuestions {
+                rows: vec![rows; questions.len()].into(),
+                truncated_tokens: 0,
+            })
+        }
+
+        fn encode_state(
+            &self,
+            state: &str,
+            questions: &EncodedQuestions,
+            meter: &mut Meter<'_>,
+        ) -> Result<Plan, Error> {
+            assert!(state != "panic in encode");
+            meter.add(if state == "long" { 1000 } else { 1 })?;
+            let row = Row {
+                ids: vec![state.len() as i64; 3],
+                markers: vec![
+                    i64::from(state == "panic in run"),
+                    i64::from(state == "wait"),
+                ],
+                ..Row::default()
+            };
+            let rows = questions.rows.iter().map(|question| QuestionRows {
+                kind: question.kind,
+                outcomes: question.outcomes,
+                rows: vec![row.clone()],
+            });
             Ok(Plan {
-                questions: vec![rows; request.questions.len()],
+                questions: rows.collect(),
                 ..Plan::default()
             })
         }
@@ -541,6 +413,7 @@ mod tests {
             let fake = Arc::new(Fake {
                 gate: Mutex::new(gate),
                 ran: Mutex::new(Vec::new()),
+                encoded_questions: AtomicUsize::new(0),
             });
             Self {
                 engine: Engine::start(Arc::clone(&fake) as Arc<dyn Backend>, &options),
@@ -632,8 +505,11 @@ mod tests {
         }
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.close());
-            while !matches!(rig.engine.shared.queue.admit(99, 0), Err(Error::Closing)) {
-                rig.engine.shared.queue.leave(99);
+            while !matches!(
+                rig.engine.stages.queue.admit(99, Entry::Single, 0),
+                Err(Error::Closing)
+            ) {
+                rig.engine.stages.queue.leave(99);
             }
             rig.open.send(()).expect("waits");
             let mut tickets: Vec<u64> = (1..10)
@@ -714,5 +590,184 @@ mod tests {
                 actual: 4
             }
         );
+    }
+
+    /// A batch that asks `questions` questions about each state, and its answer in lines.
+    fn batch(rig: &Rig, ticket: u64, states: &[&str], questions: usize) -> Arc<Batch> {
+        let questions: Vec<String> = (0..questions)
+            .map(|id| format!(r#""{id}{}":{{"type":"noul"}}"#, "-".repeat(1000)))
+            .collect();
+        let states = serde_json::to_string(states).expect("JSON");
+        let body = format!(
+            r#"{{"states":{states},"questions":{{{}}}}}"#,
+            questions.join(",")
+        );
+        rig.engine.batch(BatchArrival {
+            ticket,
+            framing: Framing::Lines,
+            max_states: 5_000,
+            body: body.into_bytes(),
+            elapsed: Duration::ZERO,
+        })
+    }
+
+    fn pull(rig: &Rig, batch: &Arc<Batch>, min_bytes: usize) -> Chunk {
+        let (sender, receiver) = mpsc::channel();
+        let reply = move |chunk| drop(sender.send(chunk));
+        rig.engine.pull(batch, min_bytes, Box::new(reply));
+        receiver
+            .recv_timeout(Duration::from_secs(20))
+            .expect("a chunk")
+    }
+
+    /// All that is left of a batch: its results, and how it ended.
+    fn rest(rig: &Rig, batch: &Arc<Batch>) -> (Vec<Result<Answered, Error>>, Option<Error>) {
+        let mut results = Vec::new();
+        loop {
+            let chunk = pull(rig, batch, 1);
+            results.extend(chunk.results);
+            if let Some(end) = chunk.end {
+                return (results, end.err());
+            }
+        }
+    }
+
+    fn until_empty(rig: &Rig) {
+        while rig.engine.load_now().waiting + rig.engine.load_now().running > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_batch_encodes_its_questions_once_and_keeps_the_order_of_its_states() {
+        let rig = Rig::new(|_| {});
+        let states: Vec<String> = (0..500).map(|length| "x".repeat(length)).collect();
+        let states: Vec<&str> = states.iter().map(String::as_str).collect();
+        let batch = batch(&rig, 1, &states, 1);
+        let (results, failure) = rest(&rig, &batch);
+        assert_eq!((results.len(), failure), (500, None));
+        assert!(results.iter().all(Result::is_ok));
+        assert_eq!(rig.fake.encoded_questions.load(Ordering::SeqCst), 1);
+        assert_eq!(*rig.fake.ran.lock(), (0..500).collect::<Vec<_>>());
+        until_empty(&rig);
+    }
+
+    #[test]
+    fn a_bad_state_fails_alone() {
+        let rig = Rig::new(|_| {});
+        let states = ["a", "panic in encode", "b", "long", "panic in run", "c"];
+        let batch = batch(&rig, 1, &states, 1);
+        let chunk = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES);
+        let codes = chunk.results.iter();
+        let codes = codes.map(|result| result.as_ref().err().map_or("", Error::code));
+        assert_eq!(
+            codes.collect::<Vec<_>>(),
+            ["", "panicked", "", "too_many_tokens", "panicked", ""]
+        );
+        let text = String::from_utf8(chunk.bytes).expect("text");
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[3],
+            r#"{"error":{"error_type":"too_many_tokens","message":"too many tokens, the limit is 100 (max_tokens)"}}"#
+        );
+        assert!(lines[6].starts_with(r#"{"model":"svc","usage":{"input_tokens":9,"#));
+        assert!(matches!(chunk.end, Some(Ok(_))));
+    }
+
+    #[test]
+    fn a_single_request_waits_for_one_state_of_a_batch_at_most() {
+        let rig = Rig::new(|_| {});
+        let batch = batch(&rig, 1, &["wait", "22", "333"], 1);
+        rig.until_running();
+        rig.ask(2, "single");
+        while rig.engine.stages.queue.in_line() == 0 {
+            std::thread::yield_now();
+        }
+        rig.open.send(()).expect("waits");
+        assert!(rig.next().1.is_ok());
+        assert_eq!(rest(&rig, &batch).0.len(), 3);
+        assert_eq!(*rig.fake.ran.lock(), [4, 6, 2, 3]);
+    }
+
+    #[test]
+    fn a_batch_whose_caller_has_gone_is_not_run_to_its_end() {
+        let rig = Rig::new(|_| {});
+        let batch = batch(&rig, 1, &["wait", "never run"], 1);
+        rig.until_running();
+        rig.engine.cancel_batch(&batch);
+        rig.open.send(()).expect("waits");
+        assert_eq!(rest(&rig, &batch), (vec![], Some(Error::Cancelled)));
+        until_empty(&rig);
+        assert_eq!(*rig.fake.ran.lock(), [4]);
+    }
+
+    #[test]
+    fn no_more_results_are_made_than_the_caller_takes() {
+        let rig = Rig::new(|_| {});
+        let batch = batch(&rig, 1, &["state"; 5_000], 3);
+        let limit = crate::batch::MAX_UNREAD_BYTES;
+        for _ in 0..3 {
+            let chunk = pull(&rig, &batch, limit);
+            assert!((limit..limit + 10_000).contains(&chunk.bytes.len()));
+        }
+        while rig.engine.load_now().running > 0 {
+            std::thread::yield_now();
+        }
+        // Nobody takes any more, and it is neither in the line nor on the model: a caller who goes ends it.
+        rig.engine.cancel_batch(&batch);
+        assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
+        until_empty(&rig);
+        assert!(rig.fake.ran.lock().len() < 2_000);
+    }
+
+    #[test]
+    fn an_engine_that_closes_finishes_its_batches_and_one_that_is_shut_down_does_not() {
+        let rig = Rig::new(|_| {});
+        let first = batch(&rig, 1, &["wait", "b", "c"], 1);
+        rig.until_running();
+        std::thread::scope(|scope| {
+            scope.spawn(|| rig.engine.close());
+            rig.open.send(()).expect("waits");
+            assert_eq!(rest(&rig, &first).0.len(), 3);
+        });
+        let late = batch(&rig, 2, &["a"], 1);
+        assert_eq!(rest(&rig, &late), (vec![], Some(Error::Closing)));
+
+        let rig = Rig::new(|_| {});
+        let cut = batch(&rig, 1, &["wait", "b"], 1);
+        rig.until_running();
+        rig.open.send(()).expect("waits");
+        rig.engine.shutdown();
+        let (results, failure) = rest(&rig, &cut);
+        assert!(failure.is_some() || results.len() == 2);
+    }
+
+    #[test]
+    fn a_state_that_waits_too_long_fails_alone_and_the_next_goes_on() {
+        let rig = Rig::new(|options| options.limits.request_timeout = Duration::from_millis(30));
+        rig.ask(1, "wait");
+        rig.until_running();
+        let batch = batch(&rig, 2, &["a", "b"], 1);
+        let late = pull(&rig, &batch, 1);
+        let code = late.results[0].as_ref().expect_err("late").code();
+        assert_eq!(code, "queue_timeout");
+        rig.open.send(()).expect("waits");
+        let (results, failure) = rest(&rig, &batch);
+        assert_eq!((late.results.len() + results.len(), failure), (2, None));
+    }
+
+    #[test]
+    fn a_batch_without_states_has_no_results_and_a_bad_one_an_error() {
+        let rig = Rig::new(|_| {});
+        let empty = batch(&rig, 1, &[], 1);
+        let chunk = pull(&rig, &empty, 1);
+        assert!(chunk.results.is_empty() && matches!(chunk.end, Some(Ok(_))));
+        let many = batch(&rig, 2, &["a"; 5_001], 1);
+        let (limit, actual) = (5_000, 5_001);
+        assert_eq!(
+            rest(&rig, &many),
+            (vec![], Some(Error::TooManyStates { limit, actual }))
+        );
+        until_empty(&rig);
     }
 }

@@ -17,6 +17,10 @@ pub enum Error {
     DuplicateField { field: String },
     #[error("state missing")]
     StateMissing,
+    #[error("states missing")]
+    StatesMissing,
+    #[error("states must be a list")]
+    StatesNotList,
     #[error("questions missing")]
     QuestionsMissing,
     #[error("questions must be an object")]
@@ -47,6 +51,8 @@ pub enum Error {
     BadField { path: String, problem: &'static str },
     #[error("{actual} questions, the limit is {limit} (max_questions)")]
     TooManyQuestions { limit: usize, actual: usize },
+    #[error("{actual} states, the limit is {limit} (max_batch_states)")]
+    TooManyStates { limit: usize, actual: usize },
     #[error("too many tokens, the limit is {limit} (max_tokens)")]
     TooManyTokens { limit: usize },
     #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
@@ -92,6 +98,8 @@ impl Error {
             Self::BodyNotObject => "body_not_object",
             Self::DuplicateField { .. } | Self::DuplicateQuestionField { .. } => "duplicate_field",
             Self::StateMissing => "state_missing",
+            Self::StatesMissing => "states_missing",
+            Self::StatesNotList => "states_not_list",
             Self::QuestionsMissing => "questions_missing",
             Self::QuestionsNotObject => "questions_not_object",
             Self::DuplicateQuestion { .. } => "duplicate_question",
@@ -106,6 +114,7 @@ impl Error {
             Self::TooFewOptions { .. } => "too_few_options",
             Self::BadField { .. } => "bad_field",
             Self::TooManyQuestions { .. } => "too_many_questions",
+            Self::TooManyStates { .. } => "too_many_states",
             Self::TooManyTokens { .. } => "too_many_tokens",
             Self::TextTooLong { .. } => "text_too_long",
             Self::QueueFull { .. } => "queue_full",
@@ -163,12 +172,14 @@ impl Error {
 }
 
 /// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 33] = [
+pub const CODES: [&str; 36] = [
     "invalid_json",
     "nested_too_deep",
     "body_not_object",
     "duplicate_field",
     "state_missing",
+    "states_missing",
+    "states_not_list",
     "questions_missing",
     "questions_not_object",
     "duplicate_question",
@@ -183,6 +194,7 @@ pub const CODES: [&str; 33] = [
     "too_few_options",
     "bad_field",
     "too_many_questions",
+    "too_many_states",
     "too_many_tokens",
     "text_too_long",
     "queue_full",

@@ -2,8 +2,9 @@
 //!
 //! The stages, in the order of a request: [`wire`] parses, [`layout`] and [`tokenize`] encode, [`queue`] gives
 //! turns on the model, [`session`] runs it, [`decode`] turns logits into probabilities, [`wire`] writes.
-//! [`engine`] joins them; [`node`] is their N-API face.
+//! [`stages`] joins them, [`batch`] takes many states through them; [`engine`] is all of it, [`node`] its N-API face.
 
+pub mod batch;
 pub mod cache;
 pub mod decode;
 pub mod engine;
@@ -14,6 +15,7 @@ pub mod node;
 pub mod question;
 pub mod queue;
 pub mod session;
+pub mod stages;
 pub mod tokenize;
 pub mod weights;
 pub mod wire;

@@ -2,6 +2,8 @@
 //!
 //! A request is admitted when it arrives, joins the line when it is encoded, and gets the model when all that came
 //! before it and joined are done. Whoever finds the model free runs it; nobody waits for a thread of its own.
+//!
+//! A batch is admitted once and joins the line for each of its states anew, behind all that arrived meanwhile.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,7 +19,7 @@ use crate::Error;
 pub struct Limits {
     /// Requests that may wait, the one on the model not counted.
     pub max_queue: usize,
-    /// Bytes of the bodies of all requests that wait.
+    /// Bytes of the bodies of all requests that wait, and as many again of batches.
     pub max_queue_bytes: usize,
     /// How long a request may wait, from its arrival.
     pub request_timeout: Duration,
@@ -25,18 +27,19 @@ pub struct Limits {
     pub max_run: Duration,
 }
 
-/// Tells running work to stop; asked between two runs of the model.
+/// Tells work to stop; asked between two runs of the model.
 #[derive(Debug)]
 pub struct Stop {
-    cancelled: AtomicBool,
-    deadline: Mutex<Option<(Instant, Duration)>>,
+    cancelled: Arc<AtomicBool>,
+    /// When a turn on the model has lasted too long, and what is too long.
+    deadline: Option<(Instant, Duration)>,
 }
 
 impl Stop {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            cancelled: AtomicBool::new(false),
-            deadline: Mutex::new(None),
+            cancelled: Arc::default(),
+            deadline: None,
         })
     }
 
@@ -50,9 +53,12 @@ impl Stop {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Stops the work when `limit` from now has passed.
-    fn start(&self, limit: Duration) {
-        *self.deadline.lock() = Instant::now().checked_add(limit).map(|at| (at, limit));
+    /// The stop of one turn on the model, which ends `limit` from now as well.
+    fn turn(&self, limit: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            cancelled: Arc::clone(&self.cancelled),
+            deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
+        })
     }
 
     /// Whether work may go on.
@@ -63,7 +69,7 @@ impl Stop {
         if self.cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
-        match *self.deadline.lock() {
+        match self.deadline {
             Some((at, limit)) if Instant::now() >= at => Err(Error::RunTimeout {
                 limit_ms: limit.as_millis() as u64,
                 retry_after_seconds: 1,
@@ -73,15 +79,29 @@ impl Stop {
     }
 }
 
+/// What is admitted: how often it joins the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Once; it is gone with its turn.
+    Single,
+    /// Once for each state; it is there until it leaves.
+    Batch,
+}
+
 /// What is known of a request from its arrival to its end.
 struct Admitted {
+    entry: Entry,
     bytes: usize,
+    /// Its place in the line: the lowest goes first.
+    place: u64,
+    /// When the wait for the model began.
     arrived: Instant,
     stop: Arc<Stop>,
 }
 
 /// A request in the line.
 struct Waiting<T> {
+    ticket: u64,
     work: T,
     tokens: usize,
     joined: Instant,
@@ -107,7 +127,7 @@ impl<T> Drop for Turn<'_, T> {
         let mut state = self.queue.state.lock();
         state.rate.add(self.tokens, self.started.elapsed());
         state.running = None;
-        state.forget(self.ticket);
+        state.end_turn(self.ticket);
         self.queue.tell(state);
     }
 }
@@ -123,10 +143,12 @@ pub struct Load {
 
 struct State<T> {
     admitted: HashMap<u64, Admitted>,
-    /// Keyed by ticket, which is the order of arrival.
+    /// Keyed by place.
     line: BTreeMap<u64, Waiting<T>>,
+    next_place: u64,
     running: Option<u64>,
-    bytes: usize,
+    /// Bytes of single requests and of batches.
+    bytes: [usize; 2],
     tokens: usize,
     rate: Rate,
     closed: bool,
@@ -143,14 +165,28 @@ impl<T> State<T> {
 
     fn forget(&mut self, ticket: u64) {
         if let Some(gone) = self.admitted.remove(&ticket) {
-            self.bytes -= gone.bytes;
+            self.bytes[gone.entry as usize] -= gone.bytes;
         }
     }
 
+    /// Takes note that a turn is over, or will not come.
+    fn end_turn(&mut self, ticket: u64) {
+        let admitted = self.admitted.get(&ticket);
+        if admitted.is_some_and(|admitted| admitted.entry == Entry::Single) {
+            self.forget(ticket);
+        }
+    }
+
+    fn new_place(&mut self) -> u64 {
+        self.next_place += 1;
+        self.next_place
+    }
+
     fn remove_from_line(&mut self, ticket: u64) -> Option<T> {
-        let waiting = self.line.remove(&ticket)?;
+        let place = self.admitted.get(&ticket)?.place;
+        let waiting = self.line.remove(&place)?;
         self.tokens -= waiting.tokens;
-        self.forget(ticket);
+        self.end_turn(ticket);
         Some(waiting.work)
     }
 }
@@ -169,8 +205,9 @@ impl<T> Queue<T> {
         let state = State {
             admitted: HashMap::new(),
             line: BTreeMap::new(),
+            next_place: 0,
             running: None,
-            bytes: 0,
+            bytes: [0; 2],
             tokens: 0,
             rate: Rate::default(),
             closed: false,
@@ -182,28 +219,34 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Lets a request of `bytes` in; tickets count up in the order of arrival.
+    /// Lets a request of `bytes` in, under a ticket that no other has.
+    ///
+    /// A large batch does not keep single requests out: its bytes are counted apart from theirs.
     ///
     /// # Errors
     /// [`Error::QueueFull`] and [`Error::Closing`]; nothing is kept then.
-    pub fn admit(&self, ticket: u64, bytes: usize) -> Result<Arc<Stop>, Error> {
+    pub fn admit(&self, ticket: u64, entry: Entry, bytes: usize) -> Result<Arc<Stop>, Error> {
         let mut state = self.state.lock();
         if state.closed {
             return Err(Error::Closing);
         }
         // A request that would run at once does not wait, however large it is.
-        let idle = state.admitted.is_empty();
-        let full = state.load().waiting >= self.limits.max_queue
-            || state.bytes + bytes > self.limits.max_queue_bytes;
-        if full && !idle {
+        let is_idle = state.admitted.is_empty();
+        let held = state.bytes[entry as usize];
+        let is_first_batch = entry == Entry::Batch && held == 0;
+        let is_full = state.load().waiting >= self.limits.max_queue
+            || (!is_first_batch && held + bytes > self.limits.max_queue_bytes);
+        if is_full && !is_idle {
             return Err(Error::QueueFull {
                 retry_after_seconds: state.rate.seconds(state.tokens),
             });
         }
         let stop = Stop::new();
-        state.bytes += bytes;
+        state.bytes[entry as usize] += bytes;
         let admitted = Admitted {
+            entry,
             bytes,
+            place: state.new_place(),
             arrived: Instant::now(),
             stop: Arc::clone(&stop),
         };
@@ -211,25 +254,34 @@ impl<T> Queue<T> {
         Ok(stop)
     }
 
-    /// Puts an admitted request into the line, at the place of its arrival. Gives the work back when its caller has
-    /// gone meanwhile.
+    /// Puts an admitted request into the line: a single one at the place of its arrival, a state of a batch behind all
+    /// that have arrived. Gives the work back when its caller has gone meanwhile.
     pub fn join(&self, ticket: u64, work: T, tokens: usize) -> Option<T> {
         let mut state = self.state.lock();
-        let Some(admitted) = state.admitted.get(&ticket) else {
+        let last = state.new_place();
+        let Some(admitted) = state.admitted.get_mut(&ticket) else {
             return Some(work);
         };
+        if admitted.entry == Entry::Batch {
+            if admitted.stop.check().is_err() {
+                return Some(work);
+            }
+            (admitted.place, admitted.arrived) = (last, Instant::now());
+        }
+        let place = admitted.place;
         let deadline = admitted.arrived + self.timeout();
         if deadline <= Instant::now() {
             // It was encoded for so long that nobody looks out for it any more.
             self.changed.notify_all();
         }
         let waiting = Waiting {
+            ticket,
             work,
             tokens,
             joined: Instant::now(),
             deadline,
         };
-        state.line.insert(ticket, waiting);
+        state.line.insert(place, waiting);
         state.tokens += tokens;
         None
     }
@@ -240,12 +292,13 @@ impl<T> Queue<T> {
         if state.running.is_some() {
             return None;
         }
-        let (ticket, waiting) = state.line.pop_first()?;
+        let (_, waiting) = state.line.pop_first()?;
+        let ticket = waiting.ticket;
         state.tokens -= waiting.tokens;
         state.running = Some(ticket);
         let stop = Arc::clone(&state.admitted.get(&ticket)?.stop);
         drop(state);
-        stop.start(self.limits.max_run);
+        let stop = stop.turn(self.limits.max_run);
         let started = Instant::now();
         Some(Turn {
             queue: self,
@@ -287,7 +340,7 @@ impl<T> Queue<T> {
                 .line
                 .iter()
                 .filter(|(_, waiting)| waiting.deadline <= now)
-                .map(|(ticket, _)| *ticket)
+                .map(|(_, waiting)| waiting.ticket)
                 .collect();
             if !late.is_empty() {
                 let error = Error::QueueTimeout {
@@ -331,6 +384,11 @@ impl<T> Queue<T> {
         self.state.lock().load()
     }
 
+    /// How many are encoded and wait for the model alone.
+    pub fn in_line(&self) -> usize {
+        self.state.lock().line.len()
+    }
+
     /// Lets nobody in any more.
     pub fn close(&self) {
         self.state.lock().closed = true;
@@ -343,7 +401,7 @@ impl<T> Queue<T> {
         for admitted in state.admitted.values() {
             admitted.stop.cancel();
         }
-        let tickets: Vec<u64> = state.line.keys().copied().collect();
+        let tickets: Vec<u64> = state.line.values().map(|waiting| waiting.ticket).collect();
         let work = tickets.into_iter();
         let work = work.filter_map(|ticket| state.remove_from_line(ticket));
         let work = work.collect();
@@ -402,7 +460,7 @@ mod tests {
     };
 
     fn admit_and_join(queue: &Queue<u64>, ticket: u64) {
-        queue.admit(ticket, 10).expect("room");
+        queue.admit(ticket, Entry::Single, 10).expect("room");
         assert!(queue.join(ticket, ticket, 5).is_none());
     }
 
@@ -410,7 +468,7 @@ mod tests {
     fn turns_go_by_arrival_even_when_encoding_finishes_out_of_order() {
         let queue = Queue::new(LIMITS);
         for ticket in [1, 2, 3] {
-            queue.admit(ticket, 10).expect("room");
+            queue.admit(ticket, Entry::Single, 10).expect("room");
         }
         for ticket in [3, 1, 2] {
             assert!(queue.join(ticket, ticket, 5).is_none());
@@ -445,18 +503,85 @@ mod tests {
         for ticket in [2, 3, 4] {
             admit_and_join(&queue, ticket);
         }
-        assert_eq!(queue.admit(5, 1).expect_err("full").code(), "queue_full");
+        assert_eq!(
+            queue.admit(5, Entry::Single, 1).expect_err("full").code(),
+            "queue_full"
+        );
         assert!(queue.cancel(4).is_some());
-        assert_eq!(queue.admit(5, 71).expect_err("bytes").code(), "queue_full");
-        assert!(queue.admit(5, 70).is_ok());
+        assert_eq!(
+            queue.admit(5, Entry::Single, 71).expect_err("bytes").code(),
+            "queue_full"
+        );
+        assert!(queue.admit(5, Entry::Single, 70).is_ok());
         drop(turn);
+    }
+
+    #[test]
+    fn a_batch_waits_behind_all_that_arrived_since_its_last_turn() {
+        let queue = Queue::new(LIMITS);
+        queue.admit(1, Entry::Batch, 10).expect("room");
+        assert!(queue.join(1, 1, 5).is_none());
+        let turn = queue.take().expect("free");
+        queue.admit(2, Entry::Single, 10).expect("room");
+        drop(turn);
+        assert!(queue.join(1, 1, 5).is_none());
+        queue.admit(3, Entry::Single, 10).expect("room");
+        for ticket in [3, 2] {
+            assert!(queue.join(ticket, ticket, 5).is_none());
+        }
+        let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+        assert_eq!(order, [2, 1, 3]);
+        let load = queue.load();
+        assert_eq!((load.running, load.waiting), (0, 1), "it has not left yet");
+        queue.leave(1);
+        assert_eq!(queue.load().waiting, 0);
+    }
+
+    #[test]
+    fn a_large_batch_keeps_no_single_request_out_and_no_batch_but_a_second() {
+        let queue: Queue<u64> = Queue::new(Limits {
+            max_queue: 10,
+            ..LIMITS
+        });
+        queue.admit(1, Entry::Single, 90).expect("room");
+        queue.admit(2, Entry::Batch, 1_000).expect("the first");
+        assert!(queue.admit(3, Entry::Batch, 1).is_err());
+        queue.admit(4, Entry::Single, 10).expect("room");
+        assert!(queue.admit(5, Entry::Single, 1).is_err());
+    }
+
+    #[test]
+    fn a_batch_that_waited_too_long_for_one_state_may_come_again_with_the_next() {
+        let queue = Queue::new(Limits {
+            request_timeout: Duration::from_millis(20),
+            ..LIMITS
+        });
+        admit_and_join(&queue, 1);
+        let turn = queue.take().expect("free");
+        queue.admit(2, Entry::Batch, 10).expect("room");
+        for state in [20, 21] {
+            assert!(queue.join(2, state, 5).is_none());
+            let (late, error) = queue.expired().expect("open");
+            assert_eq!((late, error.code()), (vec![state], "queue_timeout"));
+        }
+        drop(turn);
+    }
+
+    #[test]
+    fn a_batch_whose_caller_has_gone_does_not_join_again() {
+        let queue = Queue::new(LIMITS);
+        let stop = queue.admit(1, Entry::Batch, 10).expect("room");
+        assert!(queue.join(1, 1, 5).is_none());
+        assert_eq!(queue.cancel(1), Some(1));
+        assert_eq!(stop.check(), Err(Error::Cancelled));
+        assert_eq!(queue.join(1, 2, 5), Some(2));
     }
 
     #[test]
     fn an_idle_engine_takes_a_request_of_any_size() {
         let queue: Queue<u64> = Queue::new(LIMITS);
-        assert!(queue.admit(1, 10_000).is_ok());
-        assert!(queue.admit(2, 1).is_err());
+        assert!(queue.admit(1, Entry::Single, 10_000).is_ok());
+        assert!(queue.admit(2, Entry::Single, 1).is_err());
     }
 
     #[test]
@@ -464,7 +589,7 @@ mod tests {
         let queue = Queue::new(LIMITS);
         admit_and_join(&queue, 1);
         admit_and_join(&queue, 2);
-        queue.admit(3, 10).expect("room");
+        queue.admit(3, Entry::Single, 10).expect("room");
         assert_eq!(queue.cancel(1), Some(1));
         assert_eq!(queue.cancel(3), None);
         queue.leave(3);
@@ -525,7 +650,10 @@ mod tests {
         let queue = Queue::new(LIMITS);
         admit_and_join(&queue, 1);
         queue.close();
-        assert_eq!(queue.admit(2, 1).map(|_| ()), Err(Error::Closing));
+        assert_eq!(
+            queue.admit(2, Entry::Single, 1).map(|_| ()),
+            Err(Error::Closing)
+        );
         drop(queue.take().expect("free"));
         queue.wait_until_empty();
     }

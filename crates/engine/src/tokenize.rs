@@ -259,6 +259,20 @@ impl<'a> Meter<'a> {
         }
     }
 
+    /// A meter that goes on where another one was.
+    pub fn from(limit: usize, counted: usize, stop: &'a Stop) -> Self {
+        Self {
+            limit,
+            counted,
+            stop,
+        }
+    }
+
+    /// How many tokens were counted.
+    pub fn counted(&self) -> usize {
+        self.counted
+    }
+
     /// Counts tokens.
     ///
     /// # Errors

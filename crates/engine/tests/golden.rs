@@ -171,7 +171,7 @@ fn marker_rows_are_the_reference_token_by_token() {
     for line in golden(&fixture("marker")) {
         let (ids, plan) = plan(&layout, "marker", &line);
         assert!(plan.state.is_empty());
-        for (id, question) in ids.iter().zip(&plan.questions) {
+        for (id, question) in ids.iter().zip(plan.questions.iter()) {
             let expected = line["rows"][id].as_array().expect("rows");
             assert_eq!(question.rows.len(), expected.len(), "{}", line["name"]);
             for (row, expected) in question.rows.iter().zip(expected) {
@@ -204,7 +204,7 @@ fn shared_state_rows_are_the_reference_token_by_token() {
         for row in &plan.state {
             check_state_row(row);
         }
-        for (id, question) in ids.iter().zip(&plan.questions) {
+        for (id, question) in ids.iter().zip(plan.questions.iter()) {
             let expected = line["runs"][id].as_array().expect("runs");
             assert_eq!(question.rows.len(), expected.len(), "{name}");
             for (row, expected) in question.rows.iter().zip(expected) {

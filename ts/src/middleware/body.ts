@@ -14,33 +14,40 @@ const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
   ['br', promisify<Buffer, BrotliOptions, Buffer>(brotliDecompress)],
 ]);
 
+/** How long a body may be. */
+export interface BodyLimit {
+  /** Of the decompressed bytes. */
+  readonly maxBytes: number;
+  /** The setting that it comes from. */
+  readonly setting: 'max_body_bytes' | 'max_batch_body_bytes';
+}
+
 /**
  * Returns the body of `req`, decompressed.
- * @param maxBodyBytes limits the decompressed bytes
  * @throws HttpFailure `body_too_large`, `unsupported_encoding`, `bad_body`, `body_timeout`, `cancelled`
  */
-export async function readBody(req: IncomingMessage, maxBodyBytes: number): Promise<Buffer> {
+export async function readBody(req: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
   const encoding = req.headers['content-encoding']?.trim().toLowerCase() || 'identity';
-  if (encoding === 'identity') return read(req, maxBodyBytes, maxBodyBytes);
+  if (encoding === 'identity') return read(req, limit.maxBytes, limit);
   const decompress = DECOMPRESS.get(encoding);
   if (!decompress) {
     throw new HttpFailure('unsupported_encoding', 'unsupported content encoding; use gzip, deflate or br', {
       'Accept-Encoding': 'gzip, deflate, br',
     });
   }
-  const compressed = await read(req, maxCompressedBytes(maxBodyBytes), maxBodyBytes);
+  const compressed = await read(req, maxCompressedBytes(limit.maxBytes), limit);
   // A bomb is stopped at the limit: the decompressor gives up when its output would be longer.
-  return decompress(compressed, { maxOutputLength: maxBodyBytes }).catch((error: NodeJS.ErrnoException) => {
+  return decompress(compressed, { maxOutputLength: limit.maxBytes }).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ERR_BUFFER_TOO_LARGE'
-      ? tooLarge(maxBodyBytes)
+      ? tooLarge(limit)
       : new HttpFailure('bad_body', `body is not valid ${encoding}`);
   });
 }
 
 /** What cannot be compressed grows by a few bytes in every block and a header; that must not make it too large. */
-const maxCompressedBytes = (maxBodyBytes: number) => maxBodyBytes + Math.ceil(maxBodyBytes / 256) + 1024;
+const maxCompressedBytes = (maxBytes: number) => maxBytes + Math.ceil(maxBytes / 256) + 1024;
 
-async function read(req: IncomingMessage, maxReadBytes: number, maxBodyBytes: number): Promise<Buffer> {
+async function read(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
   const length = Number(req.headers['content-length']);
   if (length > 0 && length <= maxReadBytes) return readKnown(req, length);
   try {
@@ -48,7 +55,7 @@ async function read(req: IncomingMessage, maxReadBytes: number, maxBodyBytes: nu
   } catch (error) {
     // The server ends a read with a failure of its own, for example when its time is up.
     if (error instanceof HttpFailure) throw error;
-    if ((error as getRawBody.RawBodyError).type === 'entity.too.large') throw tooLarge(maxBodyBytes);
+    if ((error as getRawBody.RawBodyError).type === 'entity.too.large') throw tooLarge(limit);
     // All that is left is a connection that broke: the caller has gone.
     throw new HttpFailure('cancelled', 'the caller has gone');
   }
@@ -78,6 +85,6 @@ function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
   });
 }
 
-function tooLarge(maxBodyBytes: number): HttpFailure {
-  return new HttpFailure('body_too_large', `body larger than ${maxBodyBytes} bytes (max_body_bytes)`);
+function tooLarge({ maxBytes, setting }: BodyLimit): HttpFailure {
+  return new HttpFailure('body_too_large', `body larger than ${maxBytes} bytes (${setting})`);
 }

@@ -3,18 +3,18 @@ import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
-import type { Counts } from '../engine.ts';
 import { type ErrorCode, errorBody, HttpFailure, toHttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Metrics } from '../metrics.ts';
-import { questionCount } from '../stats.ts';
 
 /** What is known of the request on its way through the app. */
 export interface RequestState {
   /** The request's id, in every answer and every line of the log. */
   id: string;
-  /** What the answered decision was made of. */
-  counts?: Counts;
+  /** Questions that were answered. */
+  questions?: number;
+  /** Tokens that the answers were made from. */
+  tokens?: number;
 }
 
 export type RequestContext = ParameterizedContext<RequestState>;
@@ -84,8 +84,8 @@ function isReadable(target: string): boolean {
 }
 
 function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string | undefined): void {
-  if (failure.code === 'cancelled') {
-    // Nobody listens. Should the connection be open after all, closing it is the only honest answer.
+  if (failure.code === 'cancelled' || ctx.headerSent) {
+    // Nobody listens, or is in the middle of an answer. Closing the connection is the only honest answer.
     ctx.respond = false;
     ctx.res.destroy();
     return;
@@ -108,7 +108,7 @@ interface Outcome {
 
 /** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
 function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: Outcome): void {
-  const { id, counts } = ctx.state;
+  const { id, questions, tokens } = ctx.state;
   log.info(
     {
       id,
@@ -117,8 +117,8 @@ function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }
       status,
       code,
       ms: Math.round(ms * 100) / 100,
-      questions: counts && questionCount(counts),
-      tokens: counts?.inputTokens,
+      questions,
+      tokens,
     },
     'request',
   );

@@ -2,12 +2,12 @@
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Config } from '../config.ts';
-import type { CancelSignal, Format, Timing } from '../engine.ts';
+import type { CancelSignal, Counts, Format, Timing } from '../engine.ts';
 import { engineFailure, toHttpFailure } from '../errors.ts';
-import { readBody } from '../middleware/body.ts';
+import { type BodyLimit, readBody } from '../middleware/body.ts';
 import { afterAnswer, type RequestContext, type RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
-import type { FinishedDecision } from '../stats.ts';
+import { type FinishedDecision, questionCount } from '../stats.ts';
 
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
@@ -20,23 +20,25 @@ export interface DecideParts {
 
 /** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
 export function decide({ config, engine, format, record }: DecideParts): Middleware<RequestState> {
-  async function answer(ctx: RequestContext, startMs: number): Promise<Timing> {
+  const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
+  async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
     const signal = new HangUp(ctx.res);
-    const body = await readBody(ctx.req, config.maxBodyBytes);
+    const body = await readBody(ctx.req, limit);
     const elapsedMs = performance.now() - startMs;
     const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs });
     if (reply.failure) throw engineFailure(reply.failure);
-    ctx.state.counts = reply.counts;
-    ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(reply.timing) });
+    const { timing, counts } = reply;
+    noteCounts(ctx.state, counts);
+    ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(timing) });
     ctx.body = reply.body;
-    return reply.timing;
+    return { timeMs: Date.now(), ms: timing.totalMs, timing, counts };
   }
 
   return async (ctx) => {
     const startMs = performance.now();
     try {
-      const timing = await answer(ctx, startMs);
-      afterAnswer(() => record({ timeMs: Date.now(), ms: timing.totalMs, timing, counts: ctx.state.counts }));
+      const finished = await answer(ctx, startMs);
+      afterAnswer(() => record(finished));
     } catch (error) {
       record({ timeMs: Date.now(), ms: performance.now() - startMs, error: toHttpFailure(error).code });
       throw error;
@@ -44,8 +46,14 @@ export function decide({ config, engine, format, record }: DecideParts): Middlew
   };
 }
 
+/** Notes for the log what was answered. */
+export function noteCounts(state: RequestState, counts: Counts): void {
+  state.questions = (state.questions ?? 0) + questionCount(counts);
+  state.tokens = (state.tokens ?? 0) + counts.inputTokens;
+}
+
 /** Fires when the caller goes away before the answer is written. */
-class HangUp implements CancelSignal {
+export class HangUp implements CancelSignal {
   aborted = false;
   #listener: (() => void) | undefined;
 
@@ -67,7 +75,7 @@ class HangUp implements CancelSignal {
 }
 
 /** Returns the value of a `Server-Timing` header. The engine has rounded to two decimals; `total` is its `server_ms`. */
-function serverTiming({ encodeMs, waitMs, runMs, totalMs }: Timing): string {
+export function serverTiming({ encodeMs, waitMs, runMs, totalMs }: Timing): string {
   const [encode, wait, run, total] = [encodeMs, waitMs, runMs, totalMs].map((ms) => ms.toFixed(2));
   return `encode;dur=${encode}, wait;dur=${wait}, run;dur=${run}, total;dur=${total}`;
 }

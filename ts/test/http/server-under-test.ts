@@ -78,6 +78,8 @@ const SETTINGS = {
   allowedHosts: [],
   corsOrigins: [],
   maxBodyBytes: 1000,
+  maxBatchBodyBytes: 2000,
+  maxBatchStates: 7,
   drainDelayMs: 0,
   drainMs: 100,
 };

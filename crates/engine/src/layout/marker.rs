@@ -6,11 +6,11 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use super::{Encoder, Layout, Plan, QuestionRows, Row, SpecialIds};
+use super::{EncodedQuestions, Encoder, Layout, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
-use crate::question::{Kind, Outcome, Question, Request};
+use crate::question::{Kind, Outcome, Question};
 use crate::session::{Input, Interface};
-use crate::tokenize::{Meter, Tokenizer, Tokens};
+use crate::tokenize::{Meter, Tokenizer};
 
 /// An option keeps at most so many tokens, its marker not counted.
 const OPTION_MAX: usize = 48;
@@ -87,12 +87,11 @@ impl Marker {
         }
     }
 
-    /// The rows of a question on a state, of which each row takes as much as it has room for.
+    /// The rows of a question, up to where the state begins.
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
-        state: &Tokens,
     ) -> Result<QuestionRows, Error> {
         let instructions = scrub(&question.instructions);
         let head = format!("{} question: {instructions}", question.kind);
@@ -100,27 +99,35 @@ impl Marker {
         let mut options = self.options(encoder, question)?;
         let budget = self.share(encoder, &mut options);
         encoder.cut(&mut head, budget.max(HEAD_MIN));
-
-        let groups = self.groups(head.len(), &options);
-        let rows: Vec<Row> = groups
-            .into_iter()
-            .map(|group| {
-                self.row(
-                    question.kind,
-                    &head,
-                    &options[group.clone()],
-                    (group, &state.ids),
-                )
-            })
-            .collect();
-        let markers = rows[0].outcomes.iter().map(|at| options[*at].len());
-        let kept = rows[0].ids.len() - fixed(head.len()) - markers.sum::<usize>();
-        encoder.truncated_tokens += state.ids.len() - kept + state.left_out;
+        let groups = self.groups(head.len(), &options).into_iter();
         Ok(QuestionRows {
             kind: question.kind,
             outcomes: options.len(),
-            rows,
+            rows: groups
+                .map(|group| self.row(question.kind, &head, &options[group.clone()], group))
+                .collect(),
         })
+    }
+
+    /// How many tokens of the state a row has room for, the last `SEP` not counted.
+    fn room(&self, row: &Row) -> usize {
+        self.settings.max_len - row.ids.len() - 1
+    }
+
+    /// A row with the state behind it.
+    fn with_state(&self, row: &Row, state: &[i64]) -> Row {
+        let state = &state[..state.len().min(self.room(row))];
+        let mut ids = Vec::with_capacity(row.ids.len() + state.len() + 1);
+        ids.extend_from_slice(&row.ids);
+        ids.extend_from_slice(state);
+        ids.push(self.settings.special_ids.sep);
+        Row {
+            ids,
+            markers: row.markers.clone(),
+            type_id: row.type_id,
+            outcomes: row.outcomes.clone(),
+            ..Row::default()
+        }
     }
 
     /// The options' tokens, each with its marker.
@@ -173,16 +180,11 @@ impl Marker {
         groups
     }
 
-    /// One row: the options of a group of outcomes, and the state that there is room for.
-    fn row(
-        &self,
-        kind: Kind,
-        head: &[i64],
-        options: &[Vec<i64>],
-        (group, state): (Range<usize>, &[i64]),
-    ) -> Row {
+    /// One row up to where the state begins: the head, and the options of a group of outcomes.
+    fn row(&self, kind: Kind, head: &[i64], options: &[Vec<i64>], group: Range<usize>) -> Row {
         let special = self.settings.special_ids;
-        let mut ids = Vec::with_capacity(self.settings.max_len.min(512 + state.len()));
+        let tokens: usize = options.iter().map(Vec::len).sum();
+        let mut ids = Vec::with_capacity(fixed(head.len()) + tokens);
         ids.push(special.cls);
         ids.extend_from_slice(head);
         ids.push(special.sep);
@@ -191,9 +193,6 @@ impl Marker {
             markers.push(ids.len() as i64);
             ids.extend_from_slice(option);
         }
-        ids.push(special.sep);
-        let room = self.settings.max_len - ids.len() - 1;
-        ids.extend_from_slice(&state[..state.len().min(room)]);
         ids.push(special.sep);
         Row {
             ids,
@@ -250,24 +249,45 @@ impl Layout for Marker {
         &self.interface
     }
 
-    fn encode(
+    fn encode_questions(
         &self,
         tokenizer: &Tokenizer,
-        request: &Request,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error> {
+        let mut encoder = Encoder::new(tokenizer, meter);
+        let questions = questions.iter();
+        let rows = questions.map(|question| self.question(&mut encoder, question));
+        Ok(EncodedQuestions {
+            rows: rows.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
+        })
+    }
+
+    /// Each row takes as much of the state as it has room for.
+    fn encode_state(
+        &self,
+        tokenizer: &Tokenizer,
+        state: &str,
+        questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(&scrub(&request.state), self.settings.max_len, meter)?;
-        let mut encoder = Encoder {
-            tokenizer,
-            meter,
-            truncated_tokens: 0,
-        };
-        let questions = request.questions.iter();
-        let questions = questions.map(|question| self.question(&mut encoder, question, &state));
+        let state = tokenizer.encode(&scrub(state), self.settings.max_len, meter)?;
+        let mut truncated_tokens = questions.truncated_tokens;
+        let questions = questions.rows.iter().map(|question| {
+            let kept = state.ids.len().min(self.room(&question.rows[0]));
+            truncated_tokens += state.ids.len() - kept + state.left_out;
+            let rows = question.rows.iter();
+            QuestionRows {
+                kind: question.kind,
+                outcomes: question.outcomes,
+                rows: rows.map(|row| self.with_state(row, &state.ids)).collect(),
+            }
+        });
         Ok(Plan {
             state: Vec::new(),
-            questions: questions.collect::<Result<_, _>>()?,
-            truncated_tokens: encoder.truncated_tokens,
+            questions: questions.collect(),
+            truncated_tokens,
         })
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
-use crate::question::{Kind, Request};
+use crate::question::{Kind, Question, Request};
 use crate::queue::Stop;
 use crate::session::{Input, Interface, Memory, Outputs, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
@@ -54,7 +54,7 @@ pub struct Plan {
     /// The state's own rows, where the layout reads it alone.
     pub state: Vec<Row>,
     /// One per question, in the caller's order.
-    pub questions: Vec<QuestionRows>,
+    pub questions: Arc<[QuestionRows]>,
     /// Tokens that are left out because they are beyond the model's window.
     pub truncated_tokens: usize,
 }
@@ -68,6 +68,15 @@ impl Plan {
     }
 }
 
+/// Questions without a state: what all states of a batch have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct EncodedQuestions {
+    /// One per question, in the caller's order. Only the layout knows what a state adds to them.
+    pub rows: Arc<[QuestionRows]>,
+    /// Tokens that are left out because they are beyond the model's window.
+    pub truncated_tokens: usize,
+}
+
 /// A kind of model.
 pub trait Layout: Send + Sync {
     /// The name of the layout in `config.json`.
@@ -76,17 +85,43 @@ pub trait Layout: Send + Sync {
     /// What the graph must have.
     fn interface(&self) -> &Interface;
 
-    /// The rows of a request.
+    /// The questions' part of the rows.
     ///
     /// # Errors
     /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
     /// represent a text.
+    fn encode_questions(
+        &self,
+        tokenizer: &Tokenizer,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error>;
+
+    /// The rows of a state's request.
+    ///
+    /// # Errors
+    /// As those of [`Layout::encode_questions`].
+    fn encode_state(
+        &self,
+        tokenizer: &Tokenizer,
+        state: &str,
+        questions: &EncodedQuestions,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error>;
+
+    /// The rows of a request.
+    ///
+    /// # Errors
+    /// As those of [`Layout::encode_questions`].
     fn encode(
         &self,
         tokenizer: &Tokenizer,
         request: &Request,
         meter: &mut Meter<'_>,
-    ) -> Result<Plan, Error>;
+    ) -> Result<Plan, Error> {
+        let questions = self.encode_questions(tokenizer, &request.questions, meter)?;
+        self.encode_state(tokenizer, &request.state, &questions, meter)
+    }
 
     /// The tensors of a row, by input name; what is kept is added by the caller.
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
@@ -255,14 +290,22 @@ pub struct SpecialIds {
     pub mask: i64,
 }
 
-/// Encodes the texts of one request: adds up what is left out, and what is too much.
+/// Encodes texts: adds up what is left out, and what is too much.
 struct Encoder<'e, 'm> {
     tokenizer: &'e Tokenizer,
     meter: &'e mut Meter<'m>,
     truncated_tokens: usize,
 }
 
-impl Encoder<'_, '_> {
+impl<'e, 'm> Encoder<'e, 'm> {
+    fn new(tokenizer: &'e Tokenizer, meter: &'e mut Meter<'m>) -> Self {
+        Self {
+            tokenizer,
+            meter,
+            truncated_tokens: 0,
+        }
+    }
+
     /// The first `keep` tokens of a text.
     fn encode(&mut self, text: &str, keep: usize) -> Result<Vec<i64>, Error> {
         let tokens = self.tokenizer.encode(text, keep, self.meter)?;

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use self::labels::{Classes, Labels};
 use self::template::{Place, Template};
-use super::{Encoder, Layout, PerKind, Plan, QuestionRows, Row};
+use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row};
 use crate::Error;
 use crate::decode::Logits;
-use crate::question::{Kind, Outcome, Question, Request};
+use crate::question::{Kind, Outcome, Question};
 use crate::queue::Stop;
 use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Pair as Frame, Tokenizer, Tokens};
@@ -129,12 +129,11 @@ impl Pair {
         OPTION_MAX.min(self.head_max / 2)
     }
 
-    /// The rows of a question on a state, of which each row takes as much as it has room for.
+    /// The hypotheses of a question, one in each row.
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
-        state: &Tokens,
     ) -> Result<QuestionRows, Error> {
         let mut rows = Vec::new();
         // Long instructions are read once, not with every option.
@@ -143,32 +142,40 @@ impl Pair {
         } else {
             None
         };
-        let (mut state_left_out, mut instructions_left_out) = (0, 0);
+        let mut instructions_left_out = 0;
         for (index, outcome) in asked(question) {
             let hypothesis = self.hypothesis(encoder, question, outcome, &mut shared)?;
-            let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
-            let kept = &state.ids[..state.ids.len().min(room)];
-            let left_out = state.ids.len() - kept.len() + state.left_out;
-            state_left_out = state_left_out.max(left_out);
             instructions_left_out = instructions_left_out.max(hypothesis.instructions_left_out);
             encoder.truncated_tokens += hypothesis.option_left_out;
-            let (ids, token_types) = match self.first {
-                First::State => self.frame.row(kept, &hypothesis.ids),
-                First::Hypothesis => self.frame.row(&hypothesis.ids, kept),
-            };
             rows.push(Row {
-                ids,
-                token_types,
+                ids: hypothesis.ids,
                 outcomes: vec![index],
                 ..Row::default()
             });
         }
-        encoder.truncated_tokens += state_left_out + instructions_left_out;
+        encoder.truncated_tokens += instructions_left_out;
         Ok(QuestionRows {
             kind: question.kind,
             outcomes: question.outcomes.len(),
             rows,
         })
+    }
+
+    /// A hypothesis with the state that there is room for, and how much of that was left out.
+    fn with_state(&self, hypothesis: &Row, state: &Tokens) -> (Row, usize) {
+        let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
+        let kept = &state.ids[..state.ids.len().min(room)];
+        let (ids, token_types) = match self.first {
+            First::State => self.frame.row(kept, &hypothesis.ids),
+            First::Hypothesis => self.frame.row(&hypothesis.ids, kept),
+        };
+        let row = Row {
+            ids,
+            token_types,
+            outcomes: hypothesis.outcomes.clone(),
+            ..Row::default()
+        };
+        (row, state.ids.len() - kept.len() + state.left_out)
     }
 
     /// The hypothesis that an outcome is right; `shared` is kept for the question's other outcomes.
@@ -290,24 +297,46 @@ impl Layout for Pair {
         &self.interface
     }
 
-    fn encode(
+    fn encode_questions(
         &self,
         tokenizer: &Tokenizer,
-        request: &Request,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error> {
+        let mut encoder = Encoder::new(tokenizer, meter);
+        let questions = questions.iter();
+        let rows = questions.map(|question| self.question(&mut encoder, question));
+        Ok(EncodedQuestions {
+            rows: rows.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
+        })
+    }
+
+    /// Each row takes as much of the state as it has room for.
+    fn encode_state(
+        &self,
+        tokenizer: &Tokenizer,
+        state: &str,
+        questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(&request.state, self.max_len, meter)?;
-        let mut encoder = Encoder {
-            tokenizer,
-            meter,
-            truncated_tokens: 0,
-        };
-        let questions = request.questions.iter();
-        let questions = questions.map(|question| self.question(&mut encoder, question, &state));
+        let state = tokenizer.encode(state, self.max_len, meter)?;
+        let mut truncated_tokens = questions.truncated_tokens;
+        let questions = questions.rows.iter().map(|question| {
+            let rows = question.rows.iter();
+            let (rows, left_out): (Vec<Row>, Vec<usize>) =
+                rows.map(|row| self.with_state(row, &state)).unzip();
+            truncated_tokens += left_out.into_iter().max().unwrap_or(0);
+            QuestionRows {
+                kind: question.kind,
+                outcomes: question.outcomes,
+                rows,
+            }
+        });
         Ok(Plan {
             state: Vec::new(),
-            questions: questions.collect::<Result<_, _>>()?,
-            truncated_tokens: encoder.truncated_tokens,
+            questions: questions.collect(),
+            truncated_tokens,
         })
     }
 

@@ -2,12 +2,13 @@
 //! of it. The cost of a request is the state's tokens plus the questions', not their product.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{Encoder, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
+use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
 use crate::Error;
-use crate::question::{Kind, Outcome, Question, Request};
+use crate::question::{Kind, Outcome, Question};
 use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -203,24 +204,35 @@ impl Layout for SharedState {
         &self.interface
     }
 
-    fn encode(
+    fn encode_questions(
         &self,
         tokenizer: &Tokenizer,
-        request: &Request,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error> {
+        let mut encoder = Encoder::new(tokenizer, meter);
+        let questions = questions.iter();
+        let rows = questions.map(|question| self.question(&mut encoder, question));
+        Ok(EncodedQuestions {
+            rows: rows.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
+        })
+    }
+
+    /// The questions' rows are whole: they look at the state, and hold nothing of it.
+    fn encode_state(
+        &self,
+        tokenizer: &Tokenizer,
+        state: &str,
+        questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let mut encoder = Encoder {
-            tokenizer,
-            meter,
-            truncated_tokens: 0,
-        };
-        let state = encoder.encode(&request.state, self.settings.state_max)?;
-        let questions = request.questions.iter();
-        let questions = questions.map(|question| self.question(&mut encoder, question));
+        let mut encoder = Encoder::new(tokenizer, meter);
+        let state = encoder.encode(state, self.settings.state_max)?;
         Ok(Plan {
-            questions: questions.collect::<Result<_, _>>()?,
+            questions: Arc::clone(&questions.rows),
             state: self.chunks(&state),
-            truncated_tokens: encoder.truncated_tokens,
+            truncated_tokens: questions.truncated_tokens + encoder.truncated_tokens,
         })
     }
 

@@ -12,8 +12,8 @@ use self::folder::{
 use crate::Error;
 use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
-use crate::layout::{Layout, PerKind, Plan, Runner};
-use crate::question::{Question, Request};
+use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
+use crate::question::Question;
 use crate::queue::Stop;
 use crate::session::{Device, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
@@ -130,13 +130,31 @@ impl Model {
         &self.info
     }
 
-    /// The rows of a request.
+    /// See [`Layout::encode_questions`].
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
-    /// represent a text.
-    pub fn encode(&self, request: &Request, meter: &mut Meter<'_>) -> Result<Plan, Error> {
-        self.layout.encode(&self.tokenizer, request, meter)
+    /// Those of the layout.
+    pub fn encode_questions(
+        &self,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error> {
+        self.layout
+            .encode_questions(&self.tokenizer, questions, meter)
+    }
+
+    /// See [`Layout::encode_state`].
+    ///
+    /// # Errors
+    /// Those of the layout.
+    pub fn encode_state(
+        &self,
+        state: &str,
+        questions: &EncodedQuestions,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        self.layout
+            .encode_state(&self.tokenizer, state, questions, meter)
     }
 
     /// The logits of a plan, one set per question.

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -136,6 +137,11 @@ impl<'a> Body<'a> {
         Ok(Self { text, root })
     }
 
+    /// All of the body.
+    pub fn whole(&self) -> &'a str {
+        self.text
+    }
+
     /// The members of an object; `None` where the value is something else.
     ///
     /// # Errors
@@ -207,13 +213,39 @@ impl<'a> Body<'a> {
     }
 
     fn parse_slice<T: Deserialize<'a>>(&self, slice: &'a str) -> Result<T, Error> {
-        serde_json::from_str(slice).map_err(|error| {
-            let start = slice.as_ptr() as usize - self.text.as_ptr() as usize;
-            Error::InvalidJson {
-                byte: start + offset(slice, &error),
-            }
-        })
+        parse_at(slice, self.start(slice))
     }
+
+    /// Where a value stands in the body, in bytes.
+    pub fn range(&self, value: &'a RawValue) -> Range<usize> {
+        let start = self.start(value.get());
+        start..start + value.get().len()
+    }
+
+    fn start(&self, slice: &str) -> usize {
+        slice.as_ptr() as usize - self.text.as_ptr() as usize
+    }
+}
+
+/// The text of a state, a value that has been scanned and stands at `range` of `body`: a string is its own text,
+/// anything else its JSON text as it was sent.
+///
+/// # Errors
+/// [`Error::InvalidJson`] for half a surrogate pair.
+pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
+    let value = &body[range.clone()];
+    if value.starts_with('"') {
+        parse_at(value, range.start)
+    } else {
+        Ok(value.to_owned())
+    }
+}
+
+/// Parses a piece of a body that starts at `start` of it.
+fn parse_at<'a, T: Deserialize<'a>>(slice: &'a str, start: usize) -> Result<T, Error> {
+    serde_json::from_str(slice).map_err(|error| Error::InvalidJson {
+        byte: start + offset(slice, &error),
+    })
 }
 
 /// Writes a text as a JSON string.

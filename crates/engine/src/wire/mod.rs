@@ -4,6 +4,7 @@ use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Question, Request};
 
+pub mod batch;
 pub mod decisions;
 pub mod json;
 pub mod systemone;
@@ -16,6 +17,8 @@ pub enum Format {
     SystemOne,
     /// That of `POST /v1/decisions`.
     Decisions,
+    /// That of one state of `POST /v1/systemone/batch`; a request has that of `POST /v1/systemone`.
+    BatchResult,
 }
 
 impl Format {
@@ -25,7 +28,7 @@ impl Format {
     /// Those of [`systemone::parse`] and [`decisions::parse`].
     pub fn parse(self, bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
         match self {
-            Self::SystemOne => systemone::parse(bytes, max_questions),
+            Self::SystemOne | Self::BatchResult => systemone::parse(bytes, max_questions),
             Self::Decisions => decisions::parse(bytes, max_questions),
         }
     }
@@ -40,6 +43,7 @@ impl Format {
         match self {
             Self::SystemOne => systemone::write(questions, answers, usage),
             Self::Decisions => decisions::write(questions, answers, usage),
+            Self::BatchResult => systemone::write_result(questions, answers, usage),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::json::{Body, Members, Shape, shape, write_string};
+use super::json::{Body, Members, Shape, shape, state_at, write_string};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
@@ -25,10 +25,7 @@ pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
         return Err(Error::DuplicateField { field });
     }
     let state = top.get("state").ok_or(Error::StateMissing)?;
-    let state = match shape(state) {
-        Shape::String => body.string(state)?,
-        _ => state.get().to_owned(),
-    };
+    let state = state_at(body.whole(), body.range(state))?;
     let questions = top.get("questions").ok_or(Error::QuestionsMissing)?;
     Ok(Request {
         state,
@@ -263,23 +260,37 @@ pub fn write(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u
     let mut out = String::with_capacity(192 + 192 * questions.len());
     out.push_str("{\"model\":\"");
     out.push_str(MODEL);
-    out.push_str("\",\"answers\":{");
+    out.push_str("\",");
+    write_answers(&mut out, questions, answers, usage);
+    out.into_bytes()
+}
+
+/// Writes the result of one state of a batch: a response without the model.
+pub fn write_result(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u8> {
+    let mut out = String::with_capacity(192 + 192 * questions.len());
+    out.push('{');
+    write_answers(&mut out, questions, answers, usage);
+    out.into_bytes()
+}
+
+/// Writes `answers` and `usage`, and closes the object.
+fn write_answers(out: &mut String, questions: &[Question], answers: &[Answer], usage: &Usage) {
+    out.push_str("\"answers\":{");
     for (index, (question, answer)) in questions.iter().zip(answers).enumerate() {
         if index > 0 {
             out.push(',');
         }
-        write_string(&mut out, &question.id);
+        write_string(out, &question.id);
         out.push(':');
-        write_answer(&mut out, question, answer);
+        write_answer(out, question, answer);
     }
     out.push_str("},\"usage\":");
-    write_usage(&mut out, usage);
+    write_usage(out, usage);
     out.push('}');
-    out.into_bytes()
 }
 
 /// Writes `usage`: tokens, and milliseconds with two decimals.
-fn write_usage(out: &mut String, usage: &Usage) {
+pub(super) fn write_usage(out: &mut String, usage: &Usage) {
     let _ = write!(
         out,
         "{{\"input_tokens\":{},\"output_tokens\":0,\"server_ms\":{}",

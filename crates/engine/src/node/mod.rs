@@ -1,0 +1,213 @@
+//! The N-API face: converts, decides nothing.
+
+// The macros of napi-derive generate items that have no documentation of their own.
+#![allow(missing_docs)]
+
+use std::panic::catch_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use napi::bindgen_prelude::{Buffer, Object};
+use napi::{Env, JsDeferred};
+use napi_derive::napi;
+use parking_lot::Mutex;
+
+use crate::Error;
+use crate::engine::{Answered, Engine, Options};
+use crate::error::CODES;
+
+mod batch;
+pub mod inspection;
+mod types;
+
+use batch::{NativeBatch, NativeBatchCall};
+use types::{
+    NativeCacheStats, NativeCall, NativeFailure, NativeInfo, NativeLoad, NativeOptions, NativeReply,
+};
+
+type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
+type Deferred<T> = JsDeferred<T, Settle<T>>;
+
+/// An engine from JavaScript's side. Promises are settled by the engine's own threads; the pool of libuv is not used.
+#[napi]
+pub struct NativeEngine {
+    slot: Arc<Slot>,
+}
+
+/// The engine once it is loaded.
+#[derive(Default)]
+struct Slot {
+    engine: Mutex<Option<Arc<Engine>>>,
+    /// Held while the model is loaded.
+    loading: Mutex<()>,
+    ended: AtomicBool,
+}
+
+impl Slot {
+    fn load(&self, options: Options) -> Result<(), Error> {
+        let _loading = self.loading.lock();
+        if self.ended.load(Ordering::SeqCst) {
+            return Err(Error::Closing);
+        }
+        let engine = catch_unwind(|| Engine::load(options)).unwrap_or(Err(Error::Panicked))?;
+        *self.engine.lock() = Some(Arc::new(engine));
+        Ok(())
+    }
+
+    fn engine(&self) -> Option<Arc<Engine>> {
+        self.engine.lock().clone()
+    }
+
+    /// Lets the engine finish, then frees its model.
+    fn close(&self) {
+        if let Some(engine) = self.engine() {
+            engine.close();
+        }
+        self.engine.lock().take();
+    }
+
+    /// Ends the engine, also one that is being loaded: ONNX Runtime must be at rest when the process exits.
+    fn shutdown(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        let _loading = self.loading.lock();
+        if let Some(engine) = self.engine() {
+            engine.shutdown();
+        }
+    }
+}
+
+#[napi]
+impl NativeEngine {
+    #[napi(constructor)]
+    pub fn new(env: Env) -> napi::Result<Self> {
+        let slot = Arc::new(Slot::default());
+        // A worker thread can end without an `exit` event; its engine must not outlive it.
+        env.add_env_cleanup_hook(Arc::downgrade(&slot), |slot| {
+            if let Some(slot) = slot.upgrade() {
+                slot.shutdown();
+            }
+        })?;
+        Ok(Self { slot })
+    }
+
+    /// Loads the model; resolves with the failure, or with nothing.
+    #[napi(ts_return_type = "Promise<NativeReply>")]
+    pub fn load<'env>(&self, env: &'env Env, options: NativeOptions) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
+        let slot = Arc::clone(&self.slot);
+        let options = Options::from(options);
+        std::thread::spawn(move || {
+            let failure = slot.load(options).err().map(NativeFailure::from);
+            deferred.resolve(Box::new(move |_| {
+                Ok(NativeReply {
+                    body: None,
+                    timing: None,
+                    counts: None,
+                    failure,
+                })
+            }));
+        });
+        Ok(promise)
+    }
+
+    /// Answers a request; tickets count up.
+    #[napi(ts_return_type = "Promise<NativeReply>")]
+    pub fn decide<'env>(
+        &self,
+        env: &'env Env,
+        ticket: f64,
+        body: Buffer,
+        options: NativeCall,
+    ) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
+        let reply = move |outcome: Result<Answered, Error>| {
+            deferred.resolve(Box::new(move |_| Ok(outcome.into())));
+        };
+        match self.slot.engine() {
+            Some(engine) => engine.decide(options.arrival(ticket, &body), Box::new(reply)),
+            None => reply(Err(Error::Closing)),
+        }
+        Ok(promise)
+    }
+
+    /// Begins with a batch; tickets count up, with those of requests.
+    #[napi]
+    pub fn batch(&self, ticket: f64, body: Buffer, options: NativeBatchCall) -> NativeBatch {
+        NativeBatch::begin(Arc::clone(&self.slot), ticket, &body, &options)
+    }
+
+    /// Drops a request whose caller has gone.
+    #[napi]
+    pub fn cancel(&self, ticket: f64) {
+        if let Some(engine) = self.slot.engine() {
+            engine.cancel(ticket as u64);
+        }
+    }
+
+    /// What is said of the model; nothing before it is loaded.
+    #[napi]
+    pub fn info(&self) -> Option<NativeInfo> {
+        let engine = self.slot.engine()?;
+        let info = engine.info()?;
+        Some(NativeInfo {
+            name: info.name.clone(),
+            version: info.version.clone(),
+            sha256: info.sha256.clone(),
+            digest: info.digest.clone(),
+            layout: info.layout.to_owned(),
+            device: info.device.name().to_owned(),
+            threads: info.threads as u32,
+            dir: info.folder.to_string_lossy().into_owned(),
+            device_notes: info.device_notes.clone(),
+        })
+    }
+
+    /// How many requests there are.
+    #[napi]
+    pub fn queue(&self) -> NativeLoad {
+        let load = self.slot.engine().map(|engine| engine.load_now());
+        NativeLoad {
+            running: load.map_or(0, |load| load.running as u32),
+            waiting: load.map_or(0, |load| load.waiting as u32),
+        }
+    }
+
+    /// How the kept states are doing, counted in chunks.
+    #[napi]
+    pub fn cache(&self) -> NativeCacheStats {
+        let stats = self.slot.engine().map(|engine| engine.cache_stats());
+        let stats = stats.unwrap_or_default();
+        NativeCacheStats {
+            hits: stats.hits as f64,
+            misses: stats.misses as f64,
+            evictions: stats.evictions as f64,
+            entries: stats.entries as f64,
+            bytes: stats.bytes as f64,
+            limit_bytes: stats.limit_bytes as f64,
+        }
+    }
+
+    /// Lets all that is there finish, then ends the engine's threads.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn close<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<()>, _) = env.create_deferred()?;
+        let slot = Arc::clone(&self.slot);
+        std::thread::spawn(move || {
+            slot.close();
+            deferred.resolve(Box::new(|_| Ok(())));
+        });
+        Ok(promise)
+    }
+
+    /// Ends everything now and waits for it.
+    #[napi]
+    pub fn shutdown(&self) {
+        self.slot.shutdown();
+    }
+}
+
+/// Every error code that the engine can report.
+#[napi]
+pub fn error_codes() -> Vec<&'static str> {
+    CODES.to_vec()
+}

@@ -1,0 +1,336 @@
+//! What every request goes through: encode, wait, run, decode, write, and the threads that do it.
+//!
+//! Threads of the engine parse and encode outside the lock, in parallel. The one that finds the model free runs the
+//! line until it is empty; the others go on encoding, so a request never waits for a thread to wake up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender};
+use parking_lot::Mutex;
+
+use crate::Error;
+use crate::cache::CacheStats;
+use crate::decode::{Answer, Logits};
+use crate::layout::{EncodedQuestions, Plan};
+use crate::model::Model;
+use crate::question::{Kind, Question};
+use crate::queue::{Queue, Stop, Turn};
+use crate::tokenize::Meter;
+use crate::wire::Format;
+use crate::wire::systemone::Usage;
+
+/// Where the time of a request went.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Timing {
+    /// Parsing and tokenizing.
+    pub encode: Duration,
+    /// In the line for the model.
+    pub wait: Duration,
+    /// On the model.
+    pub run: Duration,
+    /// From reading the request to the decoded answer.
+    pub total: Duration,
+}
+
+/// What an answered request was made of.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Choice questions.
+    pub choice: usize,
+    /// Score questions.
+    pub score: usize,
+    /// Noul questions.
+    pub noul: usize,
+    /// Tokens that the answers were made from.
+    pub input_tokens: usize,
+    /// Tokens beyond the model's window.
+    pub truncated_tokens: usize,
+}
+
+/// An answered request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    /// The response body, JSON.
+    pub body: Vec<u8>,
+    /// Where the time went.
+    pub timing: Timing,
+    /// What it was made of.
+    pub counts: Counts,
+    /// The confidence of each answer, with its question's type.
+    pub confidences: Vec<(Kind, f64)>,
+}
+
+/// What is called with the outcome of a request, once, on a thread of the engine.
+pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
+
+/// What the engine runs: the model, or in tests something that stands in for it.
+pub trait Backend: Send + Sync {
+    /// See [`Model::encode_questions`].
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn encode_questions(
+        &self,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error>;
+    /// See [`Model::encode_state`].
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn encode_state(
+        &self,
+        state: &str,
+        questions: &EncodedQuestions,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error>;
+    /// See [`Model::run`].
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error>;
+    /// See [`Model::decode`].
+    ///
+    /// # Errors
+    /// Those of the model.
+    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
+    /// See [`Model::cache_stats`].
+    fn cache_stats(&self) -> CacheStats {
+        CacheStats::default()
+    }
+    /// See [`Model::terminate`].
+    fn terminate(&self);
+}
+
+impl Backend for Model {
+    fn encode_questions(
+        &self,
+        questions: &[Question],
+        meter: &mut Meter<'_>,
+    ) -> Result<EncodedQuestions, Error> {
+        self.encode_questions(questions, meter)
+    }
+
+    fn encode_state(
+        &self,
+        state: &str,
+        questions: &EncodedQuestions,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        self.encode_state(state, questions, meter)
+    }
+
+    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
+        self.run(plan, stop)
+    }
+
+    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
+        self.decode(question, logits)
+    }
+
+    fn cache_stats(&self) -> CacheStats {
+        self.cache_stats()
+    }
+
+    fn terminate(&self) {
+        self.terminate();
+    }
+}
+
+/// A request that is ready for the model.
+pub struct Work {
+    /// The shape of the answer.
+    pub format: Format,
+    /// In the caller's order.
+    pub questions: Arc<[Question]>,
+    /// What the model has to do.
+    pub plan: Plan,
+    /// When the shell began to read the request.
+    pub began: Instant,
+    /// How long parsing and tokenizing took.
+    pub encode: Duration,
+    /// Called with the outcome.
+    pub reply: Reply,
+}
+
+/// Something for a thread of the engine to do.
+pub type Task = Box<dyn FnOnce(&Arc<Stages>) + Send>;
+
+/// What a request may be.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Questions in one request.
+    pub max_questions: usize,
+    /// Encoded tokens in one request, special ones included.
+    pub max_tokens: usize,
+    /// Whether a text beyond the model's window is an error instead of being cut and counted.
+    pub refuse_truncation: bool,
+}
+
+/// The model, its line, and the way to the threads that work for them.
+pub struct Stages {
+    /// Encodes, runs and decodes.
+    pub backend: Arc<dyn Backend>,
+    /// The lock on the model.
+    pub queue: Queue<Work>,
+    /// What a request may be.
+    pub bounds: Bounds,
+    tasks: Mutex<Option<Sender<Task>>>,
+}
+
+impl Stages {
+    /// The stages, whose threads take their tasks from the other end of `tasks`.
+    pub fn new(
+        backend: Arc<dyn Backend>,
+        queue: Queue<Work>,
+        bounds: Bounds,
+        tasks: Sender<Task>,
+    ) -> Self {
+        Self {
+            backend,
+            queue,
+            bounds,
+            tasks: Mutex::new(Some(tasks)),
+        }
+    }
+
+    /// Has a thread do something with `what`.
+    ///
+    /// # Errors
+    /// `what` itself, when there are no threads any more.
+    pub fn send<T: Send + 'static>(
+        &self,
+        what: T,
+        task: impl FnOnce(T, &Arc<Self>) + Send + 'static,
+    ) -> Result<(), T> {
+        let tasks = self.tasks.lock();
+        let Some(tasks) = tasks.as_ref() else {
+            return Err(what);
+        };
+        // The threads are there as long as this end is.
+        let _ = tasks.send(Box::new(move |stages| task(what, stages)));
+        Ok(())
+    }
+
+    /// Takes no more tasks; the threads end when they have done what was sent.
+    pub fn end(&self) {
+        drop(self.tasks.lock().take());
+    }
+
+    /// The rows of a state, within the bounds.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], what the meter's stop says, and those of the model.
+    pub fn encode_state(
+        &self,
+        state: &str,
+        questions: &EncodedQuestions,
+        meter: &mut Meter<'_>,
+    ) -> Result<Plan, Error> {
+        let plan = self.backend.encode_state(state, questions, meter)?;
+        let limit = self.bounds.max_tokens;
+        // The texts' tokens were counted once; a layout may put the state into every row.
+        if plan.input_tokens() > limit {
+            return Err(Error::TooManyTokens { limit });
+        }
+        if self.bounds.refuse_truncation && plan.truncated_tokens > 0 {
+            return Err(Error::TextTooLong {
+                tokens: plan.truncated_tokens,
+            });
+        }
+        Ok(plan)
+    }
+
+    /// Puts a request into the line.
+    pub fn join(&self, ticket: u64, work: Work) {
+        let tokens = work.plan.input_tokens();
+        if let Some(work) = self.queue.join(ticket, work, tokens) {
+            (work.reply)(Err(Error::Cancelled));
+        }
+    }
+}
+
+/// The life of an encoding thread.
+pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
+    for task in tasks {
+        task(stages);
+        while let Some(turn) = stages.queue.take() {
+            run(stages, turn);
+        }
+    }
+}
+
+/// A turn on the model; decoding and writing follow when the model is free again.
+fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
+    let Some(work) = turn.work.take() else { return };
+    let started = Instant::now();
+    let logits = catch_unwind(AssertUnwindSafe(|| {
+        turn.stop.check()?;
+        stages.backend.run(&work.plan, &turn.stop)
+    }));
+    let (run, wait) = (started.elapsed(), turn.waited);
+    drop(turn);
+    let answered = logits.unwrap_or(Err(Error::Panicked)).and_then(|logits| {
+        let answer = AssertUnwindSafe(|| answer(stages, &work, &logits, run, wait));
+        catch_unwind(answer).unwrap_or(Err(Error::Panicked))
+    });
+    (work.reply)(answered);
+}
+
+/// Logits to bytes.
+fn answer(
+    stages: &Stages,
+    work: &Work,
+    logits: &[Logits],
+    run: Duration,
+    wait: Duration,
+) -> Result<Answered, Error> {
+    let pairs = work.questions.iter().zip(logits);
+    let answers = pairs.map(|(question, logits)| stages.backend.decode(question, logits));
+    let answers = answers.collect::<Result<Vec<_>, _>>()?;
+    let total = work.began.elapsed();
+    let usage = Usage {
+        input_tokens: work.plan.input_tokens(),
+        truncated_tokens: work.plan.truncated_tokens,
+        server_ms: total.as_secs_f64() * 1e3,
+    };
+    let confidences = work.questions.iter().zip(&answers);
+    let confidences =
+        confidences.map(|(question, answer)| (question.kind, answer.confidence(question.kind)));
+    let of_kind = |kind| {
+        work.questions
+            .iter()
+            .filter(|each| each.kind == kind)
+            .count()
+    };
+    Ok(Answered {
+        body: work.format.write(&work.questions, &answers, &usage),
+        timing: Timing {
+            encode: work.encode,
+            wait,
+            run,
+            total,
+        },
+        counts: Counts {
+            choice: of_kind(Kind::Choice),
+            score: of_kind(Kind::Score),
+            noul: of_kind(Kind::Noul),
+            input_tokens: usage.input_tokens,
+            truncated_tokens: usage.truncated_tokens,
+        },
+        confidences: confidences.collect(),
+    })
+}
+
+/// The life of the thread that refuses who waits too long.
+pub fn expire(stages: &Stages) {
+    while let Some((late, error)) = stages.queue.expired() {
+        for work in late {
+            (work.reply)(Err(error.clone()));
+        }
+        // A batch has put its next state into the line, and whoever had the model may not have seen it any more.
+        let _ = stages.send((), |(), _| {});
+    }
+}

@@ -1,0 +1,176 @@
+//! `POST /v1/systemone/batch`: many states, one set of questions, the results in the order of the states.
+
+use std::ops::Range;
+
+use super::json::{Body, Shape, shape, state_at, write_string};
+use super::systemone::{MODEL, Usage, parse_questions, write_usage};
+use crate::Error;
+use crate::question::Question;
+
+/// The states of a batch, as they stand in its body.
+#[derive(Debug)]
+pub struct States {
+    body: String,
+    ranges: Vec<Range<usize>>,
+}
+
+impl States {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// The text of a state: a string is its own text, anything else its JSON text as it was sent.
+    ///
+    /// # Errors
+    /// [`Error::InvalidJson`] for half a surrogate pair.
+    pub fn text(&self, index: usize) -> Result<String, Error> {
+        state_at(&self.body, self.ranges[index].clone())
+    }
+}
+
+/// Parses the body of a batch: its states and its questions. What a state says is looked at with its turn, since it may
+/// be wrong alone.
+///
+/// # Errors
+/// The first thing that is wrong, in this order: JSON, the top level, the states, then the questions as they stand.
+pub fn parse(
+    bytes: Vec<u8>,
+    max_states: usize,
+    max_questions: usize,
+) -> Result<(States, Vec<Question>), Error> {
+    let (ranges, questions) = read(&bytes, max_states, max_questions)?;
+    // What has been scanned is UTF-8.
+    let body = String::from_utf8(bytes).map_err(|_| Error::InvalidJson { byte: 0 })?;
+    Ok((States { body, ranges }, questions))
+}
+
+fn read(
+    bytes: &[u8],
+    max_states: usize,
+    max_questions: usize,
+) -> Result<(Vec<Range<usize>>, Vec<Question>), Error> {
+    let body = Body::scan(bytes)?;
+    let top = body.members(body.root)?.ok_or(Error::BodyNotObject)?;
+    if let Some(field) = top.duplicate() {
+        let field = field.to_owned();
+        return Err(Error::DuplicateField { field });
+    }
+    let states = top.get("states");
+    let states = states.filter(|states| shape(states) != Shape::Null);
+    let states = body.items(states.ok_or(Error::StatesMissing)?)?;
+    let states = states.ok_or(Error::StatesNotList)?;
+    if states.len() > max_states {
+        return Err(Error::TooManyStates {
+            limit: max_states,
+            actual: states.len(),
+        });
+    }
+    let questions = top.get("questions").ok_or(Error::QuestionsMissing)?;
+    let questions = parse_questions(&body, questions, max_questions)?;
+    let states = states.into_iter().map(|state| body.range(state));
+    Ok((states.collect(), questions))
+}
+
+/// How the results of a batch stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// One JSON document.
+    Document,
+    /// A line for each result, and one at the end for all of them.
+    Lines,
+}
+
+impl Framing {
+    /// What stands before the first result.
+    pub fn begin(self) -> String {
+        match self {
+            Self::Document => format!("{{\"model\":\"{MODEL}\",\"results\":["),
+            Self::Lines => String::new(),
+        }
+    }
+
+    /// Writes a result behind those that are there.
+    pub fn write(self, out: &mut Vec<u8>, result: &[u8], is_first: bool) {
+        if self == Self::Document && !is_first {
+            out.push(b',');
+        }
+        out.extend_from_slice(result);
+        if self == Self::Lines {
+            out.push(b'\n');
+        }
+    }
+
+    /// What stands behind the last result.
+    pub fn end(self, usage: &Usage) -> String {
+        let mut out = match self {
+            Self::Document => "],\"usage\":".to_owned(),
+            Self::Lines => format!("{{\"model\":\"{MODEL}\",\"usage\":"),
+        };
+        write_usage(&mut out, usage);
+        out.push('}');
+        if self == Self::Lines {
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Writes the result of a state that got no answer.
+pub fn write_error(error: &Error) -> Vec<u8> {
+    let mut out = format!(
+        "{{\"error\":{{\"error_type\":\"{}\",\"message\":",
+        error.code()
+    );
+    write_string(&mut out, &error.to_string());
+    out.push_str("}}");
+    out.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUESTIONS: &str = r#""questions":{"a":{"type":"noul"}}"#;
+
+    fn parsed(body: &str) -> Result<(States, Vec<Question>), Error> {
+        parse(body.as_bytes().to_vec(), 3, 2)
+    }
+
+    fn refused(body: &str) -> String {
+        parsed(body).expect_err("a bad batch").to_string()
+    }
+
+    #[test]
+    fn states_are_what_they_are_in_a_single_request() {
+        let body = format!(r#"{{"states":["a\nb", {{"b": 1.0}} ,"\ud800"],{QUESTIONS}}}"#);
+        let (states, questions) = parsed(&body).expect("a batch");
+        assert_eq!((states.count(), questions.len()), (3, 1));
+        assert_eq!(states.text(0), Ok("a\nb".into()));
+        assert_eq!(states.text(1), Ok(r#"{"b": 1.0}"#.into()));
+        let Err(Error::InvalidJson { byte }) = states.text(2) else {
+            panic!("accepted");
+        };
+        assert!((31..39).contains(&byte), "{byte}");
+        assert!(parsed(&format!("{{\"states\":[],{QUESTIONS}}}")).is_ok());
+    }
+
+    #[test]
+    fn what_is_wrong_with_all_of_it_is_an_error_of_all_of_it() {
+        assert_eq!(refused("[]"), "body must be an object");
+        assert_eq!(refused("{\"states\":[1"), "invalid JSON at byte 12");
+        assert_eq!(refused(&format!("{{{QUESTIONS}}}")), "states missing");
+        assert_eq!(refused(r#"{"states":null}"#), "states missing");
+        assert_eq!(refused(r#"{"states":{}}"#), "states must be a list");
+        assert_eq!(refused(r#"{"states":[],"states":[]}"#), "states twice");
+        assert_eq!(refused(r#"{"states":[1]}"#), "questions missing");
+        assert_eq!(
+            refused(r#"{"states":[1,2,3,4]}"#),
+            "4 states, the limit is 3 (max_batch_states)"
+        );
+        assert_eq!(
+            refused(r#"{"states":[1],"questions":{"a":{}}}"#),
+            "a: unknown type \"\""
+        );
+    }
+}

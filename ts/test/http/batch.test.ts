@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { suite, test } from 'node:test';
+import type { BatchChunk, StateResult } from '../../src/engine.ts';
+import { REPLY } from '../fake-engine.ts';
+import { rawHeader, type Sent, startServer, until, Wire } from './server-under-test.ts';
+
+const BATCH: Sent = { path: '/v1/systemone/batch', body: '{"states":[ 1.0 ]}' };
+const LINES = { ...BATCH, headers: { Accept: 'application/x-ndjson' } };
+const { timing, counts } = REPLY;
+const ANSWERED: StateResult = { timing, counts };
+const REFUSED: StateResult = { failure: { code: 'too_many_tokens', message: 'too many' } };
+
+const chunk = (body: string, rest: Partial<BatchChunk> = {}): BatchChunk => ({
+  body: Buffer.from(body),
+  results: [],
+  ...rest,
+});
+
+suite('POST /v1/systemone/batch', () => {
+  test('gives the body to the engine as it came, and its answer back whole', async (t) => {
+    const { decide, engine } = await startServer(t);
+    engine.chunks = () => [chunk('{"results":[]}', { timing })];
+    const { status, text, headers } = await decide(BATCH);
+    assert.deepEqual([status, text], [200, '{"results":[]}']);
+    assert.deepEqual(
+      [headers['content-type'], headers['content-length']],
+      ['application/json; charset=utf-8', String(text.length)],
+    );
+    assert.equal(headers['server-timing'], 'encode;dur=1.23, wait;dur=0.00, run;dur=5.67, total;dur=7.10');
+    assert.match(String(headers['x-request-id']), /^[\da-f-]{36}$/);
+    const call = engine.batches[0];
+    assert.deepEqual([call?.body.toString(), call?.lines, call?.maxStates], ['{"states":[ 1.0 ]}', false, 7]);
+  });
+
+  test('sends a long answer in pieces, and its time behind it', async (t) => {
+    const { decide, engine } = await startServer(t);
+    engine.chunks = () => [chunk('{"results":['), chunk(']}', { timing })];
+    const { text, headers } = await decide(BATCH);
+    assert.equal(text, '{"results":[]}');
+    assert.deepEqual([headers.trailer, headers['server-timing']], ['Server-Timing', undefined]);
+  });
+
+  test('sends lines as they are made, with the time in the trailer', async (t) => {
+    const { port, engine } = await startServer(t);
+    let goOn = () => {};
+    const read = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    engine.chunks = async function* () {
+      yield chunk('{"answers":{}}\n');
+      await read;
+      yield chunk('{"usage":{}}\n', { timing });
+    };
+    const wire = await Wire.open(t, port);
+    const headers = 'Host: 127.0.0.1\r\nAccept: application/x-ndjson\r\nContent-Length: 2';
+    wire.send(`POST /v1/systemone/batch HTTP/1.1\r\n${headers}\r\n\r\n{}`);
+    const first = await wire.receives('{"answers":{}}\n');
+    assert.equal(rawHeader(first, 'content-type'), 'application/x-ndjson; charset=utf-8');
+    goOn();
+    assert.match(await wire.receives('total;dur=7.10'), /\r\n0\r\nServer-Timing: encode;dur=1\.23/);
+    assert.equal(engine.batches[0]?.lines, true);
+  });
+
+  test('counts each state as a request of its own', async (t) => {
+    const { decide, engine, stats, log } = await startServer(t);
+    engine.chunks = () => [chunk('[', { results: [ANSWERED, REFUSED] }), chunk(']', { results: [ANSWERED], timing })];
+    await decide(BATCH);
+    assert.deepEqual([stats.requests, stats.errors, stats.questions, stats.inputTokens], [3, 1, 12, 80]);
+    assert.deepEqual(
+      stats.recent().map(({ status, error }) => [status, error]),
+      [
+        [200, undefined],
+        [413, 'too_many_tokens'],
+        [200, undefined],
+      ],
+    );
+    assert.equal(stats.latency().maxMs, 7.1);
+    const line = log.find(({ msg }) => msg === 'request');
+    assert.deepEqual([line?.questions, line?.tokens], [12, 80]);
+  });
+
+  test('that fails before its first result is an error like any other', async (t) => {
+    const { decide, engine, stats } = await startServer(t);
+    engine.chunks = () => [chunk('', { failure: { code: 'states_missing', message: 'states missing' } })];
+    const { status, text } = await decide(LINES);
+    assert.deepEqual([status, text, stats.errors], [400, 'states missing', 1]);
+  });
+
+  test('that fails after its first result ends with the connection', async (t) => {
+    const { decide, engine, log } = await startServer(t);
+    const failure = { code: 'closing', message: 'the engine is closing' };
+    engine.chunks = () => [chunk('{}\n'), chunk('', { failure })];
+    await assert.rejects(decide(LINES), { code: 'ECONNRESET' });
+    await until(() => log.some(({ code }) => code === 'closing'));
+  });
+
+  test('has a limit of its own for its body', async (t) => {
+    const { decide, engine } = await startServer(t);
+    engine.chunks = () => [chunk('{}', { timing })];
+    assert.equal((await decide({ ...BATCH, body: ' '.repeat(2000) })).status, 200);
+    const { status, text } = await decide({ ...BATCH, body: ' '.repeat(2001) });
+    assert.deepEqual([status, text], [413, 'body larger than 2000 bytes (max_batch_body_bytes)']);
+  });
+
+  test('ends with a caller who hangs up', async (t) => {
+    const { port, engine, log } = await startServer(t);
+    engine.chunks = async function* ({ signal }) {
+      yield chunk('{}\n');
+      await new Promise<void>((resolve) => signal?.addEventListener('abort', resolve, { once: true }));
+      yield chunk('', { failure: { code: 'cancelled', message: 'the caller has gone' } });
+    };
+    const req = request({ host: '127.0.0.1', port, method: 'POST', ...LINES }).end('{}');
+    const [res] = await once(req, 'response');
+    await once(res, 'data');
+    res.on('error', () => {});
+    res.destroy();
+    await until(() => log.some(({ code }) => code === 'cancelled'));
+  });
+
+  test('is not made faster than its caller reads', async (t) => {
+    const { port, engine } = await startServer(t);
+    const [pieces, size] = [64, 2 ** 20];
+    let made = 0;
+    engine.chunks = function* () {
+      for (; made < pieces; made += 1) yield chunk('x'.repeat(size));
+      yield chunk('', { timing });
+    };
+    const req = request({ host: '127.0.0.1', port, method: 'POST', ...LINES }).end('{}');
+    const [res] = await once(req, 'response');
+    await once(res, 'readable');
+    assert.ok(made < pieces, `${made} of ${pieces} were made`);
+    let read = 0;
+    res.on('data', (data: Buffer) => {
+      read += data.length;
+    });
+    await once(res, 'end');
+    assert.equal(read, pieces * size);
+  });
+
+  test('needs the key, and answers only POST', async (t) => {
+    const { decide } = await startServer(t, { apiKeys: ['k'.repeat(16)] });
+    assert.equal((await decide(BATCH)).status, 401);
+    assert.equal((await decide({ ...BATCH, method: 'GET', body: '' })).status, 405);
+  });
+});
