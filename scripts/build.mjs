@@ -76,6 +76,12 @@ function bundlePages() {
   });
 }
 
+/** The API's page: its renderer, with our settings for it. */
+function bundleDocs() {
+  const entries = ['main.ts', 'style.css'].map((file) => join(PAGES, 'docs', file));
+  bundle(join('dist', 'docs'), { entryPoints: entries, minify: true, target: 'es2022' });
+}
+
 function compileRust() {
   const whenMissing = 'cargo is not installed. Rust is needed: https://rustup.rs';
   run('cargo', ['build', '--release', '--locked', '-p', 'svc-engine'], whenMissing);
@@ -137,6 +143,12 @@ whenChanged({
   inputs: [PAGES, join('ts', 'src', 'dashboard'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
   outputs: [join('dist', 'assets', 'third-party-notices.txt')],
   work: bundlePages,
+});
+whenChanged({
+  stamp: join(STAMPS, 'docs'),
+  inputs: [join(PAGES, 'docs'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
+  outputs: [join('dist', 'docs', 'third-party-notices.txt')],
+  work: bundleDocs,
 });
 whenChanged({
   stamp: join(STAMPS, 'rust'),

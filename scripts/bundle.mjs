@@ -3,7 +3,7 @@
  * hundreds of small files one by one would be most of the time between the start of the process and its first answer.
  * And dist/lib/, what other programs import.
  */
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -26,13 +26,10 @@ function notice(folder) {
 /** The licences of all packages in the bundle ask to be kept with every copy of their code. */
 function writeNotices({ inputs, file }) {
   const folders = [...new Set(inputs.map(packageFolder))].filter((folder) => folder !== undefined);
-  writeFileSync(
-    file,
-    folders
-      .sort()
-      .map(notice)
-      .join(`\n${'-'.repeat(80)}\n\n`),
-  );
+  // A file that is itself a bundle has the notices of what is in it beside it.
+  const bundled = inputs.map((input) => `${input}.LICENSE.txt`).filter((path) => existsSync(path));
+  const notices = [...folders.sort().map(notice), ...bundled.map((path) => readFileSync(path, 'utf8'))];
+  writeFileSync(file, notices.join(`\n${'-'.repeat(80)}\n\n`));
 }
 
 /** Bundles into a folder as esbuild's `options` say, and writes the notices of what is in the bundle beside it. */

@@ -20,6 +20,7 @@ import { decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
 import { showMetrics } from './routes/metrics.ts';
 import { listModels } from './routes/models.ts';
+import { openApiRoutes } from './routes/openapi.ts';
 import { showAsset, showHome } from './routes/pages.ts';
 import { listRecipes, showRecipe } from './routes/recipes.ts';
 import { showStats, statsSnapshot } from './routes/stats.ts';
@@ -73,6 +74,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post(DECISIONS_PATH, ownSite, apiKey, decide({ config, engine, record, format: 'decisions' }));
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
+  openApiRoutes(router);
   const operator = createOperator({ password, apiKeys, guesses });
   operatorRoutes(router, operator, parts);
   router.post('/playground', operator.action, decide({ config, engine, record }));

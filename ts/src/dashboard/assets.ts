@@ -1,43 +1,62 @@
-/** The pages' static files: built from `ts/browser` into `dist/assets`, read once, named after what is in them. */
+/** The pages' static files: built from `ts/browser` into folders of `dist`, read once, named after what is in them. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DIST } from '../dist.ts';
 import type { AssetPaths } from './page.ts';
 
-const FOLDER = new URL('assets/', DIST);
+/** One file of a page. */
+interface AssetFile {
+  readonly name: string;
+  readonly ending: string;
+  readonly type: string;
+}
 
 const FILES = {
   script: { name: 'main', ending: 'js', type: 'text/javascript; charset=utf-8' },
   style: { name: 'style', ending: 'css', type: 'text/css; charset=utf-8' },
   icon: { name: 'icon', ending: 'svg', type: 'image/svg+xml' },
-} as const satisfies Record<keyof AssetPaths, object>;
+} as const satisfies Record<keyof AssetPaths, AssetFile>;
+
+const DOCS_FILES = { script: FILES.script, style: FILES.style } as const;
 
 export interface Asset {
   readonly type: string;
   readonly body: Buffer;
 }
 
-export interface Assets {
-  readonly paths: AssetPaths;
+export interface Assets<Name extends string = keyof AssetPaths> {
+  readonly paths: Readonly<Record<Name, string>>;
   /** Each file by its path. */
   readonly files: ReadonlyMap<string, Asset>;
 }
 
 /**
- * Returns the static files.
+ * Returns the static files of the operator's pages.
  * @throws Error when they are not built
  */
 export function readAssets(): Assets {
+  return readFiles('assets', FILES);
+}
+
+/**
+ * Returns the static files of the API's page.
+ * @throws Error when they are not built
+ */
+export function readDocsAssets(): Assets<keyof typeof DOCS_FILES> {
+  return readFiles('docs', DOCS_FILES);
+}
+
+function readFiles<Name extends string>(folder: string, wanted: Readonly<Record<Name, AssetFile>>): Assets<Name> {
   const files = new Map<string, Asset>();
-  const add = ({ name, ending, type }: (typeof FILES)[keyof typeof FILES]) => {
-    const body = readFileSync(fileURLToPath(new URL(`${name}.${ending}`, FOLDER)));
+  const add = ({ name, ending, type }: AssetFile) => {
+    const body = readFileSync(fileURLToPath(new URL(`${folder}/${name}.${ending}`, DIST)));
     // A new content is a new address, so that browsers may keep the old one for ever.
     const digest = createHash('sha256').update(body).digest('hex').slice(0, 12);
-    const path = `/assets/${name}.${digest}.${ending}`;
+    const path = `/${folder}/${name}.${digest}.${ending}`;
     files.set(path, { type, body });
     return path;
   };
-  const paths = { script: add(FILES.script), style: add(FILES.style), icon: add(FILES.icon) };
-  return { paths, files };
+  const paths = Object.entries<AssetFile>(wanted).map(([name, file]) => [name, add(file)]);
+  return { paths: Object.fromEntries(paths), files };
 }

@@ -19,7 +19,7 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ');
 
-/** Answers with a page. The operator's guard has seen to it that nobody keeps it. */
+/** Answers with a page. Who calls this has said whether it may be kept. */
 export function answerPage(ctx: RequestContext, page: string): void {
   ctx.set({
     'Content-Security-Policy': POLICY,
@@ -54,7 +54,7 @@ export function showHome({ listen, assets, snapshot }: HomeParts): Middleware<Re
 /** A file's name changes with its content, so that it may be kept for ever. */
 const KEEP = 'public, max-age=31536000, immutable';
 
-export function showAsset({ files }: Assets): Middleware<RequestState> {
+export function showAsset({ files }: Pick<Assets, 'files'>): Middleware<RequestState> {
   return (ctx) => {
     const file = files.get(ctx.path);
     if (!file) throw new HttpFailure('not_found', 'not found');

@@ -62,7 +62,7 @@ exec(sys.stdin.read())
 `;
   for (const body of BODIES) {
     const [, , python] = snippets(options(body, true));
-    const { stdout, stderr } = await runPython(['-X', 'utf8', '-c', stub], python.text);
+    const { stdout, stderr } = await runPython(['-X', 'utf8', '-c', stub], { input: python.text });
     assert.deepEqual(
       JSON.parse(stdout || stderr),
       ['http://127.0.0.1:1/v1/systemone', body, { Authorization: 'Bearer secret' }],

@@ -1,0 +1,21 @@
+/** The API's page: the OpenAPI document as a kept renderer shows it, from our own files alone. */
+import { html } from './html.ts';
+
+/** Returns the page. */
+export function docsPage({ script, style }: { readonly script: string; readonly style: string }): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API · svc</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${style}">
+<script type="module" src="${script}"></script>
+</head>
+<body>
+<main id="api"></main>
+</body>
+</html>
+`.toString();
+}

@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LiveServer } from '../real/live-server.ts';
+import { openPage, textOf } from './browser.ts';
+
+test("the API's page shows every route and tries one out, asking nobody but the server", async (t) => {
+  const server = await LiveServer.start(t);
+  const page = await openPage(t);
+  await page.goto(new URL('/docs', server.url).href);
+  const operations = page.locator('.opblock');
+  await operations.first().waitFor();
+  const { paths } = JSON.parse((await server.get('/openapi.json')).text);
+  assert.equal(await operations.count(), Object.keys(paths).length);
+  const decide = page.locator('#operations-Decisions-decide');
+  await decide.locator('.opblock-summary').click();
+  await decide.locator('.try-out__btn').click();
+  await decide.locator('.execute').click();
+  const answer = decide.locator('.live-responses-table .response .highlight-code').first();
+  await answer.waitFor();
+  assert.match(await textOf(answer), /"model":\s*"svc"/);
+  assert.match(await textOf(decide.locator('.live-responses-table tbody .response-col_status').first()), /200/);
+});
