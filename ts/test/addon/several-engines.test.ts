@@ -11,7 +11,7 @@ async function answerAll(engine: Engine, name: Fixture): Promise<string[]> {
   return (await Promise.all(replies)).map((reply) => answersText(textOf(reply)));
 }
 
-test('four models in one process, all at work, answer as each of them alone', async (t) => {
+test('models of every layout in one process, all at work, answer as each of them alone', async (t) => {
   const alone: string[][] = [];
   for (const name of NAMES) {
     const engine = await startEngine(t, { model: fixture(name) });
@@ -21,7 +21,8 @@ test('four models in one process, all at work, answer as each of them alone', as
   const answers = await Promise.all(
     NAMES.map(async (name, index) => {
       const engine = engines[index];
-      assert.equal(engine?.info().name, `tiny-${name}`);
+      assert.ok(engine);
+      assert.ok(engine.info().name.endsWith(name));
       return answerAll(engine, name);
     }),
   );
