@@ -3,6 +3,7 @@ import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileS
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { copyOfFixture, type Fixture, fixture, REPOSITORY } from './addon/model-folders.ts';
+import { docBlocks } from './doc-blocks.ts';
 import { runSvc } from './svc-process.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
@@ -146,9 +147,8 @@ suite('svc model check', { concurrency: 2 }, () => {
   });
 
   test('and the other commands of the page on model folders do what it says', async (t) => {
-    const page = readFileSync(join(REPOSITORY, 'docs', 'model-folders.md'), 'utf8');
-    const [, block = ''] = /```sh\n(.*?)```/s.exec(page) ?? [];
-    const commands = block.trimEnd().split('\n');
+    const blocks = docBlocks('model-folders.md').filter(({ language }) => language === 'sh');
+    const commands = blocks.flatMap(({ text }) => text.trimEnd().split('\n'));
     assert.equal(commands.length, 2);
     for (const command of commands) {
       const [node, program, ...args] = (command.match(/'[^']*'|\S+/g) ?? []).map((arg) => arg.replaceAll("'", ''));
