@@ -54,8 +54,6 @@ const Choice = Type.Object({
     }),
     {
       minItems: 2,
-      // That is all that JSON Schema can say of it.
-      uniqueItems: true,
       description: 'No value twice; a string and a boolean with the same text are two.',
     },
   ),
