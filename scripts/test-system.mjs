@@ -28,7 +28,7 @@ const TOOLS = [
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];
-/** The packages of the references, of which PyTorch takes some gigabytes, and the linters of the container's files. */
+/** The packages of the references, of which PyTorch takes some gigabytes, linters of the container's files, and clients. */
 const REQUIREMENTS = [
   join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt'),
   join('crates', 'engine', 'tests', 'fixtures', 'requirements-pair.txt'),

@@ -75,7 +75,7 @@ suite('ai with @ai-sdk/typesafe-ai', () => {
       [401, unauthorized, false, () => ask(v1(server), {}, WRONG_KEY)],
       [404, 'not found', false, () => ask(`${server.url.href}elsewhere`)],
       [405, 'method not allowed; use GET, HEAD', false, () => ask(getOnly(server))],
-      [413, 'body larger than 2000 bytes (max_body_bytes)', false, () => ask(v1(server), { state: LONG_STATE })],
+      [413, 'body larger than 900 bytes (max_body_bytes)', false, () => ask(v1(server), { state: LONG_STATE })],
       [500, 'the model run failed', true, () => ask(`${broken}/v1`)],
     ] as const;
     for (const [status, said, isRetryable, failing] of cases) {

@@ -84,7 +84,7 @@ suite('@openrouter/sdk', () => {
       [
         errors.PayloadTooLargeResponseError,
         413,
-        'body larger than 2000 bytes (max_body_bytes)',
+        'body larger than 900 bytes (max_body_bytes)',
         () => ask(v1(server), { state: LONG_STATE }),
       ],
       [errors.InternalServerResponseError, 500, 'the model run failed', () => ask(`${broken}/v1`)],

@@ -10,11 +10,11 @@ export const KEY = 'an-api-key-of-the-test';
 export const WRONG_KEY = 'a-wrong-key-of-the-test';
 
 /** Over the `max_body_bytes` of `strictServer`. */
-export const LONG_STATE = 'x'.repeat(2000);
+export const LONG_STATE = 'x'.repeat(900);
 
 /** A server that needs `KEY` and reads short bodies only. */
 export const strictServer = (test: TestContext) =>
-  LiveServer.start(test, { env: { SVC_API_KEY: KEY, SVC_MAX_BODY_BYTES: '2000' } });
+  LiveServer.start(test, { env: { SVC_API_KEY: KEY, SVC_MAX_BODY_BYTES: '900' } });
 
 /** A base address under which every path is one that only GET may use: the client's path ends up in the query. */
 export const getOnly = (server: LiveServer) => new URL('/health?', server.url).href;

@@ -81,7 +81,7 @@ suite('@typesafe-ai/sdk', () => {
       [sdk.PermissionDeniedError, 403, /./, ask(clientOf(here), '', { headers: { Origin: 'http://elsewhere.test' } })],
       [sdk.NotFoundError, 404, 'not found', ask(clientOf(`${here}elsewhere`), '')],
       [sdk.APIError, 405, 'method not allowed; use GET, HEAD', ask(clientOf(getOnly(server)), '')],
-      [sdk.APIError, 413, 'body larger than 2000 bytes (max_body_bytes)', ask(clientOf(here), LONG_STATE)],
+      [sdk.APIError, 413, 'body larger than 900 bytes (max_body_bytes)', ask(clientOf(here), LONG_STATE)],
       [sdk.InternalServerError, 500, 'the model run failed', ask(clientOf(broken, { retry: once }), '')],
     ] as const;
     for (const [type, status, message, failing] of cases) {

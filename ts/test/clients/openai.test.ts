@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import OpenAI from 'openai';
-import { LiveServer } from './live-server.ts';
+import { LiveServer } from '../real/live-server.ts';
+import { brokenServer, busyServer, endedServer, failureOf, KEY } from './refusing-servers.ts';
 
-const KEY = 'an-api-key-of-the-test';
 const TEXT = 'I was charged twice and nobody answers.';
 
 type Params = OpenAI.DecisionCreateParams;
@@ -129,11 +129,7 @@ suite('the public OpenAI client', () => {
 
   test('throws its own class for each error, with the code and the place', async (t) => {
     const server = await LiveServer.start(t, { env: { SVC_API_KEY: KEY, SVC_MAX_QUESTIONS: '3' } });
-    const failure = async (client: OpenAI, params: Partial<Params>) =>
-      ask(client, params).then(
-        () => assert.fail('answered'),
-        (error: unknown) => error,
-      );
+    const failure = (client: OpenAI, params: Partial<Params>) => failureOf(() => ask(client, params));
     const client = clientOf(server, KEY);
     const oneOption = await failure(client, { questions: [{ type: 'choice', instructions: '', choices: [] }] });
     assert.ok(oneOption instanceof OpenAI.BadRequestError);
@@ -154,6 +150,31 @@ suite('the public OpenAI client', () => {
     const stranger = await failure(clientOf(server, 'a-wrong-key-of-the-test'), {});
     assert.ok(stranger instanceof OpenAI.AuthenticationError);
     assert.match(stranger.message, /missing or wrong API key/);
+  });
+
+  test('throws its own class where a path, the model or the whole server fails', async (t) => {
+    const server = await LiveServer.start(t);
+    const at = (baseURL: string) => () => ask(new OpenAI({ apiKey: KEY, baseURL, maxRetries: 0 }));
+    const broken = await brokenServer(t);
+    const ended = await endedServer(t);
+    const elsewhere = await failureOf(at(new URL('/elsewhere', server.url).href));
+    assert.ok(elsewhere instanceof OpenAI.NotFoundError);
+    const failed = await failureOf(at(`${broken}/v1`));
+    assert.ok(failed instanceof OpenAI.InternalServerError);
+    assert.deepEqual([failed.status, failed.message], [500, '500 the model run failed']);
+    assert.ok((await failureOf(at(`${ended}v1`))) instanceof OpenAI.APIConnectionError);
+  });
+
+  test('is told by a full queue when to come again, and is answered then', async (t) => {
+    const { server, free } = await busyServer(t);
+    const refused = await failureOf(() => ask(clientOf(server, KEY)));
+    assert.ok(refused instanceof OpenAI.InternalServerError);
+    assert.deepEqual([refused.status, refused.message], [503, '503 too many requests are waiting']);
+    assert.match(String(refused.headers?.get('retry-after')), /^[1-9]\d*$/);
+    const answered = ask(new OpenAI({ apiKey: KEY, baseURL: new URL('/v1', server.url).href }));
+    await server.process.logged(/"status":503[\s\S]*"status":503/);
+    free();
+    assert.equal((await answered).answers.length, 3);
   });
 
   test('comes again when the server is not ready yet', async (t) => {
