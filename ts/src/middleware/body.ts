@@ -1,18 +1,40 @@
 /** Reads the bytes of a request's body, whatever their content type. */
 import type { IncomingMessage } from 'node:http';
 import { promisify } from 'node:util';
-import { type BrotliOptions, brotliDecompress, gunzip, inflate, type ZlibOptions } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import getRawBody from 'raw-body';
 import { HttpFailure } from '../errors.ts';
 
-type Decompress = (body: Buffer, options: ZlibOptions & BrotliOptions) => Promise<Buffer>;
+type Options = zlib.ZlibOptions & zlib.BrotliOptions;
+type Decompress = (body: Buffer, options: Options) => Promise<Buffer>;
+
+/** What `node:zlib` has since Node 22.15; the types are those of the oldest Node that we run on. */
+interface Zstd {
+  readonly zstdDecompress?: (
+    body: Buffer,
+    options: Options,
+    callback: (error: Error | null, body: Buffer) => void,
+  ) => void;
+  readonly constants: { readonly ZSTD_d_windowLogMax?: number };
+}
+
+const { zstdDecompress, constants } = zlib as unknown as Zstd;
+
+// 8 MiB, all that a sender may ask for (RFC 9659): the window is memory that a few bytes could claim.
+const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax ?? 0]: 23 } };
+
+const zstd = zstdDecompress && promisify<Buffer, Options, Buffer>(zstdDecompress);
 
 const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
-  ['gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
-  ['x-gzip', promisify<Buffer, ZlibOptions, Buffer>(gunzip)],
-  ['deflate', promisify<Buffer, ZlibOptions, Buffer>(inflate)],
-  ['br', promisify<Buffer, BrotliOptions, Buffer>(brotliDecompress)],
+  ['gzip', promisify<Buffer, Options, Buffer>(zlib.gunzip)],
+  ['x-gzip', promisify<Buffer, Options, Buffer>(zlib.gunzip)],
+  ['deflate', promisify<Buffer, Options, Buffer>(zlib.inflate)],
+  ['br', promisify<Buffer, Options, Buffer>(zlib.brotliDecompress)],
+  ...(zstd ? [['zstd', (body, options) => zstd(body, { ...options, ...ZSTD_WINDOW })] as [string, Decompress]] : []),
 ]);
+
+/** What a sender is told to use. */
+const ENCODINGS = [...DECOMPRESS.keys()].filter((name) => name !== 'x-gzip').join(', ');
 
 /** How long a body may be. */
 export interface BodyLimit {
@@ -31,9 +53,8 @@ export async function readBody(req: IncomingMessage, limit: BodyLimit): Promise<
   if (encoding === 'identity') return read(req, limit.maxBytes, limit);
   const decompress = DECOMPRESS.get(encoding);
   if (!decompress) {
-    throw new HttpFailure('unsupported_encoding', 'unsupported content encoding; use gzip, deflate or br', {
-      'Accept-Encoding': 'gzip, deflate, br',
-    });
+    const message = `unsupported content encoding; use one of ${ENCODINGS}`;
+    throw new HttpFailure('unsupported_encoding', message, { 'Accept-Encoding': ENCODINGS });
   }
   const compressed = await read(req, maxCompressedBytes(limit.maxBytes), limit);
   // A bomb is stopped at the limit: the decompressor gives up when its output would be longer.
