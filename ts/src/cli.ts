@@ -6,6 +6,7 @@ import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
 import type { ModelCheckFlags } from './commands/model-check.ts';
 import { QUESTION_HELP } from './commands/question.ts';
+import type { TuneFlags } from './commands/tune.ts';
 import type { Flags } from './config.ts';
 import type { GateFlags } from './gate/settings.ts';
 import { Refusal } from './refusal.ts';
@@ -16,6 +17,7 @@ export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
   readonly batch: (input: string, flags: BatchFlags) => Promise<void>;
+  readonly tune: (flags: TuneFlags) => Promise<void>;
   readonly gate: (flags: GateFlags) => Promise<void>;
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
@@ -28,6 +30,7 @@ const ACTIONS: Actions = {
   serve: async (flags) => (await import('./commands/serve.ts')).serve(flags),
   ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
   batch: async (input, flags) => (await import('./commands/batch.ts')).batch(input, flags),
+  tune: async (flags) => (await import('./commands/tune.ts')).tune(flags),
   gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
   config: async (flags) => (await import('./commands/config.ts')).config(flags),
@@ -42,6 +45,7 @@ Examples:
   svc ask --state 'I was charged twice.' --question 'Does the customer want money back?'
   svc ask request.json --json                      answer a request that is in a file
   svc batch tickets.csv --questions q.json         ask the same of every row of a file
+  svc tune --data labelled.jsonl --out mine         fit the probabilities of your questions to labelled rows
   svc doctor                                       what is wrong, and what to do
   svc model check nli                              what the folder nli is, and whether it can be served
 
@@ -70,6 +74,18 @@ Examples:
 
 However it ends, the same command with --resume goes on, and no row is lost or twice.
 With --url the key is taken from SVC_API_KEY.`;
+
+const TUNE_NOTES = `
+A row has a state, a question and its right answer: true or false, an option's name, or a level's number.
+  {"state": "I was charged twice.", "q": {"type": "noul", "instructions": "Money back?"}, "label": true}
+CSV has the columns state, type, instructions, criteria (JSON) and label.
+
+Each question is judged on states that no fit has seen. One whose labels are about fewer than 50 different states, or
+whose probabilities do not get better by more than chance explains, is left as it is.
+
+Examples:
+  svc tune --data labelled.jsonl --out mine
+  svc tune --data labelled.csv --out mine --model other-model --overwrite`;
 
 const GATE_NOTES = `
 /health is open, /v1/ needs the key of GATE_API_KEY as a Bearer token, all else is not found.
@@ -107,6 +123,7 @@ export function createCommand(actions: Actions): Command {
   addServe(program, actions);
   addAsk(program, actions);
   addBatch(program, actions);
+  addTune(program, actions);
   addGate(program, actions);
   addChecks(program, actions);
   addModel(program, actions);
@@ -156,6 +173,18 @@ function addBatch(program: Command, actions: Actions): void {
     .option('--give-up <seconds>', 'how long no server may answer before it ends (default: 300)')
     .addHelpText('after', BATCH_NOTES)
     .action(actions.batch);
+}
+
+function addTune(program: Command, actions: Actions): void {
+  withEngineFlags(program.command('tune'))
+    .description('fit the probabilities of your questions to labelled rows, and write a model folder')
+    .option('--data <file>', 'labelled rows, in a file that ends in .jsonl, .ndjson, .csv or .tsv')
+    .option('--out <dir>', 'the model folder to write')
+    .option('--overwrite', 'replace a model folder that is there')
+    .option('--seed <n>', 'another number holds out other states (default: 0)')
+    .option('--json', 'print the report as JSON')
+    .addHelpText('after', TUNE_NOTES)
+    .action((flags: TuneFlags) => actions.tune(flags));
 }
 
 function addGate(program: Command, actions: Actions): void {

@@ -215,6 +215,7 @@ interface NativeBatch {
 interface Addon {
   readonly NativeEngine: new () => NativeEngine;
   inspectModel(runtime: string, model: string): Promise<ModelInspection>;
+  canonicalQuestions(body: Buffer): { readonly questions?: string[]; readonly failure?: Failure };
   errorCodes(): string[];
 }
 
@@ -278,6 +279,18 @@ function loadAddon(): Addon {
 /** Every error code that the engine itself can report. */
 export function engineErrorCodes(): string[] {
   return loadAddon().errorCodes();
+}
+
+/**
+ * The canonical JSON of each question in the body of a request, `[type, instructions, [[name, description], …]]`: the
+ * sha256 of it is the key of the question's calibration.
+ *
+ * @throws EngineError when it is no request that can be answered.
+ */
+export function canonicalQuestions(body: Buffer): string[] {
+  const { questions = [], failure } = loadAddon().canonicalQuestions(body);
+  if (failure) throw new EngineError(failure);
+  return questions;
 }
 
 /** What the folder `model` is, all of it looked at, nothing decided with it. */

@@ -12,6 +12,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     serve: noted('serve'),
     ask: async (file, options) => void calls.push(['ask', file, { ...options }]),
     batch: async (input, flags) => void calls.push(['batch', input, { ...flags }]),
+    tune: noted('tune'),
     gate: noted('gate'),
     doctor: noted('doctor'),
     config: noted('config'),
@@ -72,6 +73,12 @@ suite('svc', () => {
     await assert.rejects(parsed('batch'), CommanderError);
   });
 
+  test('tune takes labelled rows and the folder to write', async () => {
+    const flags = ['--data', 'd.csv', '--out', 'o', '--overwrite', '--seed', '3', '--json', '--model', 'm'];
+    const taken = { data: 'd.csv', out: 'o', overwrite: true, seed: '3', json: true, model: 'm' };
+    assert.deepEqual(await parsed('tune', ...flags), ['tune', taken]);
+  });
+
   test('gate takes its own flags and those of the server that it runs', async () => {
     assert.deepEqual(await parsed('gate'), ['gate', { key: true }]);
     const own = ['--listen', 'a:1', '--upstream', 'http://b', '--connect-timeout-ms', '2', '--timeout-ms', '3'];
@@ -126,6 +133,7 @@ suite('svc', () => {
       serve: none,
       ask: none,
       batch: none,
+      tune: none,
       gate: none,
       doctor: none,
       config: none,

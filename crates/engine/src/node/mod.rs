@@ -18,6 +18,7 @@ use crate::error::CODES;
 
 mod batch;
 pub mod inspection;
+pub mod questions;
 mod types;
 
 use batch::{NativeBatch, NativeBatchCall};

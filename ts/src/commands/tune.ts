@@ -1,0 +1,83 @@
+/** `svc tune`: fits the probabilities of a user's own questions to labelled rows, and writes a model folder. */
+import { grouped, showProgress } from '../batch/progress.ts';
+import { type Flags, loadConfig } from '../config.ts';
+import { inspectConfiguredModel } from '../model/load.ts';
+import { Refusal } from '../refusal.ts';
+import { readLabels } from '../tune/labels.ts';
+import { reportJson, reportText, type Tuned } from '../tune/report.ts';
+import { tune as fitRows, type TuneRun } from '../tune/run.ts';
+
+export interface TuneFlags extends Flags {
+  readonly data?: string;
+  readonly out?: string;
+  readonly seed?: string;
+  readonly overwrite?: boolean;
+  readonly json?: boolean;
+}
+
+/** The end that a signal asks for. */
+class Stopped extends Error {
+  readonly exitCode: number;
+
+  constructor(exitCode: number) {
+    super('stopped; nothing is written');
+    this.exitCode = exitCode;
+  }
+}
+
+/**
+ * Resolves once the report is on stdout and the folder is written.
+ *
+ * @throws Refusal when the rows, the model or the folder are wrong, and when no question gets a calibration.
+ */
+export async function tune(flags: TuneFlags): Promise<void> {
+  const { data, out, seed = '0', overwrite = false, json = false, ...engineFlags } = flags;
+  if (data === undefined) throw new Refusal('which labelled rows? Give --data FILE; see svc tune --help');
+  if (out === undefined) throw new Refusal('where does the model folder go? Give --out DIR; see svc tune --help');
+  if (!/^\d{1,9}$/.test(seed)) throw new Refusal('--seed: must be a whole number from 0 to 999999999');
+  const { config, warnings } = loadConfig({ flags: engineFlags });
+  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  const rows = await readLabels(data, config.maxBodyBytes);
+  const { dir, problems } = await inspectConfiguredModel(config);
+  if (problems[0] !== undefined) throw new Refusal(problems[0]);
+
+  const destination = { model: dir, out, data, overwrite };
+  try {
+    const tuned = await fitWithProgress({ rows, destination, config, seed: Number(seed) });
+    await tell(tuned, { out, json });
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+    process.stderr.write(`${error.message}\n`);
+    process.exitCode = error.exitCode;
+  }
+}
+
+async function fitWithProgress(run: Omit<TuneRun, 'stop' | 'onRows'>): Promise<Tuned[]> {
+  let answered = 0;
+  const onRows = (count: number) => {
+    answered += count;
+  };
+  const endProgress = showProgress({
+    isTerminal: process.stderr.isTTY,
+    write: (text) => process.stderr.write(text),
+    state: () => ({ rows: answered, bad: 0, share: answered / run.rows.length }),
+  });
+  return fitRows({ ...run, stop: stopOnSignal(), onRows }).finally(endProgress);
+}
+
+async function tell(tuned: readonly Tuned[], { out, json }: { readonly out: string; readonly json: boolean }) {
+  const report = json ? `${JSON.stringify(reportJson(tuned), null, 2)}\n` : reportText(tuned);
+  await new Promise((resolve) => process.stdout.write(report, resolve));
+  const count = tuned.filter(({ verdict }) => verdict.calibration !== undefined).length;
+  if (count === 0) throw new Refusal(`no question gets a calibration, so ${out} is not written`);
+  const counts = `${grouped(count)} of ${grouped(tuned.length)} questions calibrated`;
+  process.stderr.write(`${out}: ${counts}; svc serve --model ${out}\n`);
+}
+
+/** Fires at the first signal, so that what was begun is taken away; a second one ends the process at once. */
+function stopOnSignal(): AbortSignal {
+  const controller = new AbortController();
+  process.once('SIGINT', () => controller.abort(new Stopped(130)));
+  process.once('SIGTERM', () => controller.abort(new Stopped(143)));
+  return controller.signal;
+}

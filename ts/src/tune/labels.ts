@@ -1,0 +1,191 @@
+/** Labelled rows: a state, a question about it, and which answer is right. */
+import { createHash } from 'node:crypto';
+import { extname } from 'node:path';
+import { memberTexts, objectText } from '../batch/json-text.ts';
+import { openCsv } from '../batch/read-csv.ts';
+import { openJsonl } from '../batch/read-jsonl.ts';
+import { type GoodRow, type Source, START } from '../batch/row.ts';
+import { canonicalQuestions, EngineError } from '../engine.ts';
+import { errorCode } from '../exclusive-file.ts';
+import { Refusal } from '../refusal.ts';
+
+export type Kind = 'choice' | 'score' | 'noul';
+
+/** A question that rows ask, however each spells it. */
+export interface AskedQuestion {
+  /** The key of its calibration: the hex sha256 of its canonical JSON. */
+  readonly key: string;
+  readonly kind: Kind;
+  readonly instructions: string;
+  /** The names of its options as an answer has them, in the caller's order. */
+  readonly options: readonly string[];
+  /** The question as a row spells it. */
+  readonly json: string;
+}
+
+export interface LabelledRow {
+  /** Which row of the file it is, such as `line 7`. */
+  readonly where: string;
+  readonly stateJson: string;
+  readonly question: AskedQuestion;
+  /** The index of the right option. */
+  readonly label: number;
+}
+
+/** What a row says, as JSON texts. */
+interface RowTexts {
+  readonly where: string;
+  readonly state: string;
+  readonly question: string;
+  readonly label: string;
+}
+
+const WANTED = 'must end in .jsonl, .ndjson, .csv or .tsv';
+
+/**
+ * The rows of a file.
+ *
+ * @throws Refusal when it cannot be read, at the first row that is wrong, or when there is none.
+ */
+export async function readLabels(path: string, maxRowBytes: number): Promise<LabelledRow[]> {
+  const reader = new RowReader(path);
+  const rows: LabelledRow[] = [];
+  for await (const texts of rowTexts(path, maxRowBytes)) rows.push(reader.row(texts));
+  if (rows.length === 0) throw new Refusal(`${path}: no rows`);
+  return rows;
+}
+
+async function* rowTexts(path: string, maxRowBytes: number): AsyncGenerator<RowTexts> {
+  const ending = extname(path).toLowerCase();
+  const isCsv = ending === '.csv' || ending === '.tsv';
+  if (!isCsv && ending !== '.jsonl' && ending !== '.ndjson') throw new Refusal(`${path}: ${WANTED}`);
+  const word = isCsv ? 'row' : 'line';
+  const source = await opened(path, { maxRowBytes, delimiter: isCsv ? (ending === '.tsv' ? '\t' : ',') : undefined });
+  try {
+    const names = source.columns.map(({ name }) => name);
+    if (isCsv) requireColumns(path, names);
+    for await (const row of source.rows(START)) {
+      const where = `${word} ${row.number}`;
+      if (row.problem) throw new Refusal(`${path}: ${where}: ${row.problem.message}`);
+      const texts = isCsv ? csvTexts(names, row) : memberTexts(row.stateJson);
+      yield { where, ...required(texts, `${path}: ${where}`) };
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+async function opened(
+  path: string,
+  { maxRowBytes, delimiter }: { readonly maxRowBytes: number; readonly delimiter: string | undefined },
+): Promise<Source> {
+  const options = { path, maxRowBytes, state: [], keep: undefined };
+  try {
+    return delimiter === undefined ? await openJsonl(options) : await openCsv({ ...options, delimiter });
+  } catch (error) {
+    if (errorCode(error) === '' || error instanceof Refusal) throw error;
+    throw new Refusal(`${path}: cannot be read (${errorCode(error)})`);
+  }
+}
+
+function requireColumns(path: string, names: readonly string[]): void {
+  const missing = ['state', 'type', 'instructions', 'label'].find((name) => !names.includes(name));
+  if (missing === undefined) return;
+  throw new Refusal(`${path}: no column ${JSON.stringify(missing)}; there are ${names.join(', ')}`);
+}
+
+/** A record as the members of a line would be. What can only be JSON is: criteria, and the label of no choice. */
+function csvTexts(names: readonly string[], { cells }: GoodRow): ReadonlyMap<string, string> {
+  const cell = (name: string) => cells[names.indexOf(name)] ?? '';
+  const [state, type, criteria, label] = [cell('state'), cell('type'), cell('criteria').trim(), cell('label').trim()];
+  const members: [string, string][] = [
+    ['type', JSON.stringify(type.trim())],
+    ['instructions', JSON.stringify(cell('instructions'))],
+  ];
+  if (criteria !== '') members.push(['criteria', criteria]);
+  return new Map([
+    ['state', /^[[{]/.test(state) && isJson(state) ? state : JSON.stringify(state)],
+    ['q', objectText(members)],
+    ['label', type.trim() === 'choice' ? JSON.stringify(cell('label')) : label.toLowerCase()],
+  ]);
+}
+
+function required(texts: ReadonlyMap<string, string> | undefined, at: string): Omit<RowTexts, 'where'> {
+  if (texts === undefined) throw new Refusal(`${at}: must be an object with state, q and label`);
+  const [state, question, label] = [texts.get('state'), texts.get('q') ?? texts.get('question'), texts.get('label')];
+  if (state === undefined) throw new Refusal(`${at}: no "state"`);
+  if (question === undefined) throw new Refusal(`${at}: no "q"`);
+  if (label === undefined) throw new Refusal(`${at}: no "label"`);
+  // Texts of CSV become parts of a request: what is no JSON value by itself could end it and go on as something else.
+  if (!isJson(question)) throw new Refusal(`${at}: criteria is not valid JSON`);
+  return { state, question, label };
+}
+
+/** Makes rows; a question that stands in many of them is read once. */
+class RowReader {
+  readonly #path: string;
+  readonly #bySpelling = new Map<string, AskedQuestion>();
+  readonly #byKey = new Map<string, AskedQuestion>();
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  row({ where, state, question: spelling, label }: RowTexts): LabelledRow {
+    const question = this.#bySpelling.get(spelling) ?? this.#read(spelling, where);
+    const index = labelIndex(question, label);
+    if (index >= 0) return { where, stateJson: inOneSpelling(state), question, label: index };
+    throw new Refusal(`${this.#path}: ${where}: label ${label || 'missing'} is no answer: ${answersOf(question)}`);
+  }
+
+  #read(spelling: string, where: string): AskedQuestion {
+    const found = askedQuestion(this.#path, spelling, where);
+    const question = this.#byKey.get(found.key) ?? found;
+    this.#byKey.set(found.key, question);
+    this.#bySpelling.set(spelling, question);
+    return question;
+  }
+}
+
+function askedQuestion(path: string, json: string, where: string): AskedQuestion {
+  try {
+    const body = `{"state":"","questions":{${JSON.stringify(where)}:${json}}}`;
+    const [canonical = ''] = canonicalQuestions(Buffer.from(body));
+    const [kind, instructions, options] = JSON.parse(canonical) as [Kind, string, [string, string | null][]];
+    const key = createHash('sha256').update(canonical).digest('hex');
+    return { key, kind, instructions, options: options.map(([name]) => name), json };
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const message = error.message.startsWith(where) ? error.message : `${where}: ${error.message}`;
+    throw new Refusal(`${path}: ${message}`);
+  }
+}
+
+/** The index of a label among the question's options; -1 where it is none. */
+function labelIndex({ kind, options }: AskedQuestion, json: string): number {
+  const label: unknown = isJson(json) ? JSON.parse(json) : undefined;
+  if (kind === 'choice') return typeof label === 'string' ? options.indexOf(label) : -1;
+  if (kind === 'noul') return typeof label === 'boolean' ? Number(label) : -1;
+  return typeof label === 'number' && Number.isInteger(label) && label < options.length ? label : -1;
+}
+
+function answersOf({ kind, options }: AskedQuestion): string {
+  if (kind === 'noul') return 'must be true or false';
+  if (kind === 'score') return `must be a level from 0 to ${options.length - 1}`;
+  const names = options.slice(0, 10).map((name) => JSON.stringify(name));
+  return `must be one of ${names.join(', ')}${options.length > names.length ? ', …' : ''}`;
+}
+
+/** A text, however it is escaped; the model reads any other value as it is spelled. */
+function inOneSpelling(json: string): string {
+  return json.startsWith('"') ? JSON.stringify(JSON.parse(json)) : json;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

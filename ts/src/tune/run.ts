@@ -1,0 +1,130 @@
+/** From labelled rows to a model folder whose probabilities fit them. */
+import type { Decider } from '../batch/decider.ts';
+import { decideHere } from '../batch/here.ts';
+import type { Config } from '../config.ts';
+import { Refusal } from '../refusal.ts';
+import { ask, scaledLogits } from './ask.ts';
+import { type Calibration, calibrated } from './fit.ts';
+import { type Destination, FolderCopy, requireFree } from './folder.ts';
+import { judge } from './judge.ts';
+import type { AskedQuestion, LabelledRow } from './labels.ts';
+import { nameOf, type Tuned } from './report.ts';
+
+/**
+ * Probabilities come with six decimals. At so high a temperature all of them are far from 0, so that their logarithms
+ * are the logits to about a thousandth.
+ */
+const READING_TEMPERATURE = 16;
+
+/** How far the probabilities of the written folder may be from those that were fitted: roundings, another device. */
+const TOLERANCE = 0.01;
+
+export interface TuneRun {
+  readonly rows: readonly LabelledRow[];
+  readonly destination: Destination;
+  readonly config: Config;
+  readonly seed: number;
+  readonly stop: AbortSignal;
+  /** Called with how many rows the model has answered. */
+  readonly onRows: (count: number) => void;
+}
+
+/**
+ * What was found for each question, in the order of the rows. The folder is written if there is a calibration for one.
+ *
+ * @throws Refusal when it cannot be read or written; the reason of `stop` when that has fired.
+ */
+export async function tune(run: TuneRun): Promise<Tuned[]> {
+  requireFree(run.destination);
+  const copy = new FolderCopy(run.destination);
+  try {
+    const logits = await readLogits(run, copy);
+    const tuned = judgeAll(run, { logits, copy });
+    const calibrations = calibrationsOf(tuned);
+    if (calibrations.size > 0) {
+      copy.writeCalibrations(calibrations);
+      await check(run, { logits, calibrations, model: copy.path });
+      run.stop.throwIfAborted();
+      copy.publish();
+    }
+    return tuned;
+  } finally {
+    copy.remove();
+  }
+}
+
+async function readLogits({ rows, destination, onRows, ...run }: TuneRun, copy: FolderCopy): Promise<number[][]> {
+  copy.writeTemperature(READING_TEMPERATURE);
+  const asking = { path: destination.data, onRows };
+  const probabilities = await withModel(run, copy.path, (decider) => ask(rows, { decider, ...asking }));
+  return probabilities.map((row) => scaledLogits(row).map((scaled) => scaled * READING_TEMPERATURE));
+}
+
+async function withModel<Result>(
+  { config, stop }: Pick<TuneRun, 'config' | 'stop'>,
+  model: string,
+  work: (decider: Decider) => Promise<Result>,
+): Promise<Result> {
+  const decider = await decideHere({ ...config, model }, stop);
+  try {
+    return await work(decider);
+  } finally {
+    await decider.close();
+  }
+}
+
+interface Read {
+  /** Those of each row. */
+  readonly logits: readonly (readonly number[])[];
+  readonly copy: FolderCopy;
+}
+
+function judgeAll({ rows, seed }: TuneRun, { logits, copy }: Read): Tuned[] {
+  const byQuestion = new Map<AskedQuestion, number[]>();
+  for (const [index, { question }] of rows.entries()) {
+    const indexes = byQuestion.get(question);
+    if (indexes) indexes.push(index);
+    else byQuestion.set(question, [index]);
+  }
+  return [...byQuestion].map(([question, indexes]) => {
+    const examples = indexes.flatMap((index) => {
+      const row = rows[index];
+      return row ? [{ logits: logits[index] ?? [], label: row.label, state: row.stateJson }] : [];
+    });
+    return { question, verdict: judge({ examples, before: copy.calibrationOf(question), seed }) };
+  });
+}
+
+function calibrationsOf(tuned: readonly Tuned[]): Map<string, Calibration> {
+  return new Map(
+    tuned.flatMap(({ question, verdict: { calibration } }) => (calibration ? [[question.key, calibration]] : [])),
+  );
+}
+
+interface Written {
+  readonly logits: readonly (readonly number[])[];
+  readonly calibrations: ReadonlyMap<string, Calibration>;
+  readonly model: string;
+}
+
+/** The folder, loaded as it will be served, must give one row of each question the fitted probabilities. */
+async function check({ rows, destination, ...run }: TuneRun, { logits, calibrations, model }: Written): Promise<void> {
+  const samples = [...calibrations].flatMap(([key, calibration]) => {
+    const index = rows.findIndex(({ question }) => question.key === key);
+    const row = rows[index];
+    return row ? [{ row, expected: calibrated(logits[index] ?? [], calibration) }] : [];
+  });
+  const found = await withModel(run, model, (decider) =>
+    ask(
+      samples.map(({ row }) => row),
+      { decider, path: destination.data },
+    ),
+  );
+  for (const [index, { row, expected }] of samples.entries()) {
+    const distance = Math.max(...expected.map((p, option) => Math.abs(p - (found[index]?.[option] ?? 0))));
+    if (distance <= TOLERANCE) continue;
+    throw new Refusal(
+      `${nameOf(row.question)}: the folder that was made gives it other probabilities than were fitted`,
+    );
+  }
+}
