@@ -123,10 +123,12 @@ export class FolderCopy {
 
   /** Puts the copy in its place; what was there is gone. */
   publish(): void {
+    const before = join(this.#temporary, 'before');
     try {
-      if (existsSync(this.#out)) renameSync(this.#out, join(this.#temporary, 'before'));
+      if (existsSync(this.#out)) renameSync(this.#out, before);
       renameSync(this.path, this.#out);
     } catch (error) {
+      if (existsSync(before) && !existsSync(this.#out)) renameSync(before, this.#out);
       throw notCopied(this.#out, error);
     }
   }
