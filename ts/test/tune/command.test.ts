@@ -3,11 +3,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { canonicalQuestions, type Engine } from '../../src/engine.ts';
 import { calibrated } from '../../src/tune/fit.ts';
 import { logLoss, mean } from '../../src/tune/measures.ts';
 import { copyOfFixture, startEngine, textOf } from '../addon/model-folders.ts';
-import { runSvc } from '../svc-process.ts';
+import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { drawn, randomNumbers, states } from './labelled-rows.ts';
 
@@ -245,6 +246,24 @@ suite('svc tune', { concurrency: 2 }, () => {
       assert.ok(!existsSync(join(folder, 'o')) && existsSync(join(folder, 'full', 'photo.jpg')));
     });
   }
+
+  test('takes away what it has begun when a signal ends it', async (t) => {
+    const folder = temporaryFolder(t);
+    const rows = states(5000).map((text, index) => rowOf(text, REFUND, index % 2 === 0));
+    writeFileSync(join(folder, 'many.jsonl'), rows.join('\n'));
+    const svc = new SvcProcess(t, ['tune', '--data', 'many.jsonl', '--out', 'mine'], { cwd: folder });
+    let isOver = false;
+    svc.finished.then(() => {
+      isOver = true;
+    });
+    while (readdirSync(folder).length === 1 && !isOver) await sleep(10);
+    svc.signal('SIGINT');
+    const { code, stderr } = await svc.finished;
+    // Windows ends a process at once, whatever the signal.
+    if (process.platform === 'win32') return;
+    assert.deepEqual([code, stderr], [130, 'stopped; nothing is written\n']);
+    assert.deepEqual(readdirSync(folder), ['many.jsonl']);
+  });
 
   test('writes neither into the model nor over its labels, and replaces a folder when it is told to', async (t) => {
     const model = copyOfFixture(t, 'marker');
