@@ -249,23 +249,34 @@ impl Batch {
 
     /// Puts the next state into the line, if none is there and the caller takes what is made; says whether it did.
     fn advance(self: &Arc<Self>, stages: &Arc<Stages>) -> bool {
-        let mut progress = self.progress.lock();
-        let next = self.next_to_run(&mut progress);
-        let is_ended = progress.out.is_ended;
-        let set = progress.set.clone();
-        let needs_more = set.as_ref().is_some_and(|set| progress.needs_more(set));
-        progress.is_encoding |= needs_more;
-        drop(progress);
-        if is_ended {
-            stages.queue.leave(self.ticket);
+        loop {
+            let mut progress = self.progress.lock();
+            let next = self.next_to_run(&mut progress);
+            let is_ended = progress.out.is_ended;
+            let set = progress.set.clone();
+            let needs_more = set.as_ref().is_some_and(|set| progress.needs_more(set));
+            progress.is_encoding |= needs_more;
+            drop(progress);
+            if is_ended {
+                stages.queue.leave(self.ticket);
+            }
+            let made_room = self.deliver();
+            if needs_more {
+                self.send(stages, Self::fill);
+            }
+            match (next, set) {
+                (Some(next), Some(set)) => {
+                    self.join(stages, next, &set);
+                    return true;
+                }
+                // There was no room, and now there is.
+                _ if made_room && !is_ended => {}
+                _ => return false,
+            }
         }
-        self.deliver();
-        if needs_more {
-            self.send(stages, Self::fill);
-        }
-        let (Some(next), Some(set)) = (next, set) else {
-            return false;
-        };
+    }
+
+    fn join(self: &Arc<Self>, stages: &Arc<Stages>, next: Encoded, set: &Set) {
         let (batch, own) = (Arc::clone(self), Arc::clone(stages));
         let work = Work {
             format: Format::BatchResult,
@@ -276,7 +287,6 @@ impl Batch {
             reply: Box::new(move |outcome| batch.settle(&own, outcome)),
         };
         stages.join(self.ticket, work);
-        true
     }
 
     /// The next state that the model is to see; the results of those that it will not see are written.
@@ -351,12 +361,14 @@ impl Batch {
         (progress.set, progress.ready) = (None, VecDeque::new());
     }
 
-    /// Gives the caller what there is, if that is enough.
-    fn deliver(&self) {
+    /// Gives the caller what there is, if that is enough; says whether it did.
+    fn deliver(&self) -> bool {
         let taken = Outlet::take(&mut self.progress.lock());
-        if let Some((reply, chunk)) = taken {
-            reply(chunk);
-        }
+        let Some((reply, chunk)) = taken else {
+            return false;
+        };
+        reply(chunk);
+        true
     }
 }
 

@@ -159,7 +159,8 @@ impl<T> State<T> {
         let running = usize::from(self.running.is_some());
         Load {
             running,
-            waiting: self.admitted.len() - running,
+            // A batch that has ended may have a state on the model still.
+            waiting: self.admitted.len().saturating_sub(running),
         }
     }
 
@@ -405,6 +406,15 @@ impl<T> Queue<T> {
         let work = tickets.into_iter();
         let work = work.filter_map(|ticket| state.remove_from_line(ticket));
         let work = work.collect();
+        // A batch whose caller takes nothing is neither in the line nor on the model, and nothing would end it.
+        let admitted = state.admitted.iter();
+        let batches = admitted.filter(|(ticket, admitted)| {
+            admitted.entry == Entry::Batch && state.running != Some(**ticket)
+        });
+        let batches: Vec<u64> = batches.map(|(ticket, _)| *ticket).collect();
+        for ticket in batches {
+            state.forget(ticket);
+        }
         self.tell(state);
         work
     }
