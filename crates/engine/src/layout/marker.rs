@@ -87,28 +87,6 @@ impl Marker {
         }
     }
 
-    /// The rows of a question, up to where the state begins.
-    fn question(
-        &self,
-        encoder: &mut Encoder<'_, '_>,
-        question: &Question,
-    ) -> Result<QuestionRows, Error> {
-        let instructions = scrub(&question.instructions);
-        let head = format!("{} question: {instructions}", question.kind);
-        let mut head = encoder.encode(&head, self.settings.head_max.max(HEAD_MIN))?;
-        let mut options = self.options(encoder, question)?;
-        let budget = self.share(encoder, &mut options);
-        encoder.cut(&mut head, budget.max(HEAD_MIN));
-        let groups = self.groups(head.len(), &options).into_iter();
-        Ok(QuestionRows {
-            kind: question.kind,
-            outcomes: options.len(),
-            rows: groups
-                .map(|group| self.row(question.kind, &head, &options[group.clone()], group))
-                .collect(),
-        })
-    }
-
     /// How many tokens of the state a row has room for, the last `SEP` not counted.
     fn room(&self, row: &Row) -> usize {
         self.settings.max_len - row.ids.len() - 1
@@ -249,18 +227,25 @@ impl Layout for Marker {
         &self.interface
     }
 
-    fn encode_questions(
+    /// The rows of a question, up to where the state begins.
+    fn question(
         &self,
-        tokenizer: &Tokenizer,
-        questions: &[Question],
-        meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error> {
-        let mut encoder = Encoder::new(tokenizer, meter);
-        let questions = questions.iter();
-        let rows = questions.map(|question| self.question(&mut encoder, question));
-        Ok(EncodedQuestions {
-            rows: rows.collect::<Result<_, _>>()?,
-            truncated_tokens: encoder.truncated_tokens,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+    ) -> Result<QuestionRows, Error> {
+        let instructions = scrub(&question.instructions);
+        let head = format!("{} question: {instructions}", question.kind);
+        let mut head = encoder.encode(&head, self.settings.head_max.max(HEAD_MIN))?;
+        let mut options = self.options(encoder, question)?;
+        let budget = self.share(encoder, &mut options);
+        encoder.cut(&mut head, budget.max(HEAD_MIN));
+        let groups = self.groups(head.len(), &options).into_iter();
+        Ok(QuestionRows {
+            kind: question.kind,
+            outcomes: options.len(),
+            rows: groups
+                .map(|group| self.row(question.kind, &head, &options[group.clone()], group))
+                .collect(),
         })
     }
 

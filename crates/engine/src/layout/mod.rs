@@ -95,7 +95,25 @@ pub trait Layout: Send + Sync {
         tokenizer: &Tokenizer,
         questions: &[Question],
         meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error>;
+    ) -> Result<EncodedQuestions, Error> {
+        let mut encoder = Encoder::new(tokenizer, meter);
+        let questions = questions.iter();
+        let rows = questions.map(|question| self.question(&mut encoder, question));
+        Ok(EncodedQuestions {
+            rows: rows.collect::<Result<_, _>>()?,
+            truncated_tokens: encoder.truncated_tokens,
+        })
+    }
+
+    /// The rows of one question, as far as they do not depend on the state.
+    ///
+    /// # Errors
+    /// As those of [`Layout::encode_questions`].
+    fn question(
+        &self,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+    ) -> Result<QuestionRows, Error>;
 
     /// The rows of a state's request.
     ///
@@ -291,7 +309,7 @@ pub struct SpecialIds {
 }
 
 /// Encodes texts: adds up what is left out, and what is too much.
-struct Encoder<'e, 'm> {
+pub struct Encoder<'e, 'm> {
     tokenizer: &'e Tokenizer,
     meter: &'e mut Meter<'m>,
     truncated_tokens: usize,

@@ -129,38 +129,6 @@ impl Pair {
         OPTION_MAX.min(self.head_max / 2)
     }
 
-    /// The hypotheses of a question, one in each row.
-    fn question(
-        &self,
-        encoder: &mut Encoder<'_, '_>,
-        question: &Question,
-    ) -> Result<QuestionRows, Error> {
-        let mut rows = Vec::new();
-        // Long instructions are read once, not with every option.
-        let mut shared = if question.instructions.len() > self.head_max {
-            Some(self.shared(encoder, question)?)
-        } else {
-            None
-        };
-        let mut instructions_left_out = 0;
-        for (index, outcome) in asked(question) {
-            let hypothesis = self.hypothesis(encoder, question, outcome, &mut shared)?;
-            instructions_left_out = instructions_left_out.max(hypothesis.instructions_left_out);
-            encoder.truncated_tokens += hypothesis.option_left_out;
-            rows.push(Row {
-                ids: hypothesis.ids,
-                outcomes: vec![index],
-                ..Row::default()
-            });
-        }
-        encoder.truncated_tokens += instructions_left_out;
-        Ok(QuestionRows {
-            kind: question.kind,
-            outcomes: question.outcomes.len(),
-            rows,
-        })
-    }
-
     /// A hypothesis with the state that there is room for, and how much of that was left out.
     fn with_state(&self, hypothesis: &Row, state: &Tokens) -> (Row, usize) {
         let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
@@ -297,18 +265,35 @@ impl Layout for Pair {
         &self.interface
     }
 
-    fn encode_questions(
+    /// The hypotheses of a question, one in each row.
+    fn question(
         &self,
-        tokenizer: &Tokenizer,
-        questions: &[Question],
-        meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error> {
-        let mut encoder = Encoder::new(tokenizer, meter);
-        let questions = questions.iter();
-        let rows = questions.map(|question| self.question(&mut encoder, question));
-        Ok(EncodedQuestions {
-            rows: rows.collect::<Result<_, _>>()?,
-            truncated_tokens: encoder.truncated_tokens,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+    ) -> Result<QuestionRows, Error> {
+        let mut rows = Vec::new();
+        // Long instructions are read once, not with every option.
+        let mut shared = if question.instructions.len() > self.head_max {
+            Some(self.shared(encoder, question)?)
+        } else {
+            None
+        };
+        let mut instructions_left_out = 0;
+        for (index, outcome) in asked(question) {
+            let hypothesis = self.hypothesis(encoder, question, outcome, &mut shared)?;
+            instructions_left_out = instructions_left_out.max(hypothesis.instructions_left_out);
+            encoder.truncated_tokens += hypothesis.option_left_out;
+            rows.push(Row {
+                ids: hypothesis.ids,
+                outcomes: vec![index],
+                ..Row::default()
+            });
+        }
+        encoder.truncated_tokens += instructions_left_out;
+        Ok(QuestionRows {
+            kind: question.kind,
+            outcomes: question.outcomes.len(),
+            rows,
         })
     }
 

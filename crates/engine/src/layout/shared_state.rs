@@ -108,42 +108,6 @@ impl SharedState {
             .collect()
     }
 
-    fn question(
-        &self,
-        encoder: &mut Encoder<'_, '_>,
-        question: &Question,
-    ) -> Result<QuestionRows, Error> {
-        let head = self.head(encoder, question)?;
-        let texts = question
-            .outcomes
-            .iter()
-            .map(|outcome| option_text(question, outcome));
-        let mut texts: Vec<(String, usize)> = texts.zip(0..).collect();
-        if question.kind == Kind::Choice {
-            // Options stand in the byte order of their texts, so that the caller's order cannot matter.
-            texts.sort();
-        }
-        let mut rows = vec![head.clone()];
-        for (text, outcome) in texts {
-            let mut option = encoder.encode(&text, self.settings.option_max - 1)?;
-            option.insert(0, self.settings.special_ids.mask);
-            let full = rows.last().is_some_and(|row| {
-                !row.markers.is_empty() && row.ids.len() + option.len() > self.settings.run_tokens
-            });
-            if full {
-                rows.push(head.clone());
-            }
-            if let Some(row) = rows.last_mut() {
-                push_option(row, head.ids.len(), &option, outcome);
-            }
-        }
-        Ok(QuestionRows {
-            kind: question.kind,
-            outcomes: question.outcomes.len(),
-            rows,
-        })
-    }
-
     /// A row that holds only the question's head.
     fn head(&self, encoder: &mut Encoder<'_, '_>, question: &Question) -> Result<Row, Error> {
         let special = self.settings.special_ids;
@@ -204,18 +168,39 @@ impl Layout for SharedState {
         &self.interface
     }
 
-    fn encode_questions(
+    fn question(
         &self,
-        tokenizer: &Tokenizer,
-        questions: &[Question],
-        meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error> {
-        let mut encoder = Encoder::new(tokenizer, meter);
-        let questions = questions.iter();
-        let rows = questions.map(|question| self.question(&mut encoder, question));
-        Ok(EncodedQuestions {
-            rows: rows.collect::<Result<_, _>>()?,
-            truncated_tokens: encoder.truncated_tokens,
+        encoder: &mut Encoder<'_, '_>,
+        question: &Question,
+    ) -> Result<QuestionRows, Error> {
+        let head = self.head(encoder, question)?;
+        let texts = question
+            .outcomes
+            .iter()
+            .map(|outcome| option_text(question, outcome));
+        let mut texts: Vec<(String, usize)> = texts.zip(0..).collect();
+        if question.kind == Kind::Choice {
+            // Options stand in the byte order of their texts, so that the caller's order cannot matter.
+            texts.sort();
+        }
+        let mut rows = vec![head.clone()];
+        for (text, outcome) in texts {
+            let mut option = encoder.encode(&text, self.settings.option_max - 1)?;
+            option.insert(0, self.settings.special_ids.mask);
+            let full = rows.last().is_some_and(|row| {
+                !row.markers.is_empty() && row.ids.len() + option.len() > self.settings.run_tokens
+            });
+            if full {
+                rows.push(head.clone());
+            }
+            if let Some(row) = rows.last_mut() {
+                push_option(row, head.ids.len(), &option, outcome);
+            }
+        }
+        Ok(QuestionRows {
+            kind: question.kind,
+            outcomes: question.outcomes.len(),
+            rows,
         })
     }
 
