@@ -1,6 +1,16 @@
 /** JSON as text, so that no name moves and no number is spelled anew. */
 import { type Node, parseTree } from 'jsonc-parser';
 
+/** Whether a text is one JSON value. */
+export function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** An object's text, of names and the texts of their values, in this order. */
 export function objectText(members: readonly (readonly [name: string, json: string])[]): string {
   return `{${members.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;

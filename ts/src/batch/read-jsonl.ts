@@ -1,7 +1,7 @@
 /** JSON lines: every line that is not blank is a row. */
 import { open } from 'node:fs/promises';
 import { fingerprintBefore } from './file-part.ts';
-import { memberTexts, objectText } from './json-text.ts';
+import { isJson, memberTexts, objectText } from './json-text.ts';
 import { lines } from './lines.ts';
 import { badRow, type Position, type Row, type Selection, type Source } from './row.ts';
 
@@ -81,14 +81,5 @@ function utf8(bytes: Buffer): string | undefined {
     return DECODER.decode(bytes);
   } catch {
     return undefined;
-  }
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
   }
 }

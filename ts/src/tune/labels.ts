@@ -1,7 +1,7 @@
 /** Labelled rows: a state, a question about it, and which answer is right. */
 import { createHash } from 'node:crypto';
 import { extname } from 'node:path';
-import { memberTexts, objectText } from '../batch/json-text.ts';
+import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
 import { openCsv } from '../batch/read-csv.ts';
 import { openJsonl } from '../batch/read-jsonl.ts';
 import { type GoodRow, type Source, START } from '../batch/row.ts';
@@ -179,13 +179,4 @@ function answersOf({ kind, options }: AskedQuestion): string {
 /** A text, however it is escaped; the model reads any other value as it is spelled. */
 function inOneSpelling(json: string): string {
   return json.startsWith('"') ? JSON.stringify(JSON.parse(json)) : json;
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
 }
