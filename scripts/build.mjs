@@ -17,7 +17,7 @@ import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { bundle, bundleLibrary, bundleProgram } from './bundle.mjs';
-import { ADDON, BUILT_LIBRARY, PLATFORM, RUNTIME_FILES } from './platform.mjs';
+import { ADDON, builtLibrary, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
@@ -85,7 +85,7 @@ function bundleDocs() {
 function compileRust() {
   const whenMissing = 'cargo is not installed. Rust is needed: https://rustup.rs';
   run('cargo', ['build', '--release', '--locked', '-p', 'svc-engine'], whenMissing);
-  copy({ from: BUILT_LIBRARY, to: ADDON });
+  copy({ from: builtLibrary(process.platform), to: ADDON });
 }
 
 /** Puts the file in place in one step: a server that runs keeps the old one open, and no other ever loads half a file. */

@@ -4,8 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { DIST } from './dist.ts';
+import { engineFolder, missingEngine, modelFolder, unsupportedPlatform } from './parts.ts';
 
 /** Where the model comes from, what it runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
@@ -219,22 +218,36 @@ interface Addon {
   errorCodes(): string[];
 }
 
-const NATIVE = fileURLToPath(new URL('native/', DIST));
-
 /** What the platforms call the ONNX Runtime library that is shipped beside the addon. */
 const RUNTIMES: Partial<Record<NodeJS.Platform, string>> = {
   darwin: 'libonnxruntime.1.29.0.dylib',
   win32: 'onnxruntime.dll',
 };
 
-/** The path of the ONNX Runtime library that comes with the addon. */
+/**
+ * The path of the ONNX Runtime library that comes with the addon.
+ *
+ * @throws EngineError `runtime_failed` when there is none for this platform.
+ */
 export function defaultRuntime(): string {
-  return join(NATIVE, RUNTIMES[process.platform] ?? 'libonnxruntime.so.1');
+  return join(installedEngine(), RUNTIMES[process.platform] ?? 'libonnxruntime.so.1');
 }
 
-/** The path of the embedded model's folder. */
+/**
+ * The path of the embedded model's folder.
+ *
+ * @throws EngineError `bad_model` when it is not installed.
+ */
 export function defaultModel(): string {
-  return fileURLToPath(new URL('../models/svc-small', DIST));
+  const folder = modelFolder();
+  if (folder !== undefined) return folder;
+  throw new EngineError({ code: 'bad_model', message: 'the package @svc/model-small is not installed' });
+}
+
+function installedEngine(): string {
+  const folder = engineFolder();
+  if (folder !== undefined) return folder;
+  throw new EngineError({ code: 'runtime_failed', message: missingEngine() });
 }
 
 /** An engine that could not be loaded: `code` is one of `errors.ts`, the message one line. */
@@ -265,11 +278,11 @@ let addon: Addon | undefined;
  */
 function loadAddon(): Addon {
   if (addon) return addon;
-  const path = join(NATIVE, 'svc_engine.node');
+  const path = join(installedEngine(), 'svc_engine.node');
   try {
     addon = createRequire(import.meta.url)(path) as Addon;
   } catch (error) {
-    const cause = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
+    const cause = unsupportedPlatform() ?? (error instanceof Error ? error.message.split('\n', 1)[0] : String(error));
     throw new EngineError({ code: 'runtime_failed', message: `the engine cannot be loaded from ${path}`, cause });
   }
   process.on('exit', shutdownAll);

@@ -1,0 +1,99 @@
+/**
+ * Makes the archives of the server: `node scripts/release/archive.mjs [--local] [PLATFORM...]` writes
+ * dist/release/archives/svc-VERSION-PLATFORM.tar.gz, or .zip for Windows, and SHA256SUMS over all archives there. An
+ * archive has its own Node and the packages as npm installs them, so it needs nothing else; docs/releasing.md has its
+ * layout. The same content makes the same bytes.
+ */
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  createWriteStream,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join, relative } from 'node:path';
+import process from 'node:process';
+import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
+import { create } from 'tar';
+import { ZipFile } from 'yazl';
+import { filesUnder } from '../stamp.mjs';
+import { nodeFolder } from './node.mjs';
+import { MAIN, MODEL, makePackages } from './packages.mjs';
+import { chosenPlatforms, enginePackage, PLATFORMS, packageFolder, RELEASE, VERSION } from './platforms.mjs';
+
+export const ARCHIVES = join(RELEASE, 'archives');
+
+const LAUNCHERS = join('scripts', 'release', 'launcher');
+
+/** The time of every entry: a zip can hold none before 1980. */
+const TIME = new Date('1985-10-26T08:15:00Z');
+
+/** The folder in every archive that holds all else. */
+const TOP = `svc-${VERSION}`;
+
+export function archiveName({ archive, os }) {
+  return `${TOP}-${archive}.${os === 'win32' ? 'zip' : 'tar.gz'}`;
+}
+
+/** Lays out what is in the archive of a platform, and returns the folder that holds the top one. */
+function stage(platform) {
+  const folder = join(RELEASE, 'stage', platform.name);
+  rmSync(folder, { recursive: true, force: true });
+  const top = join(folder, TOP);
+  const [launcher, node] = platform.os === 'win32' ? ['svc.cmd', 'node.exe'] : ['svc', 'node'];
+  for (const path of ['bin', 'lib', 'licenses']) mkdirSync(join(top, path), { recursive: true });
+  for (const name of [MAIN, MODEL, enginePackage(platform)]) {
+    cpSync(packageFolder(name), join(top, 'lib', 'node_modules', ...name.split('/')), { recursive: true });
+  }
+  const nodePackage = nodeFolder(platform);
+  copyFileSync(join(nodePackage, 'bin', node), join(top, 'lib', node));
+  copyFileSync(join(nodePackage, 'LICENSE'), join(top, 'licenses', 'node.txt'));
+  copyFileSync(join(LAUNCHERS, launcher), join(top, 'bin', launcher));
+  copyFileSync('LICENSE', join(top, 'LICENSE'));
+  writeFileSync(join(top, 'VERSION'), `${VERSION}\n`);
+  for (const file of filesUnder(top)) chmodSync(file, 0o644);
+  for (const file of [join('bin', launcher), join('lib', node)]) chmodSync(join(top, file), 0o755);
+  return folder;
+}
+
+/** Packs all files below `folder`, sorted, owned by nobody in particular. */
+async function pack(folder, file) {
+  const entries = filesUnder(folder).map((path) => relative(folder, path).replaceAll('\\', '/'));
+  if (file.endsWith('.zip')) {
+    const zip = new ZipFile();
+    for (const entry of entries) zip.addFile(join(folder, entry), entry, { mtime: TIME, mode: 0o100644 });
+    zip.end();
+    await pipeline(zip.outputStream, createWriteStream(file));
+  } else {
+    await create({ gzip: { level: 9, portable: true }, portable: true, mtime: TIME, cwd: folder, file }, entries);
+  }
+}
+
+/** Writes the sums of all archives that are there, as `sha256sum --check` reads them. */
+export function writeSums() {
+  const names = PLATFORMS.map(archiveName).filter((name) => readdirSync(ARCHIVES).includes(name));
+  const sum = (name) =>
+    createHash('sha256')
+      .update(readFileSync(join(ARCHIVES, name)))
+      .digest('hex');
+  writeFileSync(join(ARCHIVES, 'SHA256SUMS'), names.map((name) => `${sum(name)}  ${name}\n`).join(''));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
+  const platforms = chosenPlatforms(process.argv.slice(2).filter((argument) => argument !== '--local'));
+  makePackages(platforms, { isLocal: process.argv.includes('--local') });
+  mkdirSync(ARCHIVES, { recursive: true });
+  for (const platform of platforms) {
+    const file = join(ARCHIVES, archiveName(platform));
+    await pack(stage(platform), file);
+    process.stdout.write(`archive: ${file}\n`);
+  }
+  writeSums();
+}

@@ -1,0 +1,31 @@
+/** The Node that goes into an archive: a package of npm with the official build in it, checked against `npm/`. */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { extract } from 'tar';
+import { NODE_VERSION, RELEASE } from './platforms.mjs';
+
+/** The folder of Node's package for a platform, fetched when it is not there yet. */
+export function nodeFolder({ node }) {
+  const folder = join(RELEASE, 'node', `${node.package}-${NODE_VERSION}`);
+  if (existsSync(folder)) return folder;
+  const temporary = `${folder}.${process.pid}`;
+  mkdirSync(temporary, { recursive: true });
+  const file = join(temporary, fetchPackage(node, temporary));
+  extract({ file, cwd: temporary, sync: true, filter: (path) => /^package\/(bin\/|LICENSE$)/.test(path) });
+  renameSync(join(temporary, 'package'), folder);
+  rmSync(temporary, { recursive: true });
+  return folder;
+}
+
+function fetchPackage({ package: name, integrity }, destination) {
+  const args = ['pack', `${name}@${NODE_VERSION}`, '--json', '--pack-destination', destination];
+  // npm is a script on Windows, which only a shell starts.
+  const shell = process.platform === 'win32';
+  const { status, stdout } = spawnSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], shell });
+  if (status !== 0) throw new Error(`npm pack ${name}@${NODE_VERSION} failed`);
+  const [packed] = JSON.parse(stdout);
+  if (packed.integrity !== integrity) throw new Error(`${name}@${NODE_VERSION} is not what npm/platforms.json has`);
+  return packed.filename;
+}

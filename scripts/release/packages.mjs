@@ -1,0 +1,92 @@
+/**
+ * Makes the npm packages of a release as folders in dist/release/node_modules/, as they lie where they are installed:
+ * `node scripts/release/packages.mjs [--local] [PLATFORM...]`. It needs `npm run build`, and for each platform its addon
+ * from `engine.mjs`; with `--local` the addon of the build is taken, for tests on this machine.
+ */
+import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { ADDON, ADDON_NAME, runtimeFiles } from '../platform.mjs';
+import {
+  chosenPlatforms,
+  engineFolder,
+  enginePackage,
+  PLATFORMS,
+  packageFolder,
+  ROOT_PACKAGE,
+  VERSION,
+} from './platforms.mjs';
+
+/** The package that programs install, and that of the embedded model. */
+export const MAIN = ROOT_PACKAGE.name;
+export const MODEL = '@svc/model-small';
+
+const MODEL_FOLDER = join('models', 'svc-small');
+
+/** What the main package is made of beside its `package.json`; of its script, style and pages all is bundled. */
+const MAIN_FILES = ['bin', 'dist/app', 'dist/assets', 'dist/docs', 'dist/lib', 'LICENSE', 'README.md'];
+
+/** What every package says of itself in the same words. */
+const COMMON = { version: VERSION, license: ROOT_PACKAGE.license };
+
+function startPackage(description) {
+  const folder = packageFolder(description.name);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(description, null, 2)}\n`);
+  copyFileSync('LICENSE', join(folder, 'LICENSE'));
+  return folder;
+}
+
+/** The main package: the bundles carry all packages that they use, so what is left to install are the parts. */
+function makeMain() {
+  const { name, description, type, engines, bin, main, types, exports } = ROOT_PACKAGE;
+  const folder = startPackage({
+    name,
+    description,
+    ...COMMON,
+    ...{ type, engines, bin, main, types, exports },
+    files: MAIN_FILES,
+    dependencies: { [MODEL]: VERSION },
+    optionalDependencies: Object.fromEntries(PLATFORMS.map((platform) => [enginePackage(platform), VERSION])),
+  });
+  for (const path of MAIN_FILES) cpSync(path, join(folder, path), { recursive: true });
+}
+
+function makeModel() {
+  const description = `The model that comes with ${MAIN}: what it is and how well it decides is in README.md.`;
+  const folder = startPackage({ name: MODEL, description, ...COMMON });
+  cpSync(MODEL_FOLDER, folder, { recursive: true });
+}
+
+function makeEngine(platform, isLocal) {
+  const { name, os, cpu, libc } = platform;
+  const addon = isLocal ? ADDON : join(engineFolder(platform), ADDON_NAME);
+  if (!existsSync(addon)) throw new Error(`${addon} is not there: run node scripts/release/engine.mjs ${name} first`);
+  const folder = startPackage({
+    name: enginePackage(platform),
+    description: `The native part of ${MAIN} for ${name}, with ONNX Runtime.`,
+    ...COMMON,
+    os: [os],
+    cpu: [cpu],
+    ...(libc === undefined ? {} : { libc: [libc] }),
+  });
+  copyFileSync(addon, join(folder, basename(addon)));
+  for (const file of runtimeFiles(os, cpu)) copyFileSync(file.path, join(folder, file.name));
+}
+
+/** Makes the packages for `platforms`, and returns the folder that they are in. */
+export function makePackages(platforms, { isLocal = false } = {}) {
+  makeMain();
+  makeModel();
+  for (const platform of platforms) makeEngine(platform, isLocal);
+  return dirname(dirname(packageFolder(MAIN)));
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
+  const names = process.argv.slice(2).filter((argument) => argument !== '--local');
+  const folder = makePackages(chosenPlatforms(names), { isLocal: process.argv.includes('--local') });
+  process.stdout.write(`packages: ${folder}\n`);
+}

@@ -1,0 +1,47 @@
+/** The platforms of a release, from the one list in `npm/`, and what is called after them. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+
+const LIST = JSON.parse(readFileSync(join('npm', 'platforms.json'), 'utf8'));
+
+/** The root's `package.json`: the one place of the version. */
+export const ROOT_PACKAGE = JSON.parse(readFileSync('package.json', 'utf8'));
+
+export const VERSION = ROOT_PACKAGE.version;
+
+/** The newest glibc that what is linked may need. */
+export const GLIBC = LIST.glibc;
+
+/** The version of Node in the archives. */
+export const NODE_VERSION = LIST.node;
+
+export const PLATFORMS = LIST.platforms;
+
+/** Where everything of a release is made. */
+export const RELEASE = join('dist', 'release');
+
+/** The npm package of a platform. */
+export function enginePackage({ name }) {
+  return `@svc/engine-${name}`;
+}
+
+/** The folder of a package before it is packed. */
+export function packageFolder(name) {
+  return join(RELEASE, 'node_modules', ...name.split('/'));
+}
+
+/** Where the addon of a platform lies after `engine.mjs`. */
+export function engineFolder({ name }) {
+  return join(RELEASE, 'engine', name);
+}
+
+/** The platforms that `names` name, or that of this machine when there are none. */
+export function chosenPlatforms(names) {
+  if (names.length === 0) return PLATFORMS.filter(({ os, cpu }) => os === process.platform && cpu === process.arch);
+  return names.map((name) => {
+    const platform = PLATFORMS.find((one) => one.name === name);
+    if (!platform) throw new Error(`there is no platform ${name}: ${PLATFORMS.map((one) => one.name).join(', ')}`);
+    return platform;
+  });
+}
