@@ -10,7 +10,10 @@ const read = (...path: string[]) => readFileSync(join(REPOSITORY, ...path), 'utf
 suite('the platforms of a release', () => {
   test('are those that the program knows packages for', () => {
     const { platforms, glibc } = JSON.parse(read('npm', 'platforms.json'));
-    const engines = platforms.map((one: Record<string, string>) => [`${one['os']} ${one['cpu']}`, one['name']]);
+    const engines = platforms.map((one: { os: string; cpu: string; name: string }) => [
+      `${one.os} ${one.cpu}`,
+      one.name,
+    ]);
     const expected = Object.entries(ENGINES).map(([key, name]) => [key, name.replace('@svc/engine-', '')]);
     assert.deepEqual(engines.sort(), expected.sort());
     assert.equal(glibc, MIN_GLIBC);
