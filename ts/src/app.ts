@@ -23,6 +23,7 @@ import { listModels } from './routes/models.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { showAsset, showHome } from './routes/pages.ts';
 import { listRecipes, showRecipe } from './routes/recipes.ts';
+import { reloadModel } from './routes/reload.ts';
 import { showStats, statsSnapshot } from './routes/stats.ts';
 import type { Secret } from './secret.ts';
 import type { FinishedDecision, Stats } from './stats.ts';
@@ -44,6 +45,8 @@ export interface AppParts {
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly metrics: Metrics;
+  /** Replaces the model by the one that the settings name now. */
+  readonly reload: () => Promise<void>;
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {
@@ -62,7 +65,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
 }
 
 function createRouter(parts: AppParts): Router<RequestState> {
-  const { config, engine, apiKeys, password, lifecycle } = parts;
+  const { config, engine, apiKeys, password, lifecycle, reload } = parts;
   // Exact paths only: a gate in front compares them byte by byte, and must not see others than we do.
   const router = new Router<RequestState>({ sensitive: true, strict: true });
   const guesses = new WrongGuesses();
@@ -78,6 +81,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const operator = createOperator({ password, apiKeys, guesses });
   operatorRoutes(router, operator, parts);
   router.post('/playground', operator.action, decide({ config, engine, record }));
+  router.post('/reload', operator.action, reloadModel({ engine, lifecycle, reload }));
   return router;
 }
 

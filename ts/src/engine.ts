@@ -179,6 +179,13 @@ export interface Engine {
   batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void>;
   /** Answers one decision request, given the bytes of its JSON body. Never rejects for a bad request. */
   decide(body: Buffer, options?: DecideOptions): Promise<Reply>;
+  /**
+   * Loads the model of the folder `model` beside the one that answers, then has it answer whoever comes. What came before,
+   * a whole batch too, is answered by the model that it came to, which is freed after the last of it.
+   *
+   * @throws EngineError when it cannot be loaded; nothing has changed then.
+   */
+  swap(model: string): Promise<void>;
   info(): ModelInfo;
   queue(): QueueLoad;
   cache(): CacheStats;
@@ -196,6 +203,7 @@ interface NativeCall {
 /** The addon's class, `crates/engine/src/node/`. Tickets count up; they are the order of arrival. */
 interface NativeEngine {
   load(options: EngineOptions): Promise<{ readonly failure?: Failure }>;
+  swap(model: string): Promise<{ readonly failure?: Failure }>;
   decide(ticket: number, body: Buffer, call: NativeCall): Promise<Reply>;
   batch(ticket: number, body: Buffer, call: Required<Omit<BatchOptions, 'signal'>>): NativeBatch;
   cancel(ticket: number): void;
@@ -330,16 +338,26 @@ export async function loadEngine(options: EngineOptions): Promise<Engine> {
 /** A document is sent whole while it is short; a longer one goes out in pieces of this size. */
 const DOCUMENT_CHUNK_BYTES = 2 ** 20;
 
+function infoOf(native: NativeEngine): ModelInfo {
+  const info = native.info();
+  if (info === null) throw new EngineError({ code: 'closing', message: 'the engine is closing' });
+  return info;
+}
+
 class AddonEngine implements Engine {
   readonly #native: NativeEngine;
-  readonly #info: ModelInfo;
+  #info: ModelInfo;
   #ticket = 0;
 
   constructor(native: NativeEngine) {
     this.#native = native;
-    const info = native.info();
-    if (info === null) throw new EngineError({ code: 'closing', message: 'the engine is closing' });
-    this.#info = info;
+    this.#info = infoOf(native);
+  }
+
+  async swap(model: string): Promise<void> {
+    const { failure } = await this.#native.swap(model);
+    if (failure) throw new EngineError(failure);
+    this.#info = infoOf(this.#native);
   }
 
   async decide(body: Buffer, options: DecideOptions = {}): Promise<Reply> {

@@ -62,6 +62,7 @@ export const ERROR_STATUS = {
   // The server, broken.
   model_failed: 500,
   panicked: 500,
+  reload_failed: 500,
   internal: 500,
   // Start-up: these end the process and never answer a request.
   runtime_not_found: 500,

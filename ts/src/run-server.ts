@@ -7,19 +7,25 @@ import { announcement, type Credential, resolveApiKeys, resolvePassword } from '
 import { Lifecycle } from './lifecycle.ts';
 import { createLog } from './log.ts';
 import { Metrics } from './metrics.ts';
-import type { LoadedEngine } from './model/load.ts';
+import { type LoadedEngine, reopenSource } from './model/load.ts';
+import { Reloader } from './model/reload.ts';
 import { EngineSlot } from './model/slot.ts';
+import { reloadOnHangUp } from './reload-on-signal.ts';
 import { createHttpServer } from './server.ts';
 import { Stats } from './stats.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 
 /**
  * Resolves once the server answers requests, with the engine that `loadedEngine` gives; it then runs until a signal ends
- * the process.
+ * the process. A reload takes from `reread` which model it is now.
  *
  * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
  */
-export async function runServer(settings: LoadedConfig, loadedEngine: Promise<LoadedEngine>): Promise<void> {
+export async function runServer(
+  settings: LoadedConfig,
+  loadedEngine: Promise<LoadedEngine>,
+  reread: () => LoadedConfig,
+): Promise<void> {
   const { config } = settings;
   const isTerminal = process.stderr.isTTY;
   const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
@@ -33,29 +39,37 @@ export async function runServer(settings: LoadedConfig, loadedEngine: Promise<Lo
   const stats = new Stats({ waiting: () => engine.queue().waiting });
   const metrics = new Metrics({ stats, engine });
   const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
-  const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics });
+  const reloader = new Reloader({
+    slot: engine,
+    loaded: loadedEngine,
+    open: (before) => reopenSource(reread().config, before),
+    log,
+  });
+  const reload = () => reloader.reload();
+  const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics, reload });
   const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
 
   let isStopping = false;
-  stopOnSignal(log, async () => {
+  const stop = stopOnSignal(log, async () => {
     isStopping = true;
+    reloader.stop();
     await server.drain();
     // A model that is half loaded cannot be taken down in order.
     await loadedEngine.catch(() => {});
   });
+  reloadOnHangUp({
+    stop,
+    reload: () => {
+      log.info('SIGHUP: loading the model anew');
+      // What goes wrong is in the log.
+      reload().catch(() => {});
+    },
+  });
   const { address, port } = await server.listen(config.listen);
   log.info(`listening on http://${formatAddress({ host: address, port })}`);
-  await take(loadedEngine, engine, log).catch((error: unknown) => {
+  await reloader.start().catch((error: unknown) => {
     if (!isStopping) throw error;
   });
-}
-
-async function take(loadedEngine: Promise<LoadedEngine>, slot: EngineSlot, log: Logger): Promise<void> {
-  const { engine, source } = await loadedEngine;
-  slot.loaded(engine, { source });
-  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = engine.info();
-  for (const note of deviceNotes) log.info(note);
-  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
 }
 
 function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {

@@ -61,7 +61,10 @@ export class FakeEngine implements Engine {
   answer: (call: Call) => Reply | Promise<Reply> = () => REPLY;
   /** What a batch is answered with. A test may replace it. */
   chunks: (call: BatchCall) => AsyncIterable<BatchChunk> | Iterable<BatchChunk> = () => [];
-  readonly #info: ModelInfo;
+  /** What is to be loaded: the folders that were swapped in, and what each swap does. A test may replace it. */
+  readonly swaps: string[] = [];
+  next: (model: string) => Promise<Partial<ModelInfo>> = async (dir) => ({ dir });
+  #info: ModelInfo;
   #onCall: (() => void) | undefined;
 
   constructor(info: Partial<ModelInfo> = {}) {
@@ -104,6 +107,11 @@ export class FakeEngine implements Engine {
       return REPLY;
     };
     return release;
+  }
+
+  async swap(model: string): Promise<void> {
+    this.swaps.push(model);
+    this.#info = { ...this.#info, ...(await this.next(model)) };
   }
 
   info(): ModelInfo {

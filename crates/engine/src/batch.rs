@@ -17,6 +17,7 @@ use crate::layout::{EncodedQuestions, Plan};
 use crate::question::Question;
 use crate::queue::Stop;
 use crate::stages::{Answered, Stages, Timing, Work};
+use crate::tenure::Held;
 use crate::tokenize::Meter;
 use crate::wire::Format;
 use crate::wire::batch::{Framing, States, parse, write_error};
@@ -55,6 +56,8 @@ pub type PullReply = Box<dyn FnOnce(Chunk) + Send>;
 
 /// The parts that are the same for all states.
 struct Set {
+    /// Who answers all of them, whatever comes after it.
+    model: Arc<Held>,
     states: States,
     questions: Arc<[Question]>,
     encoded: EncodedQuestions,
@@ -131,9 +134,11 @@ impl Batch {
     ) {
         let _ = self.stop.set(stop);
         self.progress.lock().is_encoding = true;
+        let model = stages.tenure.current();
         self.send(stages, move |batch, stages| {
             let started = Instant::now();
-            let set = catch_unwind(AssertUnwindSafe(|| batch.read(stages, body, max_states)));
+            let read = AssertUnwindSafe(|| batch.read(stages, model, body, max_states));
+            let set = catch_unwind(read);
             match set.unwrap_or(Err(Error::Panicked)) {
                 Ok(set) => {
                     let mut progress = batch.progress.lock();
@@ -147,13 +152,20 @@ impl Batch {
         });
     }
 
-    fn read(&self, stages: &Stages, body: Vec<u8>, max_states: usize) -> Result<Set, Error> {
+    fn read(
+        &self,
+        stages: &Stages,
+        model: Arc<Held>,
+        body: Vec<u8>,
+        max_states: usize,
+    ) -> Result<Set, Error> {
         let (bounds, stop) = (stages.bounds, self.stop());
         stop.check()?;
         let (states, questions) = parse(body, max_states, bounds.max_questions)?;
         let mut meter = Meter::new(bounds.max_tokens, stop);
-        let encoded = stages.backend.encode_questions(&questions, &mut meter)?;
+        let encoded = model.encode_questions(&questions, &mut meter)?;
         Ok(Set {
+            model,
             states,
             questions: questions.into(),
             encoded,
@@ -240,7 +252,7 @@ impl Batch {
         stop.check()?;
         let state = set.states.text(index)?;
         let mut meter = Meter::from(stages.bounds.max_tokens, set.counted, stop);
-        let plan = stages.encode_state(&state, &set.encoded, &mut meter)?;
+        let plan = stages.encode_state(&set.model, &state, &set.encoded, &mut meter)?;
         Ok(Encoded {
             plan,
             took: started.elapsed(),
@@ -280,6 +292,7 @@ impl Batch {
         let (batch, own) = (Arc::clone(self), Arc::clone(stages));
         let work = Work {
             format: Format::BatchResult,
+            model: Arc::clone(&set.model),
             questions: Arc::clone(&set.questions),
             plan: next.plan,
             began: Instant::now().checked_sub(next.took).unwrap_or(self.began),

@@ -1,6 +1,7 @@
 //! An engine: a model, its line, and the threads that work for them.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ use crate::queue::{Entry, Limits, Load, Queue, Stop};
 use crate::session::MAX_THREADS;
 pub use crate::stages::{Answered, Backend, Counts, Reply, Timing};
 use crate::stages::{Bounds, Stages, Work, expire, serve};
+use crate::tenure::Held;
 use crate::tokenize::Meter;
 use crate::wire::Format;
 use crate::wire::batch::Framing;
@@ -69,7 +71,8 @@ pub struct BatchArrival {
 pub struct Engine {
     stages: Arc<Stages>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    info: Option<Info>,
+    /// What the first model was loaded with.
+    source: Source,
 }
 
 impl Engine {
@@ -84,10 +87,7 @@ impl Engine {
             options.source.threads = available.min(MAX_THREADS);
         }
         let model = Model::load(&options.source)?;
-        let info = model.info().clone();
-        let mut engine = Self::start(Arc::new(model), &options);
-        engine.info = Some(info);
-        Ok(engine)
+        Ok(Self::start(Arc::new(model), &options))
     }
 
     /// Starts an engine on a backend.
@@ -99,7 +99,7 @@ impl Engine {
             refuse_truncation: options.refuse_truncation,
         };
         let queue = Queue::new(options.limits);
-        let stages = Arc::new(Stages::new(backend, queue, bounds, sender));
+        let stages = Stages::new(backend, queue, bounds, sender);
         // One more than the model uses: while one thread runs the line, the others encode.
         let mut threads: Vec<JoinHandle<()>> = (0..=options.source.threads.max(1))
             .map(|index| {
@@ -114,13 +114,30 @@ impl Engine {
         Self {
             stages,
             threads: Mutex::new(threads),
-            info: None,
+            source: options.source.clone(),
         }
     }
 
+    /// The model of another folder, loaded as the first one was, beside the one that answers.
+    ///
+    /// # Errors
+    /// Those of [`Model::load`].
+    pub fn load_next(&self, folder: PathBuf) -> Result<Model, Error> {
+        Model::load(&Source {
+            folder,
+            ..self.source.clone()
+        })
+    }
+
+    /// Has another model answer whoever comes. Requests that are there finish on the model that they came to, which is
+    /// freed after the last of them.
+    pub fn replace(&self, backend: Arc<dyn Backend>) {
+        self.stages.tenure.replace(backend);
+    }
+
     /// What is said of the model; `None` for an engine that was not made from a folder.
-    pub fn info(&self) -> Option<&Info> {
-        self.info.as_ref()
+    pub fn info(&self) -> Option<Info> {
+        self.stages.tenure.current().info().cloned()
     }
 
     /// How many requests there are.
@@ -130,7 +147,7 @@ impl Engine {
 
     /// How the kept states are doing.
     pub fn cache_stats(&self) -> CacheStats {
-        self.stages.backend.cache_stats()
+        self.stages.tenure.current().cache_stats()
     }
 
     /// Answers a request, some time later, through `reply`.
@@ -146,6 +163,7 @@ impl Engine {
             format: arrival.format,
             body: arrival.body,
             began: before(arrival.elapsed),
+            model: self.stages.tenure.current(),
             stop,
             reply,
         };
@@ -197,7 +215,9 @@ impl Engine {
     /// Ends everything now: what runs is terminated, what waits is refused. Blocks until the threads have ended.
     pub fn shutdown(&self) {
         self.stages.queue.close();
-        self.stages.backend.terminate();
+        for model in self.stages.tenure.all() {
+            model.terminate();
+        }
         for work in self.stages.queue.cancel_all() {
             (work.reply)(Err(Error::Closing));
         }
@@ -238,6 +258,8 @@ struct Job {
     body: Vec<u8>,
     /// When the shell began to read the request.
     began: Instant,
+    /// The one that answered when it came.
+    model: Arc<Held>,
     stop: Arc<Stop>,
     reply: Reply,
 }
@@ -250,6 +272,7 @@ fn start(stages: &Stages, job: Job) {
         Ok((questions, plan)) => {
             let work = Work {
                 format: job.format,
+                model: job.model,
                 questions,
                 plan,
                 began: job.began,
@@ -271,10 +294,8 @@ fn encode(stages: &Stages, job: &Job) -> Result<(Arc<[Question]>, Plan), Error> 
     let bounds = stages.bounds;
     let request = job.format.parse(&job.body, bounds.max_questions)?;
     let mut meter = Meter::new(bounds.max_tokens, &job.stop);
-    let questions = stages
-        .backend
-        .encode_questions(&request.questions, &mut meter)?;
-    let plan = stages.encode_state(&request.state, &questions, &mut meter)?;
+    let questions = job.model.encode_questions(&request.questions, &mut meter)?;
+    let plan = stages.encode_state(&job.model, &request.state, &questions, &mut meter)?;
     job.stop.check()?;
     Ok((request.questions.into(), plan))
 }
@@ -287,7 +308,7 @@ mod tests {
     use crate::decode::{Answer, Logits};
     use crate::layout::{EncodedQuestions, QuestionRows, Row};
     use crate::question::Kind;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
     /// Answers two equal logits; what the state says decides how a run goes.
@@ -295,6 +316,21 @@ mod tests {
         gate: Mutex<mpsc::Receiver<()>>,
         ran: Mutex<Vec<i64>>,
         encoded_questions: AtomicUsize,
+        terminated: AtomicBool,
+    }
+
+    impl Fake {
+        /// A fake, and what lets one of its runs that wait go on.
+        fn new() -> (Arc<Self>, mpsc::Sender<()>) {
+            let (open, gate) = mpsc::channel();
+            let fake = Self {
+                gate: Mutex::new(gate),
+                ran: Mutex::default(),
+                encoded_questions: AtomicUsize::default(),
+                terminated: AtomicBool::default(),
+            };
+            (Arc::new(fake), open)
+        }
     }
 
     impl Backend for Fake {
@@ -366,7 +402,9 @@ mod tests {
             Answer::decode(logits, calibration)
         }
 
-        fn terminate(&self) {}
+        fn terminate(&self) {
+            self.terminated.store(true, Ordering::SeqCst);
+        }
     }
 
     fn arrival(ticket: u64, body: String) -> Arrival {
@@ -408,13 +446,8 @@ mod tests {
                 },
             };
             change(&mut options);
-            let (open, gate) = mpsc::channel();
+            let (fake, open) = Fake::new();
             let (report, outcome) = mpsc::channel();
-            let fake = Arc::new(Fake {
-                gate: Mutex::new(gate),
-                ran: Mutex::new(Vec::new()),
-                encoded_questions: AtomicUsize::new(0),
-            });
             Self {
                 engine: Engine::start(Arc::clone(&fake) as Arc<dyn Backend>, &options),
                 fake,
@@ -546,6 +579,67 @@ mod tests {
             Ok(_) => true,
             Err(error) => matches!(error, Error::Closing | Error::Cancelled),
         }));
+    }
+
+    #[test]
+    fn who_has_come_before_a_swap_is_answered_by_the_model_of_then() {
+        let rig = Rig::new(|_| {});
+        rig.ask(1, "wait");
+        rig.until_running();
+        rig.ask(2, "in line");
+        let batch = batch(&rig, 3, &["batch", "batch"], 1);
+        let (next, _open) = Fake::new();
+        rig.engine.replace(Arc::clone(&next) as Arc<dyn Backend>);
+        rig.ask(4, "new");
+        rig.open.send(()).expect("waits");
+        for _ in 0..3 {
+            assert!(rig.next().1.is_ok());
+        }
+        assert_eq!(rest(&rig, &batch).0.len(), 2);
+        let mut ran = rig.fake.ran.lock().clone();
+        ran.sort_unstable();
+        assert_eq!(ran, [4, 5, 5, 7]);
+        assert_eq!(*next.ran.lock(), [3]);
+    }
+
+    #[test]
+    fn a_replaced_model_is_freed_after_its_last_request() {
+        let rig = Rig::new(|_| {});
+        let (second, open) = Fake::new();
+        rig.engine.replace(Arc::clone(&second) as Arc<dyn Backend>);
+        rig.ask(1, "wait");
+        rig.until_running();
+        rig.engine.replace(Fake::new().0);
+        let second = {
+            let watched = Arc::downgrade(&second);
+            drop(second);
+            watched
+        };
+        assert_eq!(second.strong_count(), 1);
+        open.send(()).expect("waits");
+        assert!(rig.next().1.is_ok());
+        while second.strong_count() > 0 {
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn shutdown_stops_a_replaced_model_too() {
+        let rig = Rig::new(|_| {});
+        rig.ask(1, "wait");
+        rig.until_running();
+        let (next, _open) = Fake::new();
+        rig.engine.replace(Arc::clone(&next) as Arc<dyn Backend>);
+        std::thread::scope(|scope| {
+            scope.spawn(|| rig.engine.shutdown());
+            for fake in [&rig.fake, &next] {
+                while !fake.terminated.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            }
+            rig.open.send(()).expect("waits");
+        });
+        assert_eq!(rig.next().0, 1);
     }
 
     #[test]

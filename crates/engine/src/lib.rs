@@ -16,6 +16,7 @@ pub mod question;
 pub mod queue;
 pub mod session;
 pub mod stages;
+pub mod tenure;
 pub mod tokenize;
 pub mod weights;
 pub mod wire;

@@ -14,9 +14,10 @@ use crate::Error;
 use crate::cache::CacheStats;
 use crate::decode::{Answer, Logits};
 use crate::layout::{EncodedQuestions, Plan};
-use crate::model::Model;
+use crate::model::{Info, Model};
 use crate::question::{Kind, Question};
 use crate::queue::{Queue, Stop, Turn};
+use crate::tenure::{Held, Tenure};
 use crate::tokenize::Meter;
 use crate::wire::Format;
 use crate::wire::systemone::Usage;
@@ -96,6 +97,10 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// Those of the model.
     fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
+    /// See [`Model::info`]; none of what only stands in for a model.
+    fn info(&self) -> Option<&Info> {
+        None
+    }
     /// See [`Model::cache_stats`].
     fn cache_stats(&self) -> CacheStats {
         CacheStats::default()
@@ -130,6 +135,10 @@ impl Backend for Model {
         self.decode(question, logits)
     }
 
+    fn info(&self) -> Option<&Info> {
+        Some(self.info())
+    }
+
     fn cache_stats(&self) -> CacheStats {
         self.cache_stats()
     }
@@ -143,6 +152,8 @@ impl Backend for Model {
 pub struct Work {
     /// The shape of the answer.
     pub format: Format,
+    /// Whose rows they are, and whose the answer will be.
+    pub model: Arc<Held>,
     /// In the caller's order.
     pub questions: Arc<[Question]>,
     /// What the model has to do.
@@ -171,8 +182,8 @@ pub struct Bounds {
 
 /// The model, its line, and the way to the threads that work for them.
 pub struct Stages {
-    /// Encodes, runs and decodes.
-    pub backend: Arc<dyn Backend>,
+    /// Who encodes, runs and decodes.
+    pub tenure: Tenure,
     /// The lock on the model.
     pub queue: Queue<Work>,
     /// What a request may be.
@@ -187,13 +198,13 @@ impl Stages {
         queue: Queue<Work>,
         bounds: Bounds,
         tasks: Sender<Task>,
-    ) -> Self {
-        Self {
-            backend,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|stages| Self {
+            tenure: Tenure::new(backend, stages),
             queue,
             bounds,
             tasks: Mutex::new(Some(tasks)),
-        }
+        })
     }
 
     /// Has a thread do something with `what`.
@@ -219,17 +230,18 @@ impl Stages {
         drop(self.tasks.lock().take());
     }
 
-    /// The rows of a state, within the bounds.
+    /// The rows that a state becomes for `model`, within the bounds.
     ///
     /// # Errors
     /// [`Error::TooManyTokens`], [`Error::TextTooLong`], what the meter's stop says, and those of the model.
     pub fn encode_state(
         &self,
+        model: &Held,
         state: &str,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let plan = self.backend.encode_state(state, questions, meter)?;
+        let plan = model.encode_state(state, questions, meter)?;
         let limit = self.bounds.max_tokens;
         // The texts' tokens were counted once; a layout may put the state into every row.
         if plan.input_tokens() > limit {
@@ -257,23 +269,23 @@ pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
     for task in tasks {
         task(stages);
         while let Some(turn) = stages.queue.take() {
-            run(stages, turn);
+            run(turn);
         }
     }
 }
 
 /// A turn on the model; decoding and writing follow when the model is free again.
-fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
+fn run(mut turn: Turn<'_, Work>) {
     let Some(work) = turn.work.take() else { return };
     let started = Instant::now();
     let logits = catch_unwind(AssertUnwindSafe(|| {
         turn.stop.check()?;
-        stages.backend.run(&work.plan, &turn.stop)
+        work.model.run(&work.plan, &turn.stop)
     }));
     let (run, wait) = (started.elapsed(), turn.waited);
     drop(turn);
     let answered = logits.unwrap_or(Err(Error::Panicked)).and_then(|logits| {
-        let answer = AssertUnwindSafe(|| answer(stages, &work, &logits, run, wait));
+        let answer = AssertUnwindSafe(|| answer(&work, &logits, run, wait));
         catch_unwind(answer).unwrap_or(Err(Error::Panicked))
     });
     (work.reply)(answered);
@@ -281,14 +293,13 @@ fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
 
 /// Logits to bytes.
 fn answer(
-    stages: &Stages,
     work: &Work,
     logits: &[Logits],
     run: Duration,
     wait: Duration,
 ) -> Result<Answered, Error> {
     let pairs = work.questions.iter().zip(logits);
-    let answers = pairs.map(|(question, logits)| stages.backend.decode(question, logits));
+    let answers = pairs.map(|(question, logits)| work.model.decode(question, logits));
     let answers = answers.collect::<Result<Vec<_>, _>>()?;
     let total = work.began.elapsed();
     let usage = Usage {

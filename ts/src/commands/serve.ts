@@ -13,5 +13,5 @@ export async function serve(flags: Flags): Promise<void> {
   // Whoever waits for the engine is told of its failure, but nobody does before the program is there.
   engine.catch(() => {});
   const { runServer } = await import('../run-server.ts');
-  await runServer(settings, engine);
+  await runServer(settings, engine, () => loadConfig({ flags }));
 }

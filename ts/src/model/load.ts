@@ -10,14 +10,16 @@ import {
   type ModelInspection,
 } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
+import type { FoundModel, ModelSource } from './source.ts';
 
 /** What the health record calls the model that comes with the release. */
 const EMBEDDED = 'embedded';
 
 export interface LoadedEngine {
   readonly engine: Engine;
+  readonly model: FoundModel;
   /** Where the model came from. */
-  readonly source: string;
+  readonly source: ModelSource;
 }
 
 /**
@@ -27,10 +29,25 @@ export interface LoadedEngine {
  */
 export async function loadConfiguredEngine(config: Config): Promise<LoadedEngine> {
   try {
-    return { engine: await loadEngine(engineOptions(config)), source: config.model || EMBEDDED };
+    const source = openSource(config);
+    const model = await source.find(new AbortController().signal);
+    return { engine: await loadEngine({ ...engineOptions(config), model: model.folder }), model, source };
   } catch (error) {
     throw refusal(error);
   }
+}
+
+/** Where the model of `config` comes from now: `before`, unless it names another. */
+export function reopenSource(config: Config, before: ModelSource): ModelSource {
+  return before.source === (config.model || EMBEDDED) ? before : openSource(config);
+}
+
+function openSource(config: Config): ModelSource {
+  const folder = config.model || defaultModel();
+  const source = config.model || EMBEDDED;
+  const model = { folder, source, fallback: false, offline: false, isProven: true, notes: [] };
+  const find = async () => model;
+  return { source, find, refresh: find, accept: async () => {}, reject: async () => undefined, watch: () => {} };
 }
 
 /**

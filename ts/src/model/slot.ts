@@ -1,8 +1,9 @@
-/** The place of the one loaded model. A newer model is swapped in here while requests go on. */
+/** The place of the one loaded model, and what is said of it. */
 import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine.ts';
-import { HttpFailure } from '../errors.ts';
+import { type ErrorCode, HttpFailure } from '../errors.ts';
 import type { Phase } from '../lifecycle.ts';
-import type { Health, PreviousModel } from '../schemas/health.ts';
+import type { FailedReload, Health, PreviousModel } from '../schemas/health.ts';
+import type { SourceStatus } from './source.ts';
 
 /** A model that answers requests. */
 export interface LoadedModel {
@@ -26,6 +27,12 @@ export type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'o
   readonly source: string;
 };
 
+/** A load that failed. Why in words is for the log: the health record is open to everybody. */
+export interface LoadFailure {
+  readonly code: ErrorCode;
+  readonly at: Date;
+}
+
 const NOT_LOADED = {
   device: null,
   model: null,
@@ -42,7 +49,7 @@ const NO_CACHE: CacheStats = { hits: 0, misses: 0, evictions: 0, entries: 0, byt
 /** Holds the loaded model. Read it once a request: the next read may give another. */
 export class EngineSlot {
   #model: LoadedModel | undefined;
-  #failure: string | undefined;
+  #failure: LoadFailure | undefined;
 
   /** The loaded model, if there is one. */
   get model(): LoadedModel | undefined {
@@ -50,7 +57,7 @@ export class EngineSlot {
   }
 
   /** Why the latest load failed; absent when it did not. */
-  get failure(): string | undefined {
+  get failure(): LoadFailure | undefined {
     return this.#failure;
   }
 
@@ -64,8 +71,8 @@ export class EngineSlot {
     throw new HttpFailure('load_failed', 'the model failed to load');
   }
 
-  /** Takes a newly loaded engine and returns the one that it replaces, which is the caller's to close. */
-  loaded(engine: Engine, { source, fallback = false, remoteVersion, offline = false }: Origin): Engine | undefined {
+  /** Takes note of a newly loaded model: the first of `engine`, or the one that it has swapped in. */
+  loaded(engine: Engine, { source, fallback = false, remoteVersion, offline = false }: Origin): void {
     const replaced = this.#model;
     this.#model = {
       engine,
@@ -78,12 +85,16 @@ export class EngineSlot {
       previous: replaced && previousModel(replaced),
     };
     this.#failure = undefined;
-    return replaced?.engine;
   }
 
-  /** Notes that a load failed. A model that is there goes on answering. */
-  failed(message: string): void {
-    this.#failure = message;
+  /** Takes note of what is known of the source. The model is the same. */
+  sourceIs({ offline, remoteVersion }: SourceStatus): void {
+    if (this.#model) this.#model = { ...this.#model, offline, remoteVersion };
+  }
+
+  /** Takes note that a load failed, with a code of `errors.ts`. A model that is there goes on answering. */
+  failed(code: ErrorCode): void {
+    this.#failure = { code, at: new Date() };
   }
 
   /** Returns how much work the loaded model has; none while there is no model. */
@@ -98,7 +109,7 @@ export class EngineSlot {
 
   /** Returns the health record; all is well only when its `status` is `ok`. */
   health(phase: Phase): Health {
-    const known = this.#model ? modelHealth(this.#model) : NOT_LOADED;
+    const known = this.#model ? modelHealth(this.#model, this.#failure) : NOT_LOADED;
     return { status: this.#status(phase), ...known };
   }
 
@@ -109,7 +120,7 @@ export class EngineSlot {
   }
 }
 
-function modelHealth(model: LoadedModel): Omit<Health, 'status'> {
+function modelHealth(model: LoadedModel, failure: LoadFailure | undefined): Omit<Health, 'status'> {
   const { info, remoteVersion, offline, previous } = model;
   return {
     device: info.device,
@@ -123,7 +134,12 @@ function modelHealth(model: LoadedModel): Omit<Health, 'status'> {
     ...(remoteVersion !== undefined && { remote_version: remoteVersion }),
     ...(offline && { offline }),
     ...(previous && { previous }),
+    ...(failure && { failed_reload: failedReload(failure) }),
   };
+}
+
+function failedReload({ code, at }: LoadFailure): FailedReload {
+  return { code, failed_at: at.toISOString() };
 }
 
 function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {

@@ -141,6 +141,14 @@ const OPERATOR: readonly Operation[] = [
     answer: [json('DecisionResponse')],
     answerHeaders: TIMING,
   },
+  {
+    method: 'post',
+    path: '/reload',
+    id: 'reload',
+    summary: 'Loads the model that the settings name now, and answers when it is the one that decides',
+    access: 'password',
+    answer: [json('Health')],
+  },
   { method: 'get', path: '/', id: 'dashboard', summary: 'The dashboard', access: 'password', answer: [page] },
   { method: 'get', path: '/recipes', id: 'recipes', summary: 'The recipes', access: 'password', answer: [page] },
 ];

@@ -11,7 +11,13 @@ export const PreviousModelSchema = Type.Object({
   loaded_at: Type.String({ format: 'date-time' }),
 });
 
-/** A field is `null` as long as no model is loaded; the last three are there only when they apply. */
+/** The latest load, where it failed and another model goes on answering. */
+export const FailedReloadSchema = Type.Object({
+  code: Type.String({ description: 'a stable code; the log has the reason' }),
+  failed_at: Type.String({ format: 'date-time' }),
+});
+
+/** A field is `null` as long as no model is loaded; the last four are there only when they apply. */
 export const HealthSchema = Type.Object({
   status: Type.Enum(['ok', 'loading', 'draining', 'error']),
   device: orNull(Type.String({ description: 'cpu, cuda, coreml or directml' })),
@@ -25,7 +31,9 @@ export const HealthSchema = Type.Object({
   remote_version: Type.Optional(Type.String()),
   offline: Type.Optional(Type.Literal(true)),
   previous: Type.Optional(PreviousModelSchema),
+  failed_reload: Type.Optional(FailedReloadSchema),
 });
 
 export type Health = Static<typeof HealthSchema>;
+export type FailedReload = Static<typeof FailedReloadSchema>;
 export type PreviousModel = Static<typeof PreviousModelSchema>;

@@ -48,9 +48,9 @@ suite('GET /health', () => {
     assert.ok(Value.Check(HealthSchema, JSON.parse(text)));
   });
 
-  test('gives 503 with nulls, and not the reason, when the model failed to load', async (t) => {
+  test('gives 503 with nulls when the model failed to load', async (t) => {
     const { get, slot } = await startServer(t, { isLoading: true });
-    slot.failed('/secret: no such file');
+    slot.failed('bad_model');
     const { status, text } = await get('/health');
     assert.equal(status, 503);
     assert.deepEqual(JSON.parse(text), { status: 'error', ...UNKNOWN });
@@ -64,12 +64,26 @@ suite('GET /health', () => {
     assert.deepEqual([status, word, model], [503, 'draining', 'fake']);
   });
 
-  test('stays ok when a later model fails to load', async (t) => {
-    const { get, slot, decide } = await startServer(t);
-    slot.failed('no newer model');
-    assert.equal((await get('/health')).status, 200);
+  test('stays ok when a later model fails to load, and says so until one is loaded', async (t) => {
+    const { get, slot, decide, engine } = await startServer(t);
+    slot.failed('bad_model');
+    const { status, text } = await get('/health');
+    const health = JSON.parse(text);
+    assert.ok(Value.Check(HealthSchema, health));
+    assert.deepEqual([status, health.status, health.failed_reload?.code], [200, 'ok', 'bad_model']);
+    assert.match(String(health.failed_reload?.failed_at), RFC_3339_UTC);
     assert.equal((await decide()).status, 200);
-    assert.equal(slot.failure, 'no newer model');
+    slot.loaded(engine, { source: '/models/fake' });
+    assert.equal(JSON.parse((await get('/health')).text).failed_reload, undefined);
+  });
+
+  test('tells a new state of the source without another model', async (t) => {
+    const { get, slot } = await startServer(t);
+    const before = JSON.parse((await get('/health')).text);
+    slot.sourceIs({ offline: true, remoteVersion: '2' });
+    assert.deepEqual(JSON.parse((await get('/health')).text), { ...before, offline: true, remote_version: '2' });
+    slot.sourceIs({ offline: false });
+    assert.deepEqual(JSON.parse((await get('/health')).text), before);
   });
 
   test('describes the model that was replaced, and a remote source', async (t) => {

@@ -144,7 +144,7 @@ suite('the dashboard', () => {
   test('says so while the model is loading, and when it failed to load', async (t) => {
     const { get, slot } = await start(t, { isLoading: true });
     assert.match((await get('/')).text, /Loading the model/);
-    slot.failed('no such file');
+    slot.failed('bad_model');
     assert.match((await get('/')).text, /No model: it failed to load/);
   });
 

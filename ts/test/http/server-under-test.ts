@@ -30,6 +30,8 @@ export interface Options {
   readonly port?: number;
   /** Leave the model unloaded. */
   readonly isLoading?: boolean;
+  /** What a reload does. */
+  readonly reload?: () => Promise<void>;
 }
 
 /** What a test looks at in a line of the log. */
@@ -97,7 +99,8 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
-  const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics });
+  const { reload = async () => {} } = options;
+  const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts });
   // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.

@@ -3,7 +3,8 @@
 // The macros of napi-derive generate items that have no documentation of their own.
 #![allow(missing_docs)]
 
-use std::panic::catch_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +16,7 @@ use parking_lot::Mutex;
 use crate::Error;
 use crate::engine::{Answered, Engine, Options};
 use crate::error::CODES;
+use crate::model::Model;
 
 mod batch;
 pub mod inspection;
@@ -22,9 +24,7 @@ pub mod questions;
 mod types;
 
 use batch::{NativeBatch, NativeBatchCall};
-use types::{
-    NativeCacheStats, NativeCall, NativeFailure, NativeInfo, NativeLoad, NativeOptions, NativeReply,
-};
+use types::{NativeCacheStats, NativeCall, NativeInfo, NativeLoad, NativeOptions, NativeReply};
 
 type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
 type Deferred<T> = JsDeferred<T, Settle<T>>;
@@ -55,12 +55,28 @@ impl Slot {
         Ok(())
     }
 
+    fn load_next(&self, folder: PathBuf) -> Result<Model, Error> {
+        let _loading = self.loading.lock();
+        let engine = self.engine().filter(|_| !self.ended.load(Ordering::SeqCst));
+        let engine = engine.ok_or(Error::Closing)?;
+        let load = AssertUnwindSafe(|| engine.load_next(folder));
+        catch_unwind(load).unwrap_or(Err(Error::Panicked))
+    }
+
+    fn replace(&self, model: Model) -> Result<(), Error> {
+        let engine = self.engine().ok_or(Error::Closing)?;
+        engine.replace(Arc::new(model));
+        Ok(())
+    }
+
     fn engine(&self) -> Option<Arc<Engine>> {
         self.engine.lock().clone()
     }
 
-    /// Lets the engine finish, then frees its model.
+    /// Lets the engine finish, then frees its model; one that is being loaded is waited for.
     fn close(&self) {
+        self.ended.store(true, Ordering::SeqCst);
+        let _loading = self.loading.lock();
         if let Some(engine) = self.engine() {
             engine.close();
         }
@@ -98,15 +114,26 @@ impl NativeEngine {
         let slot = Arc::clone(&self.slot);
         let options = Options::from(options);
         std::thread::spawn(move || {
-            let failure = slot.load(options).err().map(NativeFailure::from);
-            deferred.resolve(Box::new(move |_| {
-                Ok(NativeReply {
-                    body: None,
-                    timing: None,
-                    counts: None,
-                    failure,
-                })
-            }));
+            let outcome = slot.load(options);
+            deferred.resolve(Box::new(move |_| Ok(outcome.into())));
+        });
+        Ok(promise)
+    }
+
+    /// Loads another model folder and has it answer whoever comes; resolves with the failure, or with nothing.
+    #[napi(ts_return_type = "Promise<NativeReply>")]
+    pub fn swap<'env>(&self, env: &'env Env, model: String) -> napi::Result<Object<'env>> {
+        let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
+        let slot = Arc::clone(&self.slot);
+        std::thread::spawn(move || {
+            let loaded = slot.load_next(model.into());
+            // The switch is made on the thread of the callers, so that they see the engine and what is said of it change
+            // at the same moment.
+            let switch = move |_| {
+                let outcome = loaded.and_then(|model| slot.replace(model));
+                Ok(outcome.into())
+            };
+            deferred.resolve(Box::new(switch));
         });
         Ok(promise)
     }
@@ -148,18 +175,17 @@ impl NativeEngine {
     /// What is said of the model; nothing before it is loaded.
     #[napi]
     pub fn info(&self) -> Option<NativeInfo> {
-        let engine = self.slot.engine()?;
-        let info = engine.info()?;
+        let info = self.slot.engine()?.info()?;
         Some(NativeInfo {
-            name: info.name.clone(),
-            version: info.version.clone(),
-            sha256: info.sha256.clone(),
-            digest: info.digest.clone(),
+            name: info.name,
+            version: info.version,
+            sha256: info.sha256,
+            digest: info.digest,
             layout: info.layout.to_owned(),
             device: info.device.name().to_owned(),
             threads: info.threads as u32,
             dir: info.folder.to_string_lossy().into_owned(),
-            device_notes: info.device_notes.clone(),
+            device_notes: info.device_notes,
         })
     }
 

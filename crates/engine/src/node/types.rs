@@ -171,6 +171,18 @@ impl From<Result<Answered, Error>> for NativeReply {
     }
 }
 
+/// The outcome of a load: a failure or nothing.
+impl From<Result<(), Error>> for NativeReply {
+    fn from(outcome: Result<(), Error>) -> Self {
+        Self {
+            body: None,
+            timing: None,
+            counts: None,
+            failure: outcome.err().map(NativeFailure::from),
+        }
+    }
+}
+
 impl NativeReply {
     fn without_body(outcome: Result<Answered, Error>) -> Self {
         let (answered, failure) = match outcome {

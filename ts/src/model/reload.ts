@@ -1,0 +1,143 @@
+/** Replaces the model while requests go on: when somebody asks for it, and when its source has a newer one. */
+import type { Logger } from 'pino';
+import { EngineError, type ModelInfo } from '../engine.ts';
+import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
+import type { LoadedEngine } from './load.ts';
+import type { EngineSlot } from './slot.ts';
+import type { FoundModel, ModelSource, SourceListener } from './source.ts';
+
+export interface ReloaderParts {
+  readonly slot: EngineSlot;
+  /** The model to start with. */
+  readonly loaded: Promise<LoadedEngine>;
+  /**
+   * Reads the settings anew and returns the source that they name now: `before`, unless they name another.
+   *
+   * @throws Refusal when a setting is wrong.
+   */
+  readonly open: (before: ModelSource) => ModelSource;
+  readonly log: Logger;
+}
+
+/** One load at a time. Whatever goes wrong with it, the model that answers goes on answering. */
+export class Reloader {
+  readonly #parts: ReloaderParts;
+  readonly #stopped = new AbortController();
+  #source: Promise<ModelSource>;
+  #watching = new AbortController();
+  #latest: Promise<void>;
+  /** The reload that has not begun. */
+  #next: Promise<void> | undefined;
+
+  constructor(parts: ReloaderParts) {
+    this.#parts = parts;
+    this.#source = parts.loaded.then(({ source }) => source);
+    this.#latest = this.#source.then(
+      () => {},
+      () => {},
+    );
+  }
+
+  /**
+   * Resolves when the first model answers.
+   *
+   * @throws Refusal when it cannot be loaded.
+   */
+  async start(): Promise<void> {
+    const { slot, loaded } = this.#parts;
+    const { engine, model, source } = await loaded;
+    slot.loaded(engine, model);
+    logLoaded(this.#parts.log, engine.info());
+    this.#watch(source);
+  }
+
+  /** Ends what waits for a source, and watches none any more. */
+  stop(): void {
+    this.#stopped.abort();
+    this.#watching.abort();
+  }
+
+  /**
+   * Loads the model that the settings and their source name now. It resolves when that answers; a second call before the
+   * first has begun is the same.
+   *
+   * @throws what has prevented it. It is in the log, too.
+   */
+  reload(): Promise<void> {
+    this.#next ??= this.#enqueue(async () => {
+      this.#next = undefined;
+      const before = await this.#source;
+      const source = this.#parts.open(before);
+      await this.#replace(source, await source.refresh(this.#stopped.signal));
+      if (source !== before) this.#watch(source);
+    });
+    return this.#next;
+  }
+
+  /** Watches `source` in place of the one before. */
+  #watch(source: ModelSource): void {
+    this.#source = Promise.resolve(source);
+    this.#watching.abort();
+    if (this.#stopped.signal.aborted) return;
+    this.#watching = new AbortController();
+    const { signal } = this.#watching;
+    const { slot, log } = this.#parts;
+    const listener: SourceListener = {
+      found: (model) =>
+        this.#enqueue(async () => {
+          // Another source has taken its place meanwhile.
+          if (!signal.aborted) await this.#replace(source, model);
+        }),
+      status: (status) => slot.sourceIs(status),
+      note: (line) => log.warn(line),
+    };
+    source.watch(listener, signal);
+  }
+
+  /** Does `load` when the one before it is done. */
+  #enqueue(load: () => Promise<void>): Promise<void> {
+    const done = this.#latest.then(load).catch((error: unknown) => {
+      this.#failed(error);
+      throw error;
+    });
+    this.#latest = done.catch(() => {});
+    return done;
+  }
+
+  async #replace(source: ModelSource, model: FoundModel): Promise<void> {
+    const { slot, log } = this.#parts;
+    const { engine } = slot.require();
+    for (const note of model.notes) log.warn(note);
+    try {
+      await engine.swap(model.folder);
+    } catch (error) {
+      await source.reject(model);
+      throw error;
+    }
+    slot.loaded(engine, model);
+    logLoaded(log, engine.info());
+    await source.accept(model);
+  }
+
+  #failed(error: unknown): void {
+    const code = codeOf(error);
+    // The server ends: it needs no other model.
+    if (code === 'closing' || this.#stopped.signal.aborted) return;
+    this.#parts.slot.failed(code);
+    this.#parts.log.error({ code, err: error }, 'the model was not replaced');
+  }
+}
+
+/** The stable code of what has prevented a load. */
+export function codeOf(error: unknown): ErrorCode {
+  const cause = error instanceof Error && error.cause instanceof EngineError ? error.cause : error;
+  const code = cause instanceof EngineError ? cause.code : '';
+  return Object.hasOwn(ERROR_STATUS, code) ? (code as ErrorCode) : 'load_failed';
+}
+
+/** Says in the log which model answers from now on, and which devices it could not use. */
+export function logLoaded(log: Logger, info: ModelInfo): void {
+  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = info;
+  for (const note of deviceNotes) log.info(note);
+  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
+}

@@ -1,0 +1,28 @@
+/** `POST /reload`: loads the model that the settings name now. The operator's. */
+import type { Middleware } from 'koa';
+import { HttpFailure } from '../errors.ts';
+import type { Lifecycle } from '../lifecycle.ts';
+import type { RequestState } from '../middleware/request.ts';
+import { codeOf } from '../model/reload.ts';
+import type { EngineSlot } from '../model/slot.ts';
+
+export interface ReloadParts {
+  readonly engine: EngineSlot;
+  readonly lifecycle: Lifecycle;
+  /** Resolves when the model is replaced. */
+  readonly reload: () => Promise<void>;
+}
+
+/** Answers with the health record, once the model that it describes answers. */
+export function reloadModel({ engine, lifecycle, reload }: ReloadParts): Middleware<RequestState> {
+  return async (ctx) => {
+    engine.require();
+    try {
+      await reload();
+    } catch (error) {
+      const message = `the model was not replaced (${codeOf(error)}); the log has the reason`;
+      throw new HttpFailure('reload_failed', message, {}, error instanceof Error ? { cause: error } : {});
+    }
+    ctx.body = engine.health(lifecycle.phase);
+  };
+}

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import type { Engine } from '../../src/engine.ts';
+import { answersText, copyOfFixture, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
+import { differentRequest, manyQuestions } from './requests.ts';
+
+const answer = async (engine: Engine, body: string) => answersText(textOf(await engine.decide(Buffer.from(body))));
+
+/** The answer of a model that is alone in its engine. */
+async function alone(t: Parameters<typeof startEngine>[0], name: Fixture, body: string): Promise<string> {
+  return answer(await startEngine(t, { model: fixture(name) }), body);
+}
+
+suite('an engine whose model is swapped', () => {
+  test('answers as the new model, and says that it is it', async (t) => {
+    const body = differentRequest(1);
+    const engine = await startEngine(t, { model: fixture('shared-state'), stateCacheBytes: 2 ** 20 });
+    assert.equal(await answer(engine, body), await alone(t, 'shared-state', body));
+    assert.notEqual(engine.cache().entries, 0);
+    for (const name of ['marker', 'pair-bert', 'shared-state-int8'] as const) {
+      await engine.swap(fixture(name));
+      assert.deepEqual([engine.info().dir, engine.cache().entries], [fixture(name), 0]);
+      assert.equal(await answer(engine, body), await alone(t, name, body));
+    }
+  });
+
+  test('answers what came before the swap as the model of then, in the line and on the model', async (t) => {
+    const bodies = Array.from({ length: 20 }, (_, n) => (n === 0 ? manyQuestions(200) : differentRequest(n)));
+    const [before, after] = [await startEngine(t, { model: fixture('marker') }), fixture('shared-state')];
+    const expected = await Promise.all(bodies.map((body) => answer(before, body)));
+    const engine = await startEngine(t, { model: fixture('marker') });
+    const swapped = engine.swap(after);
+    // The switch is made between two turns of this thread, so these are all before it.
+    const answers = bodies.map((body) => answer(engine, body));
+    await swapped;
+    const last = await answer(engine, differentRequest(1));
+    assert.deepEqual(await Promise.all(answers), expected);
+    assert.equal(last, await alone(t, 'shared-state', differentRequest(1)));
+  });
+
+  test('answers all states of a batch as one model, whenever the swap is', async (t) => {
+    const states = Array.from({ length: 300 }, (_, n) => `state ${n}`);
+    const body = Buffer.from(JSON.stringify({ states, questions: { q: { type: 'noul', instructions: 'Is it?' } } }));
+    const linesOf = async (engine: Engine) => {
+      let text = '';
+      for await (const { body: piece, failure } of engine.batch(body, { maxStates: 1000, lines: true })) {
+        assert.equal(failure, undefined);
+        text += piece.toString('utf8');
+      }
+      return text.replaceAll(/"server_ms":[\d.]+/g, '');
+    };
+    const expected = await linesOf(await startEngine(t, { model: fixture('marker') }));
+    const engine = await startEngine(t, { model: fixture('marker') });
+    const lines = linesOf(engine);
+    await engine.swap(fixture('shared-state'));
+    assert.equal(engine.info().dir, fixture('shared-state'));
+    assert.equal(await lines, expected);
+    assert.notEqual(await linesOf(engine), expected);
+  });
+
+  test('goes on with its model when the other cannot be loaded', async (t) => {
+    const broken = copyOfFixture(t, 'shared-state');
+    rmSync(join(broken, 'tokenizer.json'));
+    const engine = await startEngine(t, { model: fixture('marker') });
+    const [info, before] = [engine.info(), await answer(engine, differentRequest(1))];
+    await assert.rejects(engine.swap(broken), { code: 'bad_model', message: /tokenizer\.json/ });
+    assert.deepEqual(engine.info(), info);
+    assert.equal(await answer(engine, differentRequest(1)), before);
+  });
+
+  test('closes in the middle of a swap', async (t) => {
+    const engine = await startEngine(t, { model: fixture('marker') });
+    const swapped = engine.swap(fixture('shared-state')).then(
+      () => 'swapped',
+      (error: unknown) => (error as { code?: string }).code,
+    );
+    const answers = Array.from({ length: 5 }, (_, n) => answer(engine, differentRequest(n)));
+    await engine.close();
+    assert.equal((await Promise.all(answers)).length, 5);
+    assert.match(String(await swapped), /^(swapped|closing)$/);
+    await assert.rejects(engine.swap(fixture('marker')), { code: 'closing' });
+  });
+});
