@@ -1,9 +1,9 @@
 /**
  * The tests that take too long for every change: a million damaged bodies, exits in the middle of runs, batches that are
- * killed, and a mixed load with callers who hang up, under which the memory must stay flat. Writes what it found into
+ * killed, models that are swapped under load, and a mixed load with callers who hang up, under which the memory must stay flat. Writes what it found into
  * docs/test-long.md.
  *
- *     npm run test:long -- [--bodies 1000000] [--exits 120] [--kills 10] [--rows 20000] [--minutes 10]
+ *     npm run test:long -- [--bodies 1000000] [--exits 120] [--kills 10] [--rows 20000] [--swaps 1000] [--minutes 10]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,14 +26,16 @@ const { values } = parseArgs({
     exits: { type: 'string', default: '120' },
     kills: { type: 'string', default: '10' },
     rows: { type: 'string', default: '20000' },
+    swaps: { type: 'string', default: '1000' },
     minutes: { type: 'string', default: '10' },
   },
 });
 const [bodies, exits, minutes] = [values.bodies, values.exits, values.minutes].map(Number);
-const [kills, batchRows] = [values.kills, values.rows].map(Number);
+const [kills, batchRows, swaps] = [values.kills, values.rows, values.swaps].map(Number);
 const { differentRequest, manyQuestions } = await import('../dist/test/addon/requests.js');
 const { killedBatch } = await import('../dist/test/batch/killed-batch.js');
 const { outputFiles } = await import('../dist/test/batch/batch-files.js');
+const { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } = await import('../dist/test/real/swapped-load.js');
 
 const PAGE = join('docs', 'test-long.md');
 const EXIT_PROGRAM = join('dist', 'test', 'addon', 'programs', 'exit-at.js');
@@ -101,6 +103,19 @@ async function killBatches() {
   }
   const found = `${counts.join(', ')}; each output byte for byte that of a run without one`;
   return { isWell: problems.length === 0, found: problems.length === 0 ? found : problems.join('; ') };
+}
+
+async function swapModels() {
+  const endings = [];
+  try {
+    const { answers, batches, rssMiB } = await swapUnderLoad({ after: (end) => endings.push(end) }, swaps);
+    const found = `${answers} answers and ${batches} batches, each of one model; MiB resident, ${rssMiB.length} samples: ${rssMiB.join(' ')}`;
+    return { isWell: growthMiB(rssMiB) < MAX_GROWTH_MIB, found };
+  } catch (error) {
+    return { isWell: false, found: error.message };
+  } finally {
+    for (const end of endings) await end();
+  }
 }
 
 async function startServer(cwd) {
@@ -200,6 +215,7 @@ const PARTS = [
   { name: `${bodies.toLocaleString('en')} damaged bodies`, work: fuzzBodies },
   { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
   { name: `${kills} kills of svc batch over ${batchRows.toLocaleString('en')} rows, each format`, work: killBatches },
+  { name: `${swaps.toLocaleString('en')} swaps between two models under load`, work: swapModels },
   { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },
 ];
 

@@ -1,9 +1,9 @@
 /** `svc` as a process of its own, as people start it. */
 import { spawn } from 'node:child_process';
-import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import type { Ended } from './addon/program.ts';
 import { ProcessOutput } from './process-output.ts';
+import type { Ending } from './temporary-folder.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../bin/svc.js', import.meta.url));
 
@@ -21,7 +21,7 @@ export class SvcProcess {
   readonly #child;
   readonly #output: ProcessOutput;
 
-  constructor(test: TestContext, args: readonly string[], { cwd, env, input }: SvcOptions) {
+  constructor(test: Ending, args: readonly string[], { cwd, env, input }: SvcOptions) {
     const own = Object.entries(process.env).filter(([name]) => !/^(SVC_|NODE_TEST|NO_COLOR$|FORCE_COLOR$)/.test(name));
     const child = spawn(process.execPath, [LAUNCHER, ...args], {
       cwd,
@@ -55,6 +55,6 @@ export class SvcProcess {
 }
 
 /** Runs `svc` to its end. */
-export function runSvc(test: TestContext, args: readonly string[], options: SvcOptions): Promise<Ended> {
+export function runSvc(test: Ending, args: readonly string[], options: SvcOptions): Promise<Ended> {
   return new SvcProcess(test, args, options).finished;
 }

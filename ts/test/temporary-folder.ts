@@ -5,8 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
+/** What ends some time, and is told then: a test, as a rule. */
+export type Ending = Pick<TestContext, 'after'>;
+
 /** An empty folder, gone when the test ends. */
-export function temporaryFolder(test: TestContext): string {
+export function temporaryFolder(test: Ending): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   // Passable for the user that `withoutPrivilege` becomes.
   chmodSync(folder, 0o755);
@@ -15,7 +18,7 @@ export function temporaryFolder(test: TestContext): string {
 }
 
 /** A folder with an `svc.json` that holds `settings`: a value, or the text of the file. */
-export function folderWithConfig(test: TestContext, settings: unknown): string {
+export function folderWithConfig(test: Ending, settings: unknown): string {
   const folder = temporaryFolder(test);
   writeFileSync(join(folder, 'svc.json'), typeof settings === 'string' ? settings : JSON.stringify(settings));
   return folder;

@@ -44,10 +44,11 @@ export class Reloader {
    * @throws Refusal when it cannot be loaded.
    */
   async start(): Promise<void> {
-    const { slot, loaded } = this.#parts;
+    const { slot, loaded, log } = this.#parts;
     const { engine, model, source } = await loaded;
+    for (const note of model.notes) log.warn(note);
     slot.loaded(engine, model);
-    logLoaded(this.#parts.log, engine.info());
+    logLoaded(log, engine.info());
     this.#watch(source);
   }
 
@@ -124,7 +125,8 @@ export class Reloader {
     // The server ends: it needs no other model.
     if (code === 'closing' || this.#stopped.signal.aborted) return;
     this.#parts.slot.failed(code);
-    this.#parts.log.error({ code, err: error }, 'the model was not replaced');
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#parts.log.error({ code }, `the model was not replaced: ${reason}`);
   }
 }
 

@@ -3,9 +3,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import type { TestContext } from 'node:test';
 import { SvcProcess } from '../svc-process.ts';
-import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
+import { type Ending, folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
 export interface StartOptions {
   /** Flags of `svc serve` beside `--listen`. */
@@ -56,7 +55,7 @@ export class LiveServer {
   }
 
   /** A server that lives until the test ends. */
-  static async start(test: TestContext, options: StartOptions = {}): Promise<LiveServer> {
+  static async start(test: Ending, options: StartOptions = {}): Promise<LiveServer> {
     const { args = [], model, listen = '127.0.0.1:0', settings, env = {}, isLoading = false } = options;
     const cwd = options.cwd ?? (settings ? folderWithConfig(test, settings) : temporaryFolder(test));
     const flags = ['--listen', listen, '--device', 'cpu', ...(model ? ['--model', model] : []), ...args];

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { LiveServer } from '../real/live-server.ts';
@@ -8,7 +8,7 @@ import { openPage, textOf } from './browser.ts';
 const KEY = '0123456789abcdef';
 
 /** The playground of a server whose password is off. */
-async function open(t: Parameters<typeof LiveServer.start>[0], env: Readonly<Record<string, string>> = {}) {
+async function open(t: TestContext, env: Readonly<Record<string, string>> = {}) {
   const server = await LiveServer.start(t, { env: { SVC_ALLOW_NO_PASSWORD: '1', ...env } });
   const page = await openPage(t);
   await page.goto(server.url.href);

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { answersText, copyOfFixture, fixture } from '../addon/model-folders.ts';
+import { THREE_TYPES } from '../addon/requests.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { LiveServer } from './live-server.ts';
+import { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } from './swapped-load.ts';
+
+/** The longer run is that of `npm run test:long`. */
+const SWAPS = 60;
+
+test(`${SWAPS} swaps between two models under load: every answer is one model's, none fails, the memory stays flat`, async (t) => {
+  const { answers, batches, rssMiB } = await swapUnderLoad(t, SWAPS);
+  assert.ok(answers > SWAPS && batches > 0, `${answers} answers, ${batches} batches`);
+  assert.ok(growthMiB(rssMiB) < MAX_GROWTH_MIB, rssMiB.join(' '));
+});
+
+/** A server in a folder of its own, and what changes the model in its settings. */
+async function startWithSettings(t: TestContext, model: string) {
+  const cwd = temporaryFolder(t);
+  const set = (text: string) => writeFileSync(join(cwd, 'svc.json'), text);
+  const setModel = (folder: string) => set(JSON.stringify({ model: folder, allow_no_password: true }));
+  setModel(model);
+  const server = await LiveServer.start(t, { cwd });
+  const health = async () => JSON.parse((await server.get('/health')).text);
+  const answer = async () => answersText(await server.answer(THREE_TYPES));
+  const reload = () => server.send({ method: 'POST', path: '/reload' });
+  return { server, set, setModel, health, answer, reload };
+}
+
+suite('a reload', () => {
+  test('takes the model that the settings name now, and tells which it replaced', async (t) => {
+    const { setModel, health, answer, reload } = await startWithSettings(t, fixture('marker'));
+    const [before, first] = [await health(), await answer()];
+    setModel(fixture('shared-state'));
+    const { status, text } = await reload();
+    assert.equal(status, 200);
+    assert.deepEqual(JSON.parse(text), await health());
+    const { source, dir, loaded_at, previous } = await health();
+    const { model, version, sha256 } = before;
+    assert.deepEqual([source, dir], [fixture('shared-state'), fixture('shared-state')]);
+    assert.deepEqual(previous, { model, version, sha256, loaded_at: before.loaded_at });
+    assert.ok(loaded_at > before.loaded_at);
+    assert.notEqual(await answer(), first);
+  });
+
+  test('takes a folder that has changed', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    const { answer, reload, health } = await startWithSettings(t, folder);
+    const first = await answer();
+    rmSync(folder, { recursive: true });
+    cpSync(fixture('shared-state'), folder, { recursive: true });
+    assert.equal(await answer(), first);
+    assert.equal((await reload()).status, 200);
+    assert.notEqual(await answer(), first);
+    assert.notEqual((await health()).sha256, (await health()).previous.sha256);
+  });
+
+  for (const [what, spoil] of [
+    ['a folder that is missing', { model: '/there/is/none' }],
+    ['a model that is broken', undefined],
+    ['settings that are wrong', { threads: 'many' }],
+  ] as const) {
+    test(`of ${what} changes nothing, and is in /health and the log until one succeeds`, async (t) => {
+      const broken = copyOfFixture(t, 'shared-state');
+      rmSync(join(broken, 'tokenizer.json'));
+      const { server, set, setModel, health, answer, reload } = await startWithSettings(t, fixture('marker'));
+      const [before, first] = [await health(), await answer()];
+      set(JSON.stringify({ model: broken, ...spoil, allow_no_password: true }));
+      const { status, text } = await reload();
+      const code = spoil && 'threads' in spoil ? 'load_failed' : 'bad_model';
+      assert.deepEqual([status, text], [500, `the model was not replaced (${code}); the log has the reason`]);
+      const { failed_reload, ...rest } = await health();
+      assert.deepEqual([rest, failed_reload.code], [before, code]);
+      assert.equal(await answer(), first);
+      await server.process.logged(/"msg":"the model was not replaced/);
+      setModel(fixture('marker'));
+      assert.equal((await reload()).status, 200);
+      assert.equal((await health()).failed_reload, undefined);
+    });
+  }
+
+  // Windows has no such signal.
+  if (process.platform !== 'win32') {
+    test('is what SIGHUP asks for, also while the first model is loading', async (t) => {
+      const { server, setModel, health } = await startWithSettings(t, fixture('marker'));
+      setModel(fixture('shared-state'));
+      server.process.signal('SIGHUP');
+      await server.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
+      assert.equal((await health()).source, fixture('shared-state'));
+
+      const early = await LiveServer.start(t, { model: fixture('marker'), isLoading: true });
+      early.process.signal('SIGHUP');
+      await early.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
+      assert.equal((await early.get('/health')).status, 200);
+    });
+
+    test('does not keep a server from its orderly end', async (t) => {
+      const { server } = await startWithSettings(t, fixture('marker'));
+      for (let count = 0; count < 5; count++) server.process.signal('SIGHUP');
+      server.process.signal('SIGTERM');
+      const { code, stderr } = await server.process.finished;
+      assert.equal(code, 0);
+      assert.doesNotMatch(stderr, /"level":[56]0/);
+    });
+  }
+});

@@ -1,0 +1,148 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { pino } from 'pino';
+import { EngineError } from '../src/engine.ts';
+import { Reloader } from '../src/model/reload.ts';
+import { EngineSlot } from '../src/model/slot.ts';
+import type { FoundModel, ModelSource, SourceListener } from '../src/model/source.ts';
+import { FakeEngine } from './fake-engine.ts';
+import { until } from './http/server-under-test.ts';
+
+/** A source that offers what a test says, and notes what it is told. */
+class FakeSource implements ModelSource {
+  readonly source: string;
+  readonly told: string[] = [];
+  /** What it offers. A test may replace it. */
+  offer: (signal: AbortSignal) => Promise<FoundModel> = async () => this.model('first');
+  watched: { readonly listener: SourceListener; readonly signal: AbortSignal } | undefined;
+
+  constructor(source: string) {
+    this.source = source;
+  }
+
+  model(folder: string): FoundModel {
+    return { folder, source: this.source, fallback: false, offline: false, isProven: true, notes: [] };
+  }
+
+  find(signal: AbortSignal): Promise<FoundModel> {
+    return this.offer(signal);
+  }
+
+  refresh(signal: AbortSignal): Promise<FoundModel> {
+    return this.offer(signal);
+  }
+
+  async accept({ folder }: FoundModel): Promise<void> {
+    this.told.push(`accept ${folder}`);
+  }
+
+  async reject({ folder }: FoundModel): Promise<undefined> {
+    this.told.push(`reject ${folder}`);
+  }
+
+  watch(listener: SourceListener, signal: AbortSignal): void {
+    this.watched = { listener, signal };
+  }
+}
+
+/** A reloader whose first model answers. */
+async function startReloader() {
+  const lines: { readonly level: number; readonly msg: string }[] = [];
+  const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
+  const [engine, slot, source] = [new FakeEngine({ dir: 'first' }), new EngineSlot(), new FakeSource('s3://a')];
+  const settings = { source };
+  const model = source.model('first');
+  const loaded = Promise.resolve({ engine, source, model });
+  const reloader = new Reloader({ slot, loaded, open: () => settings.source, log });
+  await reloader.start();
+  const health = () => slot.health('serving');
+  return { reloader, engine, slot, source, settings, lines, health };
+}
+
+suite('the reloader', () => {
+  test('takes what the source offers, and tells it that it is good', async () => {
+    const { reloader, source, health } = await startReloader();
+    source.offer = async () => ({ ...source.model('next'), remoteVersion: '7', notes: ['it was slow'] });
+    await reloader.reload();
+    assert.deepEqual([health().dir, health().remote_version, source.told], ['next', '7', ['accept next']]);
+  });
+
+  test('loads one model at a time, and a reload that waits is the same for all who ask meanwhile', async () => {
+    const { reloader, engine, source } = await startReloader();
+    const folders = ['a', 'b', 'c'];
+    source.offer = async () => source.model(folders.shift() ?? 'none');
+    const running = { now: 0, most: 0 };
+    const release: (() => void)[] = [];
+    engine.next = async (dir) => {
+      running.most = Math.max(running.most, ++running.now);
+      await new Promise<void>((resolve) => release.push(resolve));
+      running.now -= 1;
+      return { dir };
+    };
+    const first = reloader.reload();
+    await until(() => release.length === 1);
+    const later = [reloader.reload(), reloader.reload()];
+    assert.ok(source.watched);
+    later.push(source.watched.listener.found(source.model('found')));
+    for (let count = 1; count <= 3; count++) {
+      await until(() => release.length === count);
+      release[count - 1]?.();
+    }
+    await Promise.all([first, ...later]);
+    assert.deepEqual([engine.swaps, running.most], [['a', 'b', 'found'], 1]);
+  });
+
+  test('goes on with the model that is there when the next one cannot be taken, and with the next reload', async () => {
+    const { reloader, engine, source, health, lines } = await startReloader();
+    const { next } = engine;
+    engine.next = () => Promise.reject(new EngineError({ code: 'bad_model', message: 'broken: no graph' }));
+    await assert.rejects(reloader.reload(), { code: 'bad_model' });
+    assert.deepEqual([health().dir, health().failed_reload?.code], ['first', 'bad_model']);
+    assert.deepEqual(source.told, ['reject first']);
+    assert.equal(lines.at(-1)?.msg, 'the model was not replaced: broken: no graph');
+    source.offer = () => Promise.reject(new Error('nobody answers'));
+    await assert.rejects(reloader.reload(), { message: 'nobody answers' });
+    assert.equal(health().failed_reload?.code, 'load_failed');
+    [engine.next, source.offer] = [next, async () => source.model('good')];
+    await reloader.reload();
+    assert.deepEqual([health().dir, health().failed_reload], ['good', undefined]);
+  });
+
+  test('takes what a watched source has found, and what it says of itself', async () => {
+    const { source, health, lines } = await startReloader();
+    const { listener } = source.watched ?? assert.fail();
+    await listener.found(source.model('newer'));
+    assert.equal(health().dir, 'newer');
+    listener.status({ offline: true, remoteVersion: '8' });
+    assert.deepEqual([health().offline, health().remote_version, health().dir], [true, '8', 'newer']);
+    listener.note('no route to it');
+    assert.deepEqual([lines.at(-1)?.level, lines.at(-1)?.msg], [40, 'no route to it']);
+  });
+
+  test('watches another source once its model answers, and no longer the one before', async () => {
+    const { reloader, engine, source, settings, health } = await startReloader();
+    const before = source.watched ?? assert.fail();
+    settings.source = new FakeSource('s3://b');
+    settings.source.offer = () => Promise.reject(new Error('nobody answers'));
+    await assert.rejects(reloader.reload());
+    assert.deepEqual([before.signal.aborted, settings.source.watched], [false, undefined]);
+    settings.source.offer = async () => settings.source.model('other');
+    await reloader.reload();
+    assert.equal(health().source, 's3://b');
+    assert.deepEqual([before.signal.aborted, settings.source.watched?.signal.aborted], [true, false]);
+    await before.listener.found(source.model('too late'));
+    assert.deepEqual(engine.swaps, ['other']);
+  });
+
+  test('waits for no source any more once it is stopped, and calls that no failure', async () => {
+    const { reloader, source, health, lines } = await startReloader();
+    source.offer = (signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    const reload = reloader.reload();
+    await new Promise(setImmediate);
+    reloader.stop();
+    await assert.rejects(reload, { name: 'AbortError' });
+    assert.deepEqual([source.watched?.signal.aborted, health().failed_reload], [true, undefined]);
+    assert.ok(lines.every(({ level }) => level < 50));
+  });
+});
