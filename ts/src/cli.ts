@@ -21,6 +21,7 @@ export interface Actions {
   readonly gate: (flags: GateFlags) => Promise<void>;
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
+  readonly addMissing: (file: string) => Promise<void>;
   readonly health: (flags: Flags) => Promise<void>;
   readonly modelCheck: (dir: string, flags: ModelCheckFlags) => Promise<void>;
 }
@@ -34,6 +35,7 @@ const ACTIONS: Actions = {
   gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
   config: async (flags) => (await import('./commands/config.ts')).config(flags),
+  addMissing: async (file) => (await import('./commands/config.ts')).addMissingSettings(file),
   health: async (flags) => (await import('./commands/health.ts')).health(flags),
   modelCheck: async (dir, flags) => (await import('./commands/model-check.ts')).modelCheck(dir, flags),
 };
@@ -206,11 +208,18 @@ function addChecks(program: Command, actions: Actions): void {
     .option('--listen <host:port>', 'listen address of the server')
     .option('--json', 'print the findings as JSON')
     .action((flags: DoctorFlags) => actions.doctor(flags));
-  withServerFlags(program.command('config'))
+  const config = withServerFlags(program.command('config'))
     .description('print the settings of a server, and where each came from')
+    .usage('[options]')
     .option('--listen <host:port>', 'listen address of the server')
     .option('--json', 'print them as JSON')
+    .helpCommand(false)
     .action((flags: ConfigFlags) => actions.config(flags));
+  config
+    .command('add-missing', { hidden: true })
+    .description('add listen and device to an svc.json that lacks them, for the installer')
+    .argument('<file>', 'the svc.json; made when it is not there')
+    .action((file: string) => actions.addMissing(file));
   program
     .command('health')
     .description('print whether the server with these settings is well')

@@ -181,8 +181,13 @@ function fileSettings(path: string, text: string, { isContainer, warnings }: Fil
   return settings;
 }
 
-/** `JSON.parse` does not say where the error is and quotes the text, which may hold a secret. */
-function parseObject(name: string, text: string): object {
+/**
+ * The object that the text of an `svc.json` is. `JSON.parse` does not say where an error is and quotes the text, which
+ * may hold a secret.
+ *
+ * @throws Refusal that names the file as `name` and says where it is no JSON.
+ */
+export function parseObject(name: string, text: string): object {
   const errors: ParseError[] = [];
   const value: unknown = parse(text, errors, { disallowComments: true, allowTrailingComma: false });
   const first = errors[0];
@@ -290,22 +295,31 @@ function password(setting: Setting | undefined): Secret | undefined {
 }
 
 /**
- * The defaults are left out, but for the two keys that people change first: a file that named them all would hold on to
- * the defaults of the release that wrote it.
+ * What a new `svc.json` holds. The defaults are left out, but for the two keys that people change first: a file that
+ * named them all would hold on to the defaults of the release that wrote it.
  */
+export function newSettings(isContainer = false): Readonly<Record<'listen' | 'device', unknown>> {
+  const [listen, device] = [settingSchema('listen').default, settingSchema('device').default];
+  return { listen: isContainer ? CONTAINER_LISTEN : listen, device };
+}
+
 function createConfigFile(path: string, isContainer: boolean): string | undefined {
-  const values = {
-    generated: true,
-    listen: isContainer ? CONTAINER_LISTEN : settingSchema('listen').default,
-    device: settingSchema('device').default,
-  };
   try {
-    const made = createExclusively({ path, text: `${JSON.stringify(values, null, 2)}\n`, mode: 0o644 });
-    return made ? path : undefined;
+    return writeNewSettings(path, isContainer) ? path : undefined;
   } catch (error) {
     if (errorCode(error) === '') throw error;
     return undefined;
   }
+}
+
+/**
+ * True when the `svc.json` is now made, marked as generated; false when it was already there.
+ *
+ * @throws The system error when the folder cannot be written.
+ */
+export function writeNewSettings(path: string, isContainer = false): boolean {
+  const values = { generated: true, ...newSettings(isContainer) };
+  return createExclusively({ path, text: `${JSON.stringify(values, null, 2)}\n`, mode: 0o644 });
 }
 
 function configKeys(): ConfigKey[] {

@@ -51,7 +51,8 @@ export function canMakeFiles(folder: string): boolean {
   }
 }
 
-function temporaryPath(folder: string): string {
+/** A name in `folder` that no file has. */
+export function temporaryPath(folder: string): string {
   return join(folder, `.svc-${randomBytes(6).toString('hex')}.tmp`);
 }
 

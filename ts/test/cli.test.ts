@@ -16,6 +16,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     gate: noted('gate'),
     doctor: noted('doctor'),
     config: noted('config'),
+    addMissing: async (file) => void calls.push(['add missing', file]),
     health: noted('health'),
     modelCheck: async (dir, flags) => void calls.push(['model check', dir, { ...flags }]),
   });
@@ -112,6 +113,11 @@ suite('svc', () => {
     });
   }
 
+  test('config add-missing takes a file, and config alone still takes none', async () => {
+    assert.deepEqual(await parsed('config', 'add-missing', 'a.json'), ['add missing', 'a.json']);
+    await assert.rejects(parsed('config', 'a.json'), /too many arguments|unknown command/);
+  });
+
   test('model check takes a folder, and what to run it on', async () => {
     assert.deepEqual(await parsed('model', 'check', 'nli'), ['model check', 'nli', {}]);
     const flags = { device: 'cpu', threads: '1', runtime: 'r.so', config: 'c.json', json: true };
@@ -137,6 +143,7 @@ suite('svc', () => {
       gate: none,
       doctor: none,
       config: none,
+      addMissing: none,
       health: none,
       modelCheck: none,
     };

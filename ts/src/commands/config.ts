@@ -1,4 +1,6 @@
-/** `svc config`: the settings that a server would have, and where each came from. */
+/** `svc config`: the settings that a server would have, and where each came from; and what an installer adds to them. */
+import { resolve } from 'node:path';
+import { addMissing } from '../add-missing.ts';
 import { formatAddress } from '../address.ts';
 import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
 import { publicSource } from '../model/slot.ts';
@@ -32,6 +34,17 @@ export async function config({ json = false, ...flags }: ConfigFlags): Promise<v
     settings: Object.fromEntries(settings),
   };
   process.stdout.write(json ? `${JSON.stringify(all, null, 2)}\n` : table(loaded.config, settings));
+}
+
+/**
+ * Adds `listen` and `device` to an `svc.json` that lacks them, and writes a line about what was added.
+ *
+ * @throws Refusal when the file is wrong, or cannot be read or written.
+ */
+export async function addMissingSettings(file: string): Promise<void> {
+  const path = resolve(file);
+  const added = addMissing(path);
+  if (added.length > 0) process.stdout.write(`${path}: added ${added.join(' and ')}\n`);
 }
 
 function shownSettings({ config, origins }: LoadedConfig): (readonly [ConfigKey, Shown])[] {
