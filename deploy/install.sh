@@ -1,0 +1,553 @@
+#!/bin/sh
+# Installs svc on Linux and macOS, upgrades it, goes back, and removes it, without root: docs/install.md.
+#
+# A version is unpacked beside the others and tried before a link is switched to it, in one step. So whatever ends this
+# program, the link leads to a whole version, and the next run clears what was left behind.
+set -eu
+umask 022
+# What the tools say is looked at.
+export LC_ALL=C
+
+# Where releases are, and what an archive of one is called and holds, as scripts/release/archive.mjs makes it.
+releases=${SVC_RELEASES:-https://github.com/svc/server/releases}
+sums=SHA256SUMS
+archives='linux-amd64 linux-arm64 darwin-arm64'
+oldest_glibc=2.28
+archive_of() { printf 'svc-%s-%s.tar.gz\n' "$1" "$archive"; }
+folder_of() { printf 'svc-%s\n' "$1"; }
+program=bin/svc
+node=lib/node
+
+longest_wait_s=600
+
+usage() {
+  cat <<'END'
+Usage: install.sh [options]
+
+Installs svc, or upgrades it, for the user who runs this.
+
+  --version V       this version, also when it is older than the installed one (default: the latest)
+  --from PLACE      a folder, or the URL of one, that has the archives and their SHA256SUMS
+  --prefix DIR      where to install (default: ~/.local)
+  --config FILE     the settings, in which listen and device are added where they lack (default: ~/.config/svc/svc.json)
+  --no-config       leave all settings alone
+  --force           install the version anew that is installed
+  --rollback        go back to the version before
+  --uninstall       remove svc, but not its settings and data
+  --purge           with --uninstall: remove these as well
+  --help            print this
+
+SVC_RELEASES names another host of releases, SVC_CONFIG other settings, SVC_DATA other data.
+END
+}
+
+fail() {
+  printf 'install: %s\n' "$1" >&2
+  exit 1
+}
+
+say() { printf '%s\n' "$1"; }
+
+# Progress, which is for those who watch.
+progress() { [ ! -t 1 ] || say "$1"; }
+
+has() { command -v "$1" >/dev/null 2>&1; }
+
+first_line() { printf '%s\n' "$1" | awk 'NF { print; exit }'; }
+last_line() { printf '%s\n' "$1" | awk 'NF { line = $0 } END { print line }'; }
+
+# Ends with one line: what could not be done, and why, from what the tool said that was to do it.
+fail_because() {
+  case $2 in
+    *'No space left'* | *'quota exceeded'* | *ENOSPC* | *EDQUOT*) fail "$home: no space is left there" ;;
+    *'Read-only file system'* | *'Permission denied'* | *EROFS* | *EACCES*)
+      fail "$home cannot be written; name another folder with --prefix"
+      ;;
+  esac
+  fail "$1: $(first_line "$2")"
+}
+
+parse_arguments() {
+  work='' fresh=''
+  action=install version='' from='' prefix='' config=${SVC_CONFIG:-} keeps_config=false force=false purge=false
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --version=* | --from=* | --prefix=* | --config=*)
+        argument=$1
+        shift
+        set -- "${argument%%=*}" "${argument#*=}" "$@"
+        ;;
+    esac
+    case $1 in
+      --version | --from | --prefix | --config) [ -n "${2:-}" ] || fail "$1 needs a value; see --help" ;;
+    esac
+    case $1 in
+      --version) version=${2#v} && shift ;;
+      --from) from=${2%/} && shift ;;
+      --prefix) prefix=$2 && shift ;;
+      --config) config=$2 && shift ;;
+      --no-config) keeps_config=true ;;
+      --force) force=true ;;
+      --rollback) action=rollback ;;
+      --uninstall) action=uninstall ;;
+      --purge) purge=true ;;
+      -h | --help) usage && exit 0 ;;
+      *) fail "unknown argument $1; see --help" ;;
+    esac
+    shift
+  done
+  [ -z "$version" ] || is_version "$version" || fail "--version must be a version, such as 1.2.3"
+  [ "$purge" = false ] || [ "$action" = uninstall ] || fail '--purge goes with --uninstall'
+}
+
+# Sets the folders, all absolute.
+find_folders() {
+  [ -n "$prefix" ] || [ -n "${HOME:-}" ] || fail 'HOME is not set; name a folder with --prefix'
+  prefix=$(absolute "${prefix:-$HOME/.local}")
+  home=$prefix/lib/svc
+  if [ -z "$config" ] && [ "$keeps_config" = false ]; then
+    [ -n "${HOME:-}" ] || fail 'HOME is not set; name the settings with --config, or --no-config'
+    config=${XDG_CONFIG_HOME:-$HOME/.config}/svc/svc.json
+  fi
+  [ -z "$config" ] || config=$(absolute "$config")
+  data=${SVC_DATA:-${XDG_STATE_HOME:-${HOME:-}/.local/state}/svc}
+}
+
+absolute() {
+  case $1 in
+    /) say / ;;
+    /*) say "${1%/}" ;;
+    *) say "$(pwd)/${1%/}" ;;
+  esac
+}
+
+# Sets `archive` to the platform's name in an archive's, or ends with why there is none.
+find_platform() {
+  case $(uname -m) in
+    x86_64 | amd64) cpu=amd64 ;;
+    arm64 | aarch64) cpu=arm64 ;;
+    *) cpu=$(uname -m) ;;
+  esac
+  case $(uname -s) in
+    Linux) os=linux ;;
+    Darwin) os=darwin ;;
+    MINGW* | MSYS* | CYGWIN*) fail 'on Windows, run install.ps1 in PowerShell' ;;
+    *) os=$(uname -s) ;;
+  esac
+  # A shell under Rosetta says amd64.
+  if [ "$os-$cpu" = darwin-amd64 ]; then
+    [ "$(sysctl -n hw.optional.arm64 2>/dev/null)" = 1 ] ||
+      fail 'Macs with an Intel processor are not supported; the container image runs there: docs/container.md'
+    cpu=arm64
+  fi
+  archive=$os-$cpu
+  case " $archives " in
+    *" $archive "*) ;;
+    *) fail "there is no svc for $archive, only for $archives, and for Windows" ;;
+  esac
+  [ "$os" != linux ] || check_linux
+}
+
+check_linux() {
+  [ "$(getconf LONG_BIT 2>/dev/null || say 64)" = 64 ] || fail 'this is a 32-bit system; svc needs one of 64 bits'
+  glibc=$(getconf GNU_LIBC_VERSION 2>/dev/null) ||
+    fail "this system has no glibc, which svc needs; the container image runs here: docs/container.md"
+  [ "$(order "${glibc#* }.0" "$oldest_glibc.0")" != older ] ||
+    fail "this system has $glibc, and svc needs $oldest_glibc; the container image runs here: docs/container.md"
+}
+
+check_tools() {
+  for tool in awk tar gzip mktemp readlink; do has "$tool" || fail "$tool is needed and not installed"; done
+  has sha256sum || has shasum || has openssl || fail 'sha256sum, shasum or openssl is needed and not installed'
+}
+
+is_version() {
+  case $1 in
+    *[!0-9A-Za-z.-]*) return 1 ;;
+    [0-9]*.[0-9]*.[0-9]*) return 0 ;;
+    *) return 1 ;;
+  esac
+}
+
+# The order of versions, as semver.org has it: below(a, b) is true when a is the older one.
+order_functions='
+  function below_part(a, b, numeric) {
+    if (a ~ /^[0-9]+$/ && b ~ /^[0-9]+$/) return a + 0 < b + 0
+    if (a ~ /^[0-9]+$/) return 1
+    if (b ~ /^[0-9]+$/) return 0
+    return a "" < b ""
+  }
+  function below_list(a, b, x, y, n, m, i) {
+    n = split(a, x, "."); m = split(b, y, ".")
+    for (i = 1; i <= n && i <= m; i++) if (x[i] "" != y[i] "") return below_part(x[i], y[i])
+    return n < m
+  }
+  function release(v) { sub(/-.*/, "", v); return v }
+  function prerelease(v) { return v ~ /-/ ? substr(v, index(v, "-") + 1) : "" }
+  function below(a, b) {
+    if (release(a) != release(b)) return below_list(release(a), release(b))
+    if (prerelease(a) == prerelease(b)) return 0
+    if (prerelease(a) == "") return 0
+    if (prerelease(b) == "") return 1
+    return below_list(prerelease(a), prerelease(b))
+  }'
+
+# Whether version $1 is older than $2, newer, or the same.
+order() {
+  awk -v a="$1" -v b="$2" "$order_functions"'
+    BEGIN { print below(a, b) ? "older" : below(b, a) ? "newer" : "same" }'
+}
+
+# --- One run at a time -----------------------------------------------------------------------------------------------
+
+# A run shows itself as a file that has its process in the name. It goes on when it sees no other; of two that see each
+# other the one with the higher number steps back. What a killed run leaves behind belongs to no process.
+take_turn() {
+  problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home cannot be made" "$problem"
+  waited_s=0
+  while :; do
+    (: >"$home/.run.$$") 2>/dev/null || fail "$home cannot be written; name another folder with --prefix"
+    other=$(other_run)
+    [ -n "$other" ] || return 0
+    [ "$other" -gt $$ ] || rm -f "$home/.run.$$"
+    [ "$waited_s" -gt 0 ] || progress "waiting for another run (process $other)"
+    [ "$waited_s" -lt "$longest_wait_s" ] || fail "another run (process $other) is at work in $home"
+    waited_s=$((waited_s + 1))
+    sleep 1
+  done
+}
+
+# The lowest process number of the other runs.
+other_run() {
+  for file in "$home"/.run.*; do
+    process=${file##*.run.}
+    case $process in
+      *[!0-9]* | "" | "$$") continue ;;
+    esac
+    if is_alive "$process"; then say "$process"; else rm -f "$file"; fi
+  done | sort -n | head -n 1
+}
+
+is_alive() { kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || ps -p "$1" >/dev/null 2>&1; }
+
+# Removes what this run has made, up to a version that nothing leads to yet.
+clean_up() {
+  [ -z "$fresh" ] || rm -rf "$fresh"
+  [ -z "$work" ] || rm -rf "$work"
+  rm -f "$home/.run.$$"
+}
+
+# --- Getting a release -----------------------------------------------------------------------------------------------
+
+# Copies file $1 of the release to $2.
+fetch() {
+  case $place in
+    http://* | https://*) download "$place/$1" "$2" ;;
+    *)
+      [ -f "$place/$1" ] || fail "$place has no $1"
+      problem=$(cp "$place/$1" "$2" 2>&1) || fail_because "$place/$1 cannot be copied" "$problem"
+      ;;
+  esac
+}
+
+# Loads URL $1 into the file $2.
+download() {
+  url=$1 status=0 said=''
+  if has curl; then
+    # What was asked for in a safe way is not taken in another.
+    case $url in
+      https:*) protocols='=https' ;;
+      *) protocols='=http,https' ;;
+    esac
+    set -- curl --fail --location --proto "$protocols" --retry 3 --connect-timeout 20 --speed-limit 1 --speed-time 60 \
+      --output "$2" "$url"
+    case $url in
+      *"/$sums") bar=false ;;
+      *) if [ -t 2 ]; then bar=true; else bar=false; fi ;;
+    esac
+    if [ "$bar" = true ]; then
+      "$@" --progress-bar || status=$?
+    else
+      said=$("$@" --silent --show-error 2>&1) || status=$?
+    fi
+  elif has wget; then
+    said=$(wget -q -T 60 -O "$2" "$url" 2>&1) || status=$?
+  else
+    fail 'curl or wget is needed and not installed'
+  fi
+  case $status-$1 in
+    0-*) ;;
+    # The codes of a file that cannot be written to its end.
+    23-curl | 3-http*) fail "$home: no space is left there" ;;
+    *) fail "$url cannot be had: $(last_line "${said:-error $status of the download}")" ;;
+  esac
+}
+
+# Sets `version`, where none was asked for, and `place`, where its archive is.
+find_release() {
+  if [ -n "$from" ]; then
+    place=${from#file://}
+  elif [ -n "$version" ]; then
+    place=$releases/download/v$version
+  else
+    place=$releases/latest/download
+  fi
+  fetch "$sums" "$work/$sums"
+  [ -n "$version" ] || version=$(newest_version)
+  [ -n "$version" ] || fail "$sums of $place has no archive for $archive"
+  # A release that comes out now would change what is the latest.
+  [ -n "$from" ] || place=$releases/download/v$version
+}
+
+newest_version() {
+  awk -v before='svc-' -v behind="-$archive.tar.gz" "$order_functions"'
+    { sub(/\r$/, ""); name = $2; sub(/^\*/, "", name) }
+    length(name) > length(before behind) && index(name, before) == 1 &&
+      substr(name, length(name) - length(behind) + 1) == behind {
+        found = substr(name, length(before) + 1, length(name) - length(before behind))
+        if (found !~ /^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$/) next
+        if (newest == "" || below(newest, found)) newest = found
+    }
+    END { print newest }' "$work/$sums"
+}
+
+# Fetches the archive $1 and ends unless it is what the list says.
+fetch_checked() {
+  wanted=$(awk -v name="$1" '{ sub(/\r$/, "") } $2 == name || $2 == "*" name { print tolower($1) }' "$work/$sums")
+  case $wanted in
+    '') fail "$sums of $place has no line for $1" ;;
+    *[!0-9a-f]*) fail "$sums of $place has no clear line for $1" ;;
+  esac
+  [ "${#wanted}" -eq 64 ] || fail "$sums of $place has no clear line for $1"
+  progress "fetching $1"
+  fetch "$1" "$work/$1"
+  [ "$(sha256 "$work/$1")" = "$wanted" ] || fail "$1 is damaged or not what was released: its sha256 is not that of $sums"
+}
+
+sha256() {
+  if has sha256sum; then
+    sha256sum <"$1"
+  elif has shasum; then
+    shasum -a 256 <"$1"
+  else
+    openssl dgst -sha256 -r <"$1"
+  fi | awk '{ print $1 }'
+}
+
+# Sets `fresh` to the folder that the archive $1 has.
+unpack() {
+  mkdir "$work/unpacked"
+  # -o: the files are those of who runs this, also when that is root.
+  problem=$(cd "$work/unpacked" && tar -xzof "../$1" 2>&1) || fail_because "$1 cannot be unpacked" "$problem"
+  fresh=$work/unpacked/$(folder_of "$version")
+  [ -x "$fresh/$program" ] && [ -x "$fresh/$node" ] || fail "$1 is no archive of svc $version: it has no $program"
+}
+
+# Ends unless the version in folder $1 starts here, is what it should be, and decides. Nothing of the user's is read.
+try_out() {
+  progress "trying svc $version"
+  said=$(bare "$1/$program" --version) || fail "svc $version does not run here: $(last_line "$said")"
+  [ "$said" = "$version" ] || fail "this is not svc $version: it says that it is $(last_line "$said")"
+  said=$(bare "$1/$program" ask --device cpu --state 'A trial.' --question 'trial: Is this a trial?' --json) ||
+    fail "svc $version cannot decide here: $(last_line "$said")"
+}
+
+bare() { (cd "$work" && env -i PATH="$PATH" HOME="$work" "$@" 2>&1); }
+
+# --- What is installed -----------------------------------------------------------------------------------------------
+
+# The folder that link $1 leads to, such as versions/1.2.3; nothing where there is none.
+target_of() { [ ! -h "$home/$1" ] || readlink "$home/$1"; }
+
+# The version in a folder: what stands behind ~ tells two of the same version apart.
+version_in() {
+  name=${1#versions/}
+  say "${name%%~*}"
+}
+
+# Lets link $1 lead to $2, in one step: mv and ln would look where the link leads.
+point() {
+  ln -s "$2" "$work/link"
+  problem=$("$home/$2/$node" -e "$rename" "$work/link" "$home/$1" 2>&1) ||
+    fail_because "$home/$1 cannot be changed" "$problem"
+}
+
+rename='
+  try {
+    require("fs").renameSync(process.argv[1], process.argv[2])
+  } catch (error) {
+    console.error(error.message)
+    process.exit(1)
+  }'
+
+# Puts the fresh folder beside the other versions, and sets `fresh` to where it is then, and `target`.
+keep() {
+  target=versions/$version
+  number=1
+  while [ -e "$home/$target" ] || [ -h "$home/$target" ]; do
+    number=$((number + 1))
+    target=versions/$version~$number
+  done
+  problem=$(mv "$fresh" "$home/$target" 2>&1) || fail_because "$home/$target cannot be made" "$problem"
+  fresh=$home/$target
+}
+
+add_settings() {
+  [ "$keeps_config" = false ] || return 0
+  folder=$(dirname "$config")
+  mkdir -p "$folder" 2>/dev/null || fail "$folder cannot be made; name other settings with --config, or --no-config"
+  said=$(bare "$1/$program" config add-missing "$config") || fail "$(last_line "$said")"
+}
+
+command_target=../lib/svc/current/$program
+
+is_ours() { [ -h "$prefix/bin/svc" ] && [ "$(readlink "$prefix/bin/svc")" = "$command_target" ]; }
+
+check_command() {
+  [ ! -e "$prefix/bin/svc" ] && [ ! -h "$prefix/bin/svc" ] || is_ours ||
+    fail "$prefix/bin/svc is not from this installer; move it away, or name another folder with --prefix"
+}
+
+add_command() {
+  is_ours || {
+    problem=$(mkdir -p "$prefix/bin" 2>&1 && ln -s "$command_target" "$prefix/bin/svc" 2>&1) ||
+      fail_because "$prefix/bin/svc cannot be made" "$problem"
+  }
+}
+
+# Removes all versions but the current one and the one before.
+remove_old() {
+  kept=" $(target_of current) $(target_of previous) "
+  for folder in "$home"/versions/*; do
+    case $kept in
+      *" versions/${folder##*/} "*) ;;
+      *) rm -rf "$folder" ;;
+    esac
+  done
+}
+
+# --- What this program does ------------------------------------------------------------------------------------------
+
+begin() {
+  trap clean_up EXIT
+  trap 'exit 129' HUP
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  take_turn
+  rm -rf "$home"/.new.*
+  remove_old
+  made=$(mktemp -d "$home/.new.XXXXXX" 2>&1) || fail_because "$home cannot be written" "$made"
+  work=$made
+}
+
+install_svc() {
+  find_platform
+  check_tools
+  check_command
+  begin
+  old=$(target_of current)
+  installed=$(version_in "$old")
+  was_asked_for=$version
+  find_release
+  if [ "$installed" = "$version" ] && [ "$force" = false ]; then
+    (try_out "$home/$old") 2>/dev/null || fail "svc $version is installed and does not run; install it anew with --force"
+    add_settings "$home/$old"
+    add_command
+    say "svc $version is installed already, in $prefix"
+    return 0
+  fi
+  if [ -n "$installed" ] && [ -z "$was_asked_for" ] && [ "$(order "$version" "$installed")" = older ]; then
+    fail "svc $installed is installed, which is newer; for the older one say --version $version"
+  fi
+  fetch_checked "$(archive_of "$version")"
+  unpack "$(archive_of "$version")"
+  try_out "$fresh"
+  keep
+  add_settings "$fresh"
+  [ -z "$old" ] || point previous "$old"
+  point current "$target"
+  fresh=''
+  add_command
+  remove_old
+  tell_next_steps
+}
+
+tell_next_steps() {
+  if [ -n "$old" ]; then
+    say "svc $version is installed in $prefix, in place of $installed."
+    say "  A server that runs is still $installed: restart it. To go back: install.sh --rollback"
+    return 0
+  fi
+  say "svc $version is installed in $prefix."
+  case ":$PATH:" in
+    *":$prefix/bin:"*) command=svc ;;
+    *) command=$prefix/bin/svc ;;
+  esac
+  settings=
+  [ -z "$config" ] || settings=" --config $config"
+  say "  start it:      $command serve$settings"
+  say "  look it over:  $command doctor$settings"
+  [ "$command" = svc ] || say "  find it:       export PATH=\"$prefix/bin:\$PATH\", in the profile of your shell"
+}
+
+roll_back() {
+  check_installed
+  begin
+  now=$(target_of current)
+  before=$(target_of previous)
+  [ -n "$before" ] && [ "$before" != "$now" ] && [ -d "$home/$before" ] || fail "no version before this one is kept in $home"
+  version=$(version_in "$before")
+  try_out "$home/$before"
+  point current "$before"
+  [ -z "$now" ] || point previous "$now"
+  add_command
+  say "svc $version is back, in place of $(version_in "$now"). A server that runs goes on as it is: restart it."
+}
+
+check_installed() { [ -h "$home/current" ] || fail "svc is not installed in $prefix"; }
+
+uninstall() {
+  if [ -d "$home" ]; then
+    begin
+    if is_ours; then
+      problem=$(rm "$prefix/bin/svc" 2>&1) || fail_because "$prefix/bin/svc cannot be removed" "$problem"
+    fi
+    rm -f "$home/current" "$home/previous"
+    rm -rf "$home/versions" "$work" "$home/.run.$$"
+    rmdir "$home" 2>/dev/null || true
+    say "svc is removed from $prefix."
+  else
+    say "svc is not installed in $prefix."
+  fi
+  if [ "$purge" = true ]; then
+    purge_user_files
+  elif [ -n "$config" ] && [ -e "$config" ]; then
+    say "  The settings stay: $config"
+  fi
+}
+
+# Only what svc made or reads by these names: the folders may hold other things.
+purge_user_files() {
+  [ -z "$config" ] || {
+    folder=$(dirname "$config")
+    rm -f "$config" "$folder/svc.api-key" "$folder/svc.password"
+    rmdir "$folder" 2>/dev/null || true
+  }
+  rm -f "$data/svc.json" "$data/svc.api-key" "$data/svc.password"
+  rm -rf "$data/models"
+  rmdir "$data" 2>/dev/null || true
+  say "  Settings and data are removed as well."
+}
+
+# The shell has read all of this before anything runs, also when it comes through a pipe that breaks.
+main() {
+  parse_arguments "$@"
+  find_folders
+  case $action in
+    install) install_svc ;;
+    rollback) roll_back ;;
+    uninstall) uninstall ;;
+  esac
+}
+
+main "$@"

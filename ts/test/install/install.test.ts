@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { runCommand } from '../addon/program.ts';
+import { accepted, installed, Place, programFolder, refusal } from './place.ts';
+import { archiveName, Releases, serveReleases } from './releases.ts';
+
+if (process.platform !== 'win32') {
+  suite('install.sh', { concurrency: 2 }, () => {
+    test('installs the latest release of a host, makes settings, and says what comes next', async (t) => {
+      const releases = new Releases(t)
+        .add({ version: '0.9.0' })
+        .add({ version: '0.10.0' })
+        .add({ version: '0.10.0-rc.1' });
+      const server = await serveReleases(t, releases);
+      const place = new Place(t);
+      const stdout = accepted(await place.install([], { env: { SVC_RELEASES: server.url } }));
+      const svc = join(place.prefix, 'bin', 'svc');
+      assert.equal(
+        stdout,
+        `svc 0.10.0 is installed in ${place.prefix}.
+  start it:      ${svc} serve --config ${place.settings}
+  look it over:  ${svc} doctor --config ${place.settings}
+  find it:       export PATH="${place.prefix}/bin:$PATH", in the profile of your shell
+`,
+      );
+      assert.equal(await place.version(), '0.10.0');
+      assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.10.0'] });
+      assert.deepEqual(server.asked, ['/latest/download/SHA256SUMS', `/download/v0.10.0/${archiveName('0.10.0')}`]);
+      const settings = { generated: true, listen: '127.0.0.1:21118', device: 'auto' };
+      assert.deepEqual(JSON.parse(readFileSync(place.settings, 'utf8')), settings);
+    });
+
+    test('installs from a plain folder, here or at a URL, in the folder that is named', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const { url } = await serveReleases(t, releases);
+      for (const from of [`${url}/flat/`, `file://${releases.folder}`, releases.folder]) {
+        const place = new Place(t);
+        const stdout = accepted(await place.install([`--from=${from}`, '--prefix', 'a folder/x', '--no-config']));
+        assert.match(stdout, /a folder\/x\/bin\/svc serve\n/);
+        assert.ok(existsSync(join(place.home, 'a folder', 'x', 'bin', 'svc')));
+        assert.ok(!existsSync(place.settings));
+      }
+    });
+
+    test('loads with wget where there is no curl, and sums with shasum or openssl where there is no sha256sum', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const { url } = await serveReleases(t, releases);
+      const tools = [
+        'awk',
+        'cat',
+        'cp',
+        'dirname',
+        'env',
+        'getconf',
+        'gzip',
+        'head',
+        'ln',
+        'mkdir',
+        'mktemp',
+        'mv',
+        'ps',
+      ];
+      const others = ['readlink', 'rm', 'rmdir', 'sh', 'sleep', 'sort', 'tar', 'uname', 'wget'];
+      for (const sum of ['shasum', 'openssl']) {
+        const programs = await programFolder(t, {}, [...tools, ...others, sum]);
+        const place = new Place(t);
+        const options = { env: { SVC_RELEASES: url, PATH: programs } };
+        accepted(await place.install(['--version', 'v0.1.0', '--no-config'], options));
+        assert.equal(await place.version(), '0.1.0');
+        const missing = await place.install(['--version', '0.3.0'], options);
+        assert.match(refusal(missing), /\/download\/v0\.3\.0\/SHA256SUMS cannot be had: error \d+ of the download$/);
+      }
+    });
+
+    test("upgrades, keeps the version before and the user's settings, and removes what is older", async (t) => {
+      const { place, releases } = await installed(t);
+      const settings = '{\n    "threads" : 2, "device": "cpu"\n}';
+      place.writeSettings(settings);
+      chmodSync(place.settings, 0o600);
+      const stdout = accepted(await place.install(['--from', releases.folder]));
+      assert.equal(
+        stdout,
+        `svc 0.2.0 is installed in ${place.prefix}, in place of 0.1.0.
+  A server that runs is still 0.1.0: restart it. To go back: install.sh --rollback
+`,
+      );
+      assert.equal(await place.version(), '0.2.0');
+      assert.deepEqual([place.link('current'), place.link('previous')], ['versions/0.2.0', 'versions/0.1.0']);
+      const text = settings.replace('"cpu"', '"cpu", "listen": "127.0.0.1:21118"');
+      assert.equal(readFileSync(place.settings, 'utf8'), text);
+      assert.equal(statSync(place.settings).mode & 0o777, 0o600);
+      releases.add({ version: '0.3.0' });
+      accepted(await place.install(['--from', releases.folder]));
+      assert.deepEqual(place.kept?.versions, ['0.2.0', '0.3.0']);
+      assert.equal(readFileSync(place.settings, 'utf8'), text);
+    });
+
+    test('takes no settings from an archive that has some, as old ones had', async (t) => {
+      const releases = new Releases(t).add({ version: '0.0.6', files: { 'svc.json': '{"password": "adminadmin"}' } });
+      const place = new Place(t);
+      place.writeSettings('{"listen": ":4000", "device": "cpu"}');
+      accepted(await place.install(['--from', releases.folder]));
+      assert.equal(readFileSync(place.settings, 'utf8'), '{"listen": ":4000", "device": "cpu"}');
+    });
+
+    test('does nothing anew when the version is there, but mends what is missing around it', async (t) => {
+      const { place, releases } = await installed(t);
+      accepted(await place.install(['--from', releases.folder, '--version', '0.1.0', '--uninstall']));
+      accepted(await place.install(['--from', releases.folder, '--version', '0.1.0']));
+      for (const args of [
+        ['--version', '0.1.0'],
+        ['--version=0.1.0', '--no-config'],
+      ]) {
+        const stdout = accepted(await place.install([...args, '--from', releases.folder]));
+        assert.equal(stdout, `svc 0.1.0 is installed already, in ${place.prefix}\n`);
+        assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
+      }
+    });
+
+    test('installs anew a version that is damaged, when it is told to', async (t) => {
+      const { place, releases } = await installed(t);
+      writeFileSync(join(place.prefix, 'lib', 'svc', 'current', 'bin', 'svc'), '');
+      const args = ['--from', releases.folder, '--version', '0.1.0'];
+      assert.match(refusal(await place.install(args)), /^svc 0\.1\.0 is installed and does not run; .*--force$/);
+      accepted(await place.install([...args, '--force']));
+      assert.equal(await place.version(), '0.1.0');
+      assert.deepEqual([place.link('current'), place.link('previous')], ['versions/0.1.0~2', 'versions/0.1.0']);
+    });
+
+    test('goes to an older version only when it is named', async (t) => {
+      const { place, releases } = await installed(t);
+      accepted(await place.install(['--from', releases.folder]));
+      const older = new Releases(t).add({ version: '0.2.0-rc.2' });
+      const line = refusal(await place.install(['--from', older.folder]));
+      assert.equal(line, 'svc 0.2.0 is installed, which is newer; for the older one say --version 0.2.0-rc.2');
+      assert.equal(await place.version(), '0.2.0');
+      accepted(await place.install(['--from', releases.folder, '--version', '0.1.0']));
+      assert.equal(await place.version(), '0.1.0');
+    });
+
+    test('goes back to the version before, and forth again', async (t) => {
+      const { place, releases } = await installed(t);
+      assert.match(refusal(await place.install(['--rollback'])), /^no version before this one is kept/);
+      accepted(await place.install(['--from', releases.folder]));
+      assert.match(accepted(await place.install(['--rollback'])), /^svc 0\.1\.0 is back, in place of 0\.2\.0\. /);
+      assert.equal(await place.version(), '0.1.0');
+      accepted(await place.install(['--rollback']));
+      assert.equal(await place.version(), '0.2.0');
+      assert.match(refusal(await new Place(t).install(['--rollback'])), /^svc is not installed in /);
+    });
+
+    test('runs beside itself without harm, as often as it likes', async (t) => {
+      const { place, releases } = await installed(t);
+      const runs = ['0.1.0', '0.2.0', '0.1.0', '0.2.0'].map((version) =>
+        place.install(['--from', releases.folder, '--version', version, '--force']),
+      );
+      for (const run of await Promise.all(runs)) accepted(run);
+      assert.match(await place.version(), /^0\.[12]\.0$/);
+      assert.deepEqual(place.kept?.names, ['current', 'previous', 'versions']);
+      assert.equal(place.kept?.versions.length, 2);
+    });
+
+    test('clears what a run left behind that was killed, and does not wait for it', async (t) => {
+      const { place, releases } = await installed(t);
+      const folder = join(place.prefix, 'lib', 'svc');
+      const { stdout: dead } = await runCommand('sh', { args: ['-c', 'printf $$'] });
+      writeFileSync(join(folder, `.run.${dead}`), '');
+      for (const name of ['.new.abc', join('versions', '0.1.9')]) mkdirSync(join(folder, name));
+      accepted(await place.install(['--from', releases.folder]));
+      assert.deepEqual(place.kept, { names: ['current', 'previous', 'versions'], versions: ['0.1.0', '0.2.0'] });
+    });
+
+    test('removes svc and leaves settings and data, or removes them too', async (t) => {
+      const { place } = await installed(t);
+      place.writeSettings('{}');
+      const data = join(place.home, '.local', 'state', 'svc');
+      mkdirSync(join(data, 'models', 'x'), { recursive: true });
+      for (const file of [join(data, 'mine'), join(place.settings, '..', 'svc.api-key')]) writeFileSync(file, '');
+      const stdout = accepted(await place.install(['--uninstall']));
+      assert.equal(stdout, `svc is removed from ${place.prefix}.\n  The settings stay: ${place.settings}\n`);
+      assert.equal(place.kept, undefined);
+      assert.deepEqual(readdirSync(join(place.prefix, 'bin')), []);
+      assert.ok(existsSync(place.settings) && existsSync(join(data, 'models', 'x')));
+      const purged = accepted(await place.install(['--uninstall', '--purge']));
+      assert.match(purged, /^svc is not installed in .*\n {2}Settings and data are removed as well\.\n$/);
+      assert.ok(!existsSync(join(place.settings, '..')));
+      assert.deepEqual(readdirSync(data), ['mine']);
+    });
+
+    test('leaves the files of others alone that have the name of svc', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const place = new Place(t);
+      const file = join(place.prefix, 'bin', 'svc');
+      mkdirSync(join(file, '..'), { recursive: true });
+      writeFileSync(file, 'mine');
+      assert.match(refusal(await place.install(['--from', releases.folder])), /bin\/svc is not from this installer; /);
+      accepted(await place.install(['--uninstall']));
+      assert.equal(readFileSync(file, 'utf8'), 'mine');
+      assert.equal(place.kept, undefined);
+    });
+  });
+}

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict';
+import { chmodSync, cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { accepted, installed, Place, programFolder, programPath } from './place.ts';
+import { archiveName, Releases, serveReleases } from './releases.ts';
+
+/** Every program that the installer starts by its name. */
+const TOOLS = [
+  'awk',
+  'cp',
+  'curl',
+  'dirname',
+  'env',
+  'getconf',
+  'gzip',
+  'head',
+  'ln',
+  'mkdir',
+  'mktemp',
+  'mv',
+  'readlink',
+];
+TOOLS.push('rm', 'rmdir', 'sha256sum', 'shasum', 'sort', 'tar', 'uname');
+
+/** Programs of which one, the nth that is started, kills the installer instead of doing its work. */
+class Killer {
+  readonly programs: string;
+  readonly #folder: string;
+
+  private constructor(programs: string, folder: string) {
+    this.programs = programs;
+    this.#folder = folder;
+  }
+
+  static async make(t: TestContext): Promise<Killer> {
+    const folder = temporaryFolder(t);
+    const [aim, pid, shot, started] = ['aim', 'pid', 'shot', 'started'].map((name) => join(folder, name));
+    const scripts: Record<string, string> = {};
+    for (const tool of TOOLS) {
+      const path = await programPath(tool);
+      // `sh` is the installer itself: what is killed is the process that it starts as.
+      if (path === '') continue;
+      // Two of a pipeline may start at once: each adds its line in one step.
+      scripts[tool] = `[ ! -e '${shot}' ] || exit 1
+echo >>'${started}'
+read -r left <'${aim}'
+while read -r line; do left=$((left - 1)); done <'${started}'
+if [ "$left" -le 0 ]; then read -r installer <'${pid}'; : >'${shot}'; kill -9 "$installer"; exit 1; fi
+exec '${path}' "$@"`;
+    }
+    const programs = await programFolder(t, scripts);
+    writeFileSync(join(programs, 'sh'), `#!/bin/sh\necho $$ >'${pid}'\nexec /bin/sh "$@"\n`);
+    chmodSync(join(programs, 'sh'), 0o755);
+    return new Killer(programs, folder);
+  }
+
+  aim(nth: number): void {
+    rmSync(join(this.#folder, 'shot'), { force: true });
+    writeFileSync(join(this.#folder, 'started'), '');
+    writeFileSync(join(this.#folder, 'aim'), `${nth}\n`);
+  }
+
+  get hasShot(): boolean {
+    return existsSync(join(this.#folder, 'shot'));
+  }
+}
+
+interface Scenario {
+  readonly what: string;
+  readonly args: readonly string[];
+  /** What may be there after the kill: versions, or nothing. */
+  readonly between: readonly string[];
+  /** What is there after a second run: a version, or nothing. */
+  readonly after: string;
+}
+
+const SCENARIOS: readonly Scenario[] = [
+  { what: 'an upgrade', args: ['--version', '0.3.0'], between: ['0.2.0', '0.3.0'], after: '0.3.0' },
+  { what: 'a removal', args: ['--uninstall'], between: ['0.2.0', ''], after: '' },
+];
+
+/** What `svc --version` says; nothing when there is no such command. */
+async function versionOf(place: Place): Promise<string> {
+  return existsSync(join(place.prefix, 'bin', 'svc')) ? place.version() : '';
+}
+
+if (process.platform !== 'win32') {
+  suite('install.sh that is killed at any of its steps', { concurrency: 2 }, () => {
+    for (const { what, args, between, after } of SCENARIOS) {
+      test(`${what} leaves a svc that works, and the next run ends it`, async (t) => {
+        const { place, releases } = await installed(t);
+        const own = ['--from', releases.folder, '--no-config'];
+        accepted(await place.install(own));
+        releases.add({ version: '0.3.0' });
+        const before = join(temporaryFolder(t), 'before');
+        cpSync(place.prefix, before, { recursive: true, verbatimSymlinks: true });
+        const killer = await Killer.make(t);
+        const seen = new Set<string>();
+        let steps = 0;
+        do {
+          steps += 1;
+          rmSync(place.prefix, { recursive: true, force: true });
+          cpSync(before, place.prefix, { recursive: true, verbatimSymlinks: true });
+          killer.aim(steps);
+          const { signal } = await place.install([...own, ...args], { programs: killer.programs });
+          assert.equal(signal, killer.hasShot ? 'SIGKILL' : null);
+          const now = await versionOf(place);
+          assert.ok(between.includes(now), `${now} after step ${steps}`);
+          seen.add(now);
+          accepted(await place.install([...own, ...args]));
+          assert.equal(await versionOf(place), after, `after step ${steps} and another run`);
+          const kept = place.kept?.names;
+          assert.deepEqual(kept, after === '' ? undefined : ['current', 'previous', 'versions'], `after step ${steps}`);
+        } while (killer.hasShot);
+        assert.deepEqual([...seen].sort(), [...between].sort());
+        t.diagnostic(`${steps - 1} steps`);
+      });
+    }
+
+    test('a first installation leaves nothing or a svc that works, and the next run ends it', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const killer = await Killer.make(t);
+      const args = ['--from', releases.folder, '--no-config'];
+      let steps = 0;
+      do {
+        steps += 1;
+        const place = new Place(t);
+        killer.aim(steps);
+        await place.install(args, { programs: killer.programs });
+        assert.ok(['', '0.1.0'].includes(await versionOf(place)));
+        accepted(await place.install(args));
+        assert.equal(await versionOf(place), '0.1.0', `after step ${steps} and another run`);
+        assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
+      } while (killer.hasShot);
+      assert.ok(steps > 20);
+    });
+
+    test('a download that is interrupted from the terminal leaves nothing', async (t) => {
+      const { place, releases } = await installed(t);
+      let interrupt = () => {};
+      const { url } = await serveReleases(t, releases, { [archiveName('0.2.0')]: () => interrupt() });
+      const env = { SVC_RELEASES: url };
+      const run = place.start(['--no-config'], { env });
+      interrupt = () => run.interrupt();
+      const { code, stderr } = await run.finished;
+      assert.deepEqual([code, stderr], [130, '']);
+      assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
+      assert.deepEqual(readdirSync(join(place.prefix, 'lib', 'svc')).sort(), ['current', 'versions']);
+    });
+  });
+}

@@ -1,0 +1,134 @@
+/** A home to install in, and the installer as a process of its own. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { type Ended, runCommand } from '../addon/program.ts';
+import { ProcessOutput } from '../process-output.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { Releases } from './releases.ts';
+
+const { PATH: searchPath = '' } = process.env;
+
+const INSTALLER = join(REPOSITORY, 'deploy', 'install.sh');
+
+export interface InstallOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  /** A folder of programs that go before those of the system. */
+  readonly programs?: string;
+  /** Run as a user whom file modes hold back, also where the tests run as root. */
+  readonly isUnprivileged?: boolean;
+}
+
+/** An installer that was started. */
+export interface Run {
+  readonly finished: Promise<Ended>;
+  readonly interrupt: () => void;
+}
+
+/** A user's home, empty at first. */
+export class Place {
+  readonly home: string;
+  readonly prefix: string;
+  readonly settings: string;
+  readonly #test: TestContext;
+
+  constructor(test: TestContext) {
+    this.#test = test;
+    this.home = temporaryFolder(test);
+    this.prefix = join(this.home, '.local');
+    this.settings = join(this.home, '.config', 'svc', 'svc.json');
+  }
+
+  /** Runs the installer to its end. */
+  install(args: readonly string[], options: InstallOptions = {}): Promise<Ended> {
+    return this.start(args, options).finished;
+  }
+
+  /** Starts the installer; `interrupt` is Ctrl-C in its terminal. */
+  start(args: readonly string[], { env = {}, programs, isUnprivileged = false }: InstallOptions = {}): Run {
+    const path = [...(programs === undefined ? [] : [programs]), searchPath].join(delimiter);
+    const child = spawn('sh', [INSTALLER, ...args], {
+      cwd: this.home,
+      env: { PATH: path, HOME: this.home, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+      ...(isUnprivileged && process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {}),
+    });
+    this.#test.after(() => child.kill('SIGKILL'));
+    const interrupt = () => void process.kill(-(child.pid ?? 0), 'SIGINT');
+    return { finished: new ProcessOutput(child).finished, interrupt };
+  }
+
+  /** What the installed svc says it is. */
+  async version(): Promise<string> {
+    const { stdout } = await runCommand(join(this.prefix, 'bin', 'svc'), { args: ['--version'] });
+    return stdout.trim();
+  }
+
+  /** What is in the installer's folder; undefined when there is none. */
+  get kept(): { readonly names: string[]; readonly versions: string[] } | undefined {
+    const folder = join(this.prefix, 'lib', 'svc');
+    if (!existsSync(folder)) return undefined;
+    return { names: readdirSync(folder).sort(), versions: readdirSync(join(folder, 'versions')).sort() };
+  }
+
+  /** Where a link of the installer leads. */
+  link(name: 'current' | 'previous'): string {
+    return readlinkSync(join(this.prefix, 'lib', 'svc', name));
+  }
+
+  writeSettings(text: string): void {
+    mkdirSync(join(this.settings, '..'), { recursive: true });
+    writeFileSync(this.settings, text);
+  }
+}
+
+/** A folder of programs: those of `scripts`, and links to those that `real` names, which are on this machine. */
+export async function programFolder(
+  test: TestContext,
+  scripts: Readonly<Record<string, string>>,
+  real: readonly string[] = [],
+): Promise<string> {
+  const folder = temporaryFolder(test);
+  for (const [name, text] of Object.entries(scripts)) {
+    writeFileSync(join(folder, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(folder, name), 0o755);
+  }
+  for (const name of real) {
+    const path = await programPath(name);
+    if (path !== '') symlinkSync(path, join(folder, name));
+  }
+  return folder;
+}
+
+/** Where a program of the system is; empty when there is none. */
+export async function programPath(name: string): Promise<string> {
+  return (await runCommand('sh', { args: ['-c', `command -v ${name}`] })).stdout.trim();
+}
+
+/** The one line with which the installer refuses. */
+export function refusal({ code, stdout, stderr }: Ended): string {
+  assert.equal(code, 1, stdout + stderr);
+  assert.equal(stdout, '');
+  const [, line] = /^install: (.*)\n$/.exec(stderr) ?? [];
+  assert.ok(line, stderr);
+  return line;
+}
+
+/** What the installer says that did what it should. */
+export function accepted({ code, stdout, stderr }: Ended): string {
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout;
+}
+
+/** A home with version 0.1.0, and the folder that it came from with 0.2.0 beside it. */
+export async function installed(t: TestContext): Promise<{ readonly place: Place; readonly releases: Releases }> {
+  const releases = new Releases(t).add({ version: '0.1.0' });
+  const place = new Place(t);
+  accepted(await place.install(['--from', releases.folder, '--no-config']));
+  releases.add({ version: '0.2.0' });
+  return { place, releases };
+}

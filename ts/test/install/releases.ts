@@ -1,0 +1,137 @@
+/** Releases as the installer finds them: archives of a small svc, their sums, and a server or a folder that has them. */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+
+const CPUS: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+
+/** What this platform is called in the name of an archive. */
+export const PLATFORM = `${process.platform}-${CPUS[process.arch] ?? process.arch}`;
+
+export function archiveName(version: string): string {
+  return `svc-${version}-${PLATFORM}.tar.gz`;
+}
+
+export interface ArchiveOptions {
+  readonly version: string;
+  /** What it says it is, where that is not `version`. */
+  readonly says?: string;
+  /** Ends every decision with this line. */
+  readonly decidesNot?: string;
+  /** Files beside those of an archive, such as the `svc.json` that old releases had. */
+  readonly files?: Readonly<Record<string, string>>;
+  /** A program that is left out. */
+  readonly without?: 'bin/svc' | 'lib/node';
+}
+
+/** A folder with archives, empty at first. */
+export class Releases {
+  readonly folder: string;
+
+  constructor(test: TestContext) {
+    this.folder = temporaryFolder(test);
+  }
+
+  /** Adds an archive of this platform, and its line to the sums. */
+  add(options: ArchiveOptions): this {
+    const stage = join(this.folder, 'stage');
+    const top = join(stage, `svc-${options.version}`);
+    for (const folder of ['bin', 'lib']) mkdirSync(join(top, folder), { recursive: true });
+    if (options.without !== 'bin/svc') {
+      writeFileSync(join(top, 'bin', 'svc'), program(options));
+      chmodSync(join(top, 'bin', 'svc'), 0o755);
+    }
+    if (options.without !== 'lib/node') symlinkSync(process.execPath, join(top, 'lib', 'node'));
+    for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(top, name), text);
+    const archive = join(this.folder, archiveName(options.version));
+    execFileSync('tar', ['-czf', archive, '-C', stage, `svc-${options.version}`]);
+    rmSync(stage, { recursive: true });
+    return this.writeSums();
+  }
+
+  /** Writes the sums of all archives, as they are now, and lines of other platforms. */
+  writeSums(edit: (text: string) => string = (text) => text): this {
+    const names = readdirSync(this.folder).filter((name) => name.endsWith('.tar.gz'));
+    const lines = names.map((name) => `${sha256(join(this.folder, name))}  ${name}\n`);
+    const others = names.map((name) => `${'0'.repeat(64)}  ${name.replace(PLATFORM, 'plan9-mips')}\n`);
+    writeFileSync(join(this.folder, 'SHA256SUMS'), edit([...others, ...lines].join('')));
+    return this;
+  }
+
+  /** Changes the bytes of an archive, whose sum stays as it is. */
+  damage(version: string, change: (bytes: Buffer) => Buffer): this {
+    const path = join(this.folder, archiveName(version));
+    writeFileSync(path, change(readFileSync(path)));
+    return this;
+  }
+}
+
+function sha256(path: string): string {
+  return createHash('sha256').update(readFileSync(path)).digest('hex');
+}
+
+/** A program that does what the installer asks of svc; its settings are the work of the real one. */
+function program({ version, says = version, decidesNot }: ArchiveOptions): string {
+  const real = `exec '${process.execPath}' '${join(REPOSITORY, 'bin', 'svc.js')}' "$@"`;
+  const decision = decidesNot === undefined ? `echo '{"answers":{}}'` : `echo '${decidesNot}' >&2; exit 1`;
+  return `#!/bin/sh
+case "$1" in
+  --version) echo ${says} ;;
+  ask) ${decision} ;;
+  config) ${real} ;;
+  *) echo "${version} was given: $*" ;;
+esac
+`;
+}
+
+/** Answers one request for a file in another way than by sending it. */
+type Answer = (response: ServerResponse, bytes: Buffer) => void;
+
+/** Sends half of the file and hangs up. */
+export const hangUp: Answer = (response, bytes) => {
+  response.writeHead(200, { 'content-length': bytes.length });
+  response.write(bytes.subarray(0, bytes.length / 2), () => response.destroy());
+};
+
+export interface ReleaseServer {
+  /** Without a slash at its end. */
+  readonly url: string;
+  /** The paths that were asked for. */
+  readonly asked: readonly string[];
+}
+
+/**
+ * Serves releases as a host of releases does, under `/latest/download/` and `/download/vVERSION/`, and as a plain folder
+ * under `/flat/`.
+ */
+export async function serveReleases(
+  test: TestContext,
+  releases: Releases,
+  answers: Readonly<Record<string, Answer>> = {},
+): Promise<ReleaseServer> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    const path = /^\/(?:latest\/download|download\/v([^/]+)|flat)\/([^/]+)$/.exec(request.url ?? '');
+    const [, version, name = ''] = path ?? [];
+    const names = readdirSync(releases.folder);
+    const isReleased = version === undefined || names.includes(archiveName(version));
+    if (!isReleased || !names.includes(name)) return void response.writeHead(404).end('no such file');
+    const bytes = readFileSync(join(releases.folder, name));
+    const answer = answers[name];
+    if (answer === undefined) response.end(bytes);
+    else answer(response, bytes);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  test.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
