@@ -473,9 +473,12 @@ install_svc() {
 }
 
 tell_next_steps() {
+  place_of_it=
+  [ "$prefix" = "${HOME:-}/.local" ] || place_of_it=" --prefix $prefix"
   if [ -n "$old" ]; then
     say "svc $version is installed in $prefix, in place of $installed."
-    say "  A server that runs is still $installed: restart it. To go back: install.sh --rollback"
+    say "  A server that runs is still $installed: restart it."
+    say "  To go back:  sh $home/current/share/install.sh --rollback$place_of_it"
     return 0
   fi
   say "svc $version is installed in $prefix."

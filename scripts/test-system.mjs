@@ -1,7 +1,7 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, Prometheus, valgrind, a browser, a terminal, namespaces,
- * and Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is missing; the
- * Python packages go into a folder that is gone afterwards. It ends with one line that counts.
+ * Runs the tests that need more than Node and Rust: curl, strace, systemd, Prometheus, valgrind, a browser, a terminal,
+ * namespaces, and Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is
+ * missing; the Python packages go into a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -22,6 +22,7 @@ const TOOLS = [
   { works: ['openssl', 'version'], packages: ['openssl'] },
   { works: ['pgrep', '--version'], packages: ['procps'] },
   { works: ['strace', '--version'], packages: ['strace'] },
+  { works: ['systemd-analyze', '--version'], packages: ['systemd'] },
   { works: ['promtool', '--version'], packages: ['prometheus'] },
   { works: ['valgrind', '--version'], packages: ['valgrind'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },

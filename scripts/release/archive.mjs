@@ -31,6 +31,13 @@ export const ARCHIVES = join(RELEASE, 'archives');
 
 const LAUNCHERS = join('scripts', 'release', 'launcher');
 
+/** What an archive carries of `deploy/` for each system: what installs it, and what runs it as a service. */
+const DEPLOY = {
+  linux: ['install.sh', 'systemd'],
+  darwin: ['install.sh', 'launchd'],
+  win32: ['install.ps1'],
+};
+
 /** The time of every entry: a zip can hold none before 1980. */
 const TIME = new Date('1985-10-26T08:15:00Z');
 
@@ -51,6 +58,7 @@ function stage(platform) {
   for (const name of [MAIN, MODEL, enginePackage(platform)]) {
     cpSync(packageFolder(name), join(top, 'lib', 'node_modules', ...name.split('/')), { recursive: true });
   }
+  for (const path of DEPLOY[platform.os]) cpSync(join('deploy', path), join(top, 'share', path), { recursive: true });
   const nodePackage = nodeFolder(platform);
   copyFileSync(join(nodePackage, 'bin', node), join(top, 'lib', node));
   copyFileSync(join(nodePackage, 'LICENSE'), join(top, 'licenses', 'node.txt'));

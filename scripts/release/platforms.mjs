@@ -18,8 +18,8 @@ export const NODE_VERSION = LIST.node;
 
 export const PLATFORMS = LIST.platforms;
 
-/** Where everything of a release is made. */
-export const RELEASE = join('dist', 'release');
+/** Where everything of a release is made; a test that makes one beside others has a folder of its own. */
+export const RELEASE = process.env.SVC_RELEASE_FOLDER || join('dist', 'release');
 
 /** The npm package of a platform. */
 export function enginePackage({ name }) {

@@ -83,7 +83,8 @@ if (process.platform !== 'win32') {
       assert.equal(
         stdout,
         `svc 0.2.0 is installed in ${place.prefix}, in place of 0.1.0.
-  A server that runs is still 0.1.0: restart it. To go back: install.sh --rollback
+  A server that runs is still 0.1.0: restart it.
+  To go back:  sh ${place.prefix}/lib/svc/current/share/install.sh --rollback
 `,
       );
       assert.equal(await place.version(), '0.2.0');

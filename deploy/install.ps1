@@ -1,0 +1,461 @@
+<#
+.SYNOPSIS
+Installs svc on Windows, upgrades it, goes back, and removes it, for the user who runs this: docs/install.md.
+
+.DESCRIPTION
+A version is unpacked beside the others and tried before the file "current" names it, in one step. So whatever ends this
+script, that file names a whole version, and the next run clears what was left behind.
+
+SVC_RELEASES names another host of releases, SVC_CONFIG other settings, SVC_DATA other data.
+
+.PARAMETER Version
+This version, also when it is older than the installed one. The default is the latest.
+
+.PARAMETER From
+A folder, or the URL of one, that has the archives and their SHA256SUMS.
+
+.PARAMETER Prefix
+Where to install. The default is Programs\svc in the local application data of the user.
+
+.PARAMETER Config
+The settings, in which listen and device are added where they lack. The default is svc\svc.json in the application data.
+
+.PARAMETER NoConfig
+Leave all settings alone.
+
+.PARAMETER Force
+Install the version anew that is installed.
+
+.PARAMETER Rollback
+Go back to the version before.
+
+.PARAMETER Uninstall
+Remove svc, but not its settings and data.
+
+.PARAMETER Purge
+With -Uninstall: remove these as well.
+#>
+[CmdletBinding()]
+param(
+    [string] $Version = '',
+    [string] $From = '',
+    [string] $Prefix = '',
+    [string] $Config = '',
+    [switch] $NoConfig,
+    [switch] $Force,
+    [switch] $Rollback,
+    [switch] $Uninstall,
+    [switch] $Purge
+)
+
+Set-StrictMode -Version 3.0
+$ErrorActionPreference = 'Stop'
+# Windows PowerShell draws its bar so often that a download takes many times as long.
+$ProgressPreference = 'SilentlyContinue'
+
+# Where releases are, and what an archive of one is called and holds, as scripts/release/archive.mjs makes it.
+$Releases = 'https://github.com/svc/server/releases'
+if ($env:SVC_RELEASES) { $Releases = $env:SVC_RELEASES }
+$Sums = 'SHA256SUMS'
+$Platform = 'windows-amd64'
+$Node = 'lib\node.exe'
+$Program = 'lib\node_modules\@svc\server\bin\svc.js'
+$Launcher = 'bin\svc.cmd'
+
+$LongestWaitSeconds = 600
+$VersionPattern = '[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?'
+
+# The command that people type. It never changes, so that it can be replaced by nobody while it runs.
+$Command = @'
+@echo off
+setlocal
+set /p chosen=<"%~dp0..\current"
+"%~dp0..\versions\%chosen%\bin\svc.cmd" %*
+'@
+
+function Write-Line([string] $Text) { [Console]::Out.WriteLine($Text) }
+
+# Progress, which is for those who watch.
+function Write-Step([string] $Text) { if (-not [Console]::IsOutputRedirected) { Write-Line $Text } }
+
+function Assert-Platform {
+    if (-not [Environment]::Is64BitOperatingSystem) { throw 'this is a 32-bit system; svc needs one of 64 bits' }
+    $cpu = $env:PROCESSOR_ARCHITECTURE
+    # A 32-bit PowerShell on a 64-bit system says what it is itself in the first variable.
+    if ($env:PROCESSOR_ARCHITEW6432) { $cpu = $env:PROCESSOR_ARCHITEW6432 }
+    if ($cpu -ne 'AMD64') { throw "there is no svc for Windows on $cpu, only for $Platform" }
+}
+
+function Assert-Arguments {
+    if ($Version -and $Version -notmatch "^$VersionPattern`$") { throw '-Version must be a version, such as 1.2.3' }
+    if ($Purge -and -not $Uninstall) { throw '-Purge goes with -Uninstall' }
+    if ($Rollback -and $Uninstall) { throw '-Rollback and -Uninstall do not go together' }
+}
+
+# --- The order of versions, as semver.org has it ---------------------------------------------------------------------
+
+function Compare-Part([string] $A, [string] $B) {
+    $aIsNumber = $A -match '^[0-9]+$'
+    $bIsNumber = $B -match '^[0-9]+$'
+    if ($aIsNumber -and $bIsNumber) { return ([decimal] $A).CompareTo([decimal] $B) }
+    if ($aIsNumber) { return -1 }
+    if ($bIsNumber) { return 1 }
+    return [string]::CompareOrdinal($A, $B)
+}
+
+function Compare-List([string] $A, [string] $B) {
+    $as = $A.Split('.')
+    $bs = $B.Split('.')
+    for ($i = 0; $i -lt [Math]::Min($as.Length, $bs.Length); $i++) {
+        $order = Compare-Part $as[$i] $bs[$i]
+        if ($order -ne 0) { return $order }
+    }
+    return $as.Length.CompareTo($bs.Length)
+}
+
+# Below zero when the version A is older than B.
+function Compare-Version([string] $A, [string] $B) {
+    $aRelease, $aPrerelease = $A.Split([char[]] '-', 2)
+    $bRelease, $bPrerelease = $B.Split([char[]] '-', 2)
+    $order = Compare-List $aRelease $bRelease
+    if ($order -ne 0) { return $order }
+    if (-not $aPrerelease -and -not $bPrerelease) { return 0 }
+    if (-not $aPrerelease) { return 1 }
+    if (-not $bPrerelease) { return -1 }
+    return Compare-List $aPrerelease $bPrerelease
+}
+
+# --- One run at a time -----------------------------------------------------------------------------------------------
+
+# An open file that nobody else can open; the system closes it whatever ends this process.
+function Enter-Turn {
+    New-Folder (Join-Path $Prefix 'versions')
+    $path = Join-Path $Prefix '.lock'
+    for ($waited = 0; ; $waited++) {
+        try {
+            return New-Object IO.FileStream($path, [IO.FileMode]::OpenOrCreate, [IO.FileAccess]::ReadWrite,
+                [IO.FileShare]::None, 1, [IO.FileOptions]::DeleteOnClose)
+        } catch {
+            $cause = $_.Exception.GetBaseException()
+            # A file that is being removed cannot be opened either, for a moment.
+            if ($cause -is [UnauthorizedAccessException] -and $waited -ge 3) {
+                throw "$Prefix cannot be written; name another folder with -Prefix"
+            }
+            if ($waited -ge $LongestWaitSeconds) { throw "another run is at work in $Prefix" }
+            if ($waited -eq 0) { Write-Step 'waiting for another run' }
+        }
+        Start-Sleep -Seconds 1
+    }
+}
+
+function New-Folder([string] $Path) {
+    try {
+        [void] [IO.Directory]::CreateDirectory($Path)
+    } catch {
+        throw "$Path cannot be made; name another folder: $($_.Exception.GetBaseException().Message)"
+    }
+}
+
+# --- Getting a release -----------------------------------------------------------------------------------------------
+
+# Copies a file of the release into the work folder, and returns its path there.
+function Get-ReleaseFile([string] $Place, [string] $Name) {
+    $path = Join-Path $script:Work $Name
+    if ($Place -match '^https?://') {
+        try {
+            Invoke-WebRequest -UseBasicParsing -Uri "$Place/$Name" -OutFile $path
+        } catch {
+            throw "$Place/$Name cannot be had: $($_.Exception.Message)"
+        }
+    } else {
+        $source = Join-Path $Place $Name
+        if (-not (Test-Path -LiteralPath $source -PathType Leaf)) { throw "$Place has no $Name" }
+        Copy-Item -LiteralPath $source -Destination $path
+    }
+    return $path
+}
+
+# The version where none was asked for, the place of its archive, and the lines of the sums.
+function Find-Release {
+    $place = if ($From) { $From.TrimEnd('/', '\') }
+    elseif ($Version) { "$Releases/download/v$Version" }
+    else { "$Releases/latest/download" }
+    $lines = @(Get-Content -LiteralPath (Get-ReleaseFile $place $Sums))
+    $found = $Version
+    if (-not $found) { $found = Select-Newest $lines }
+    if (-not $found) { throw "$Sums of $place has no archive for $Platform" }
+    # A release that comes out now would change what is the latest.
+    if (-not $From) { $place = "$Releases/download/v$found" }
+    return @{ Version = $found; Place = $place; Lines = $lines }
+}
+
+function Select-Newest([string[]] $Lines) {
+    $newest = ''
+    foreach ($line in $Lines) {
+        if ($line -notmatch "^\S+ [ *]svc-($VersionPattern)-$Platform\.zip`$") { continue }
+        $found = $Matches[1]
+        if (-not $newest -or (Compare-Version $newest $found) -lt 0) { $newest = $found }
+    }
+    return $newest
+}
+
+# The path of the archive, which is what the list of sums says.
+function Get-CheckedArchive($Release) {
+    $name = "svc-$($Release.Version)-$Platform.zip"
+    $sums = @($Release.Lines | Where-Object { $_ -match "^\S+ [ *]$([regex]::Escape($name))`$" })
+    if ($sums.Count -eq 0) { throw "$Sums of $($Release.Place) has no line for $name" }
+    if ($sums.Count -ne 1 -or $sums[0] -notmatch '^([0-9a-fA-F]{64}) ') {
+        throw "$Sums of $($Release.Place) has no clear line for $name"
+    }
+    $wanted = $Matches[1]
+    Write-Step "fetching $name"
+    $path = Get-ReleaseFile $Release.Place $name
+    if ((Get-FileHash -LiteralPath $path -Algorithm SHA256).Hash -ne $wanted) {
+        throw "$name is damaged or not what was released: its sha256 is not that of $Sums"
+    }
+    return $path
+}
+
+# The folder that the archive holds, unpacked beside it.
+function Expand-Release([string] $Archive, [string] $Wanted) {
+    Add-Type -AssemblyName System.IO.Compression.FileSystem
+    $folder = Join-Path $script:Work 'unpacked'
+    [IO.Compression.ZipFile]::ExtractToDirectory($Archive, $folder)
+    $fresh = Join-Path $folder "svc-$Wanted"
+    foreach ($file in $Launcher, $Node, $Program) {
+        if (-not (Test-Path -LiteralPath (Join-Path $fresh $file) -PathType Leaf)) {
+            throw "$(Split-Path -Leaf $Archive) is no archive of svc ${Wanted}: it has no $file"
+        }
+    }
+    return $fresh
+}
+
+# --- Running a version -----------------------------------------------------------------------------------------------
+
+# Runs svc of a folder to its end. Nothing of the user's is read: no settings, no variables.
+function Invoke-Svc([string] $Folder, [string[]] $Arguments) {
+    $start = New-Object Diagnostics.ProcessStartInfo
+    $start.FileName = Join-Path $Folder $Node
+    # None of them has a quotation mark in it, or a backslash at its end.
+    $start.Arguments = (@(Join-Path $Folder $Program) + $Arguments | ForEach-Object { "`"$_`"" }) -join ' '
+    $start.WorkingDirectory = $script:Work
+    $start.UseShellExecute = $false
+    $start.CreateNoWindow = $true
+    $start.RedirectStandardOutput = $true
+    $start.RedirectStandardError = $true
+    foreach ($name in @($start.EnvironmentVariables.Keys)) {
+        if ($name -like 'SVC_*' -or $name -like 'NODE_*') { $start.EnvironmentVariables.Remove($name) }
+    }
+    $process = [Diagnostics.Process]::Start($start)
+    # Both at once: a process waits for the reader of a pipe that is full.
+    $output = $process.StandardOutput.ReadToEndAsync()
+    $errors = $process.StandardError.ReadToEndAsync()
+    $process.WaitForExit()
+    return @{ Code = $process.ExitCode; Output = $output.Result.Trim(); Error = $errors.Result.Trim() }
+}
+
+function Get-LastLine([string] $Text) { return @($Text -split "`r?`n")[-1] }
+
+# Ends unless the version starts here, is what it should be, and decides.
+function Assert-Works([string] $Folder, [string] $Wanted) {
+    Write-Step "trying svc $Wanted"
+    $said = Invoke-Svc $Folder @('--version')
+    if ($said.Code -ne 0) { throw "svc $Wanted does not run here: $(Get-LastLine $said.Error)" }
+    if ($said.Output -ne $Wanted) { throw "this is not svc ${Wanted}: it says that it is $(Get-LastLine $said.Output)" }
+    $ask = @('ask', '--device', 'cpu', '--state', 'A trial.', '--question', 'trial: Is this a trial?', '--json')
+    $said = Invoke-Svc $Folder $ask
+    if ($said.Code -ne 0) { throw "svc $Wanted cannot decide here: $(Get-LastLine $said.Error)" }
+}
+
+function Add-Settings([string] $Folder) {
+    if ($NoConfig) { return }
+    New-Folder (Split-Path -Parent $Config)
+    $said = Invoke-Svc $Folder @('config', 'add-missing', $Config)
+    if ($said.Code -ne 0) { throw (Get-LastLine $said.Error) }
+}
+
+# --- What is installed -----------------------------------------------------------------------------------------------
+
+# The folder that the file "current" or "previous" names; nothing when there is none.
+function Get-Chosen([string] $Name) {
+    $path = Join-Path $Prefix $Name
+    if (Test-Path -LiteralPath $path -PathType Leaf) { return [IO.File]::ReadAllText($path).Trim() }
+    return ''
+}
+
+# Lets the file name a folder, in one step.
+function Set-Chosen([string] $Name, [string] $Folder) {
+    $path = Join-Path $Prefix $Name
+    $temporary = Join-Path $script:Work $Name
+    [IO.File]::WriteAllText($temporary, "$Folder`r`n", [Text.Encoding]::ASCII)
+    if (-not (Test-Path -LiteralPath $path)) {
+        [IO.File]::Move($temporary, $path)
+        return
+    }
+    for ($try = 1; ; $try++) {
+        try {
+            [IO.File]::Replace($temporary, $path, [NullString]::Value)
+            return
+        } catch {
+            # A svc that starts reads the file, for a moment.
+            if ($try -ge 50) { throw "$path cannot be changed: $($_.Exception.GetBaseException().Message)" }
+            Start-Sleep -Milliseconds 100
+        }
+    }
+}
+
+# The version in a folder: what stands behind ~ tells two of the same version apart.
+function Get-VersionIn([string] $Folder) { return $Folder.Split('~')[0] }
+
+# Puts the fresh folder beside the other versions, and returns its name there.
+function Save-Version([string] $Fresh, [string] $Wanted) {
+    $name = $Wanted
+    for ($number = 2; Test-Path -LiteralPath (Join-Path $Prefix "versions\$name"); $number++) { $name = "$Wanted~$number" }
+    [IO.Directory]::Move($Fresh, (Join-Path $Prefix "versions\$name"))
+    return $name
+}
+
+# Removes what runs left behind that were ended, and all versions but the current one and the one before. A version that
+# still runs cannot be moved, and stays.
+function Remove-Old {
+    $kept = @((Get-Chosen 'current'), (Get-Chosen 'previous'))
+    $versions = @(Get-ChildItem -LiteralPath (Join-Path $Prefix 'versions') -Directory)
+    foreach ($folder in $versions | Where-Object { $kept -notcontains $_.Name }) {
+        try { [IO.Directory]::Move($folder.FullName, (Join-Path $Prefix ".new.$($folder.Name).$PID")) } catch { continue }
+    }
+    Get-ChildItem -LiteralPath $Prefix -Directory -Filter '.new.*' -Force |
+        Where-Object { $_.FullName -ne $script:Work } |
+        Remove-Item -Recurse -Force -ErrorAction SilentlyContinue
+}
+
+function Add-Command {
+    $path = Join-Path $Prefix 'bin\svc.cmd'
+    if (Test-Path -LiteralPath $path) { return }
+    New-Folder (Split-Path -Parent $path)
+    $temporary = Join-Path $script:Work 'svc.cmd'
+    [IO.File]::WriteAllText($temporary, ($Command -replace "`r?`n", "`r`n") + "`r`n", [Text.Encoding]::ASCII)
+    [IO.File]::Move($temporary, $path)
+}
+
+# --- What this script does -------------------------------------------------------------------------------------------
+
+function Install-Svc {
+    Remove-Old
+    $old = Get-Chosen 'current'
+    $installed = Get-VersionIn $old
+    $release = Find-Release
+    $wanted = $release.Version
+    if ($installed -eq $wanted -and -not $Force) {
+        try { Assert-Works (Join-Path $Prefix "versions\$old") $wanted }
+        catch { throw "svc $wanted is installed and does not run; install it anew with -Force" }
+        Add-Settings (Join-Path $Prefix "versions\$old")
+        Add-Command
+        Write-Line "svc $wanted is installed already, in $Prefix"
+        return
+    }
+    if ($installed -and -not $Version -and (Compare-Version $wanted $installed) -lt 0) {
+        throw "svc $installed is installed, which is newer; for the older one say -Version $wanted"
+    }
+    $fresh = Expand-Release (Get-CheckedArchive $release) $wanted
+    Assert-Works $fresh $wanted
+    Add-Settings $fresh
+    $name = Save-Version $fresh $wanted
+    if ($old) { Set-Chosen 'previous' $old }
+    Set-Chosen 'current' $name
+    Add-Command
+    Remove-Old
+    Write-NextSteps $wanted $installed
+}
+
+function Write-NextSteps([string] $Wanted, [string] $Installed) {
+    if ($Installed) {
+        Write-Line "svc $Wanted is installed in $Prefix, in place of $Installed."
+        Write-Line "  A server that runs is still ${Installed}: restart it. To go back, run this script with -Rollback."
+        return
+    }
+    $svc = Join-Path $Prefix 'bin\svc.cmd'
+    $settings = if ($NoConfig) { '' } else { " --config `"$Config`"" }
+    Write-Line "svc $Wanted is installed in $Prefix."
+    Write-Line "  start it:      & `"$svc`" serve$settings"
+    Write-Line "  look it over:  & `"$svc`" doctor$settings"
+}
+
+function Undo-Svc {
+    $now = Get-Chosen 'current'
+    $before = Get-Chosen 'previous'
+    if (-not $before -or $before -eq $now) { throw "no version before this one is kept in $Prefix" }
+    Assert-Works (Join-Path $Prefix "versions\$before") (Get-VersionIn $before)
+    Set-Chosen 'current' $before
+    Set-Chosen 'previous' $now
+    Write-Line "svc $(Get-VersionIn $before) is back, in place of $(Get-VersionIn $now). A server that runs goes on as it is: restart it."
+}
+
+function Uninstall-Svc {
+    # What runs cannot be removed: this finds out before anything is.
+    $away = Join-Path $script:Work 'versions'
+    try { [IO.Directory]::Move((Join-Path $Prefix 'versions'), $away) }
+    catch { throw "svc cannot be removed while it runs: stop it first" }
+    foreach ($file in 'bin\svc.cmd', 'current', 'previous') {
+        Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue
+    }
+    Remove-EmptyFolder (Join-Path $Prefix 'bin')
+    Write-Line "svc is removed from $Prefix."
+    if (-not $Purge -and (Test-Path -LiteralPath $Config)) { Write-Line "  The settings stay: $Config" }
+}
+
+# Only what svc made or reads by these names: the folders may hold other things.
+function Remove-UserFiles {
+    $folder = Split-Path -Parent $Config
+    $data = if ($env:SVC_DATA) { $env:SVC_DATA } else { Join-Path $env:LOCALAPPDATA 'svc' }
+    $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.json", "$data\svc.api-key",
+        "$data\svc.password", "$data\models")
+    foreach ($path in $files | Where-Object { Test-Path -LiteralPath $_ }) { Remove-Item -LiteralPath $path -Recurse -Force }
+    Remove-EmptyFolder $folder
+    Remove-EmptyFolder $data
+    Write-Line '  Settings and data are removed as well.'
+}
+
+function Remove-EmptyFolder([string] $Path) {
+    if ((Test-Path -LiteralPath $Path) -and -not (Get-ChildItem -LiteralPath $Path -Force)) { Remove-Item -LiteralPath $Path }
+}
+
+# Does what was asked for, alone, and removes what it needed for that.
+function Invoke-Alone([scriptblock] $Action) {
+    $turn = Enter-Turn
+    try {
+        $script:Work = Join-Path $Prefix ".new.$PID"
+        if (Test-Path -LiteralPath $script:Work) { Remove-Item -LiteralPath $script:Work -Recurse -Force }
+        New-Folder $script:Work
+        try { & $Action }
+        finally { Remove-Item -LiteralPath $script:Work -Recurse -Force -ErrorAction SilentlyContinue }
+    } finally {
+        $turn.Dispose()
+    }
+}
+
+try {
+    Assert-Arguments
+    if (-not $Prefix) { $Prefix = Join-Path $env:LOCALAPPDATA 'Programs\svc' }
+    if (-not $Config -and $env:SVC_CONFIG) { $Config = $env:SVC_CONFIG }
+    if (-not $Config) { $Config = Join-Path $env:APPDATA 'svc\svc.json' }
+    # .NET and PowerShell start relative paths from different folders.
+    $Prefix = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Prefix).TrimEnd('\')
+    $Config = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Config)
+    # Windows PowerShell offers an older TLS only, by itself.
+    [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+    if ($Uninstall) {
+        if (Test-Path -LiteralPath (Join-Path $Prefix 'versions')) { Invoke-Alone { Uninstall-Svc } }
+        else { Write-Line "svc is not installed in $Prefix." }
+        Remove-EmptyFolder $Prefix
+        if ($Purge) { Remove-UserFiles }
+    } elseif ($Rollback) {
+        if (-not (Get-Chosen 'current')) { throw "svc is not installed in $Prefix" }
+        Invoke-Alone { Undo-Svc }
+    } else {
+        Assert-Platform
+        Invoke-Alone { Install-Svc }
+    }
+} catch {
+    [Console]::Error.WriteLine("install: $($_.Exception.Message)")
+    exit 1
+}
