@@ -14,6 +14,7 @@ pub mod model;
 pub mod node;
 pub mod question;
 pub mod queue;
+pub mod reading;
 pub mod session;
 pub mod stages;
 pub mod tenure;

@@ -170,6 +170,11 @@ impl Model {
         runner.run(plan, stop)
     }
 
+    /// See [`Sessions::read_in_part`].
+    pub fn reads_in_part(&self) -> bool {
+        self.sessions.read_in_part()
+    }
+
     /// How the kept states are doing.
     pub fn cache_stats(&self) -> CacheStats {
         self.cache.stats()

@@ -1,21 +1,25 @@
 //! One session and what it is run with.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ort::environment::Environment;
 use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights};
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::{DynValue, Tensor, TensorRef};
 
+use prost::bytes::Bytes;
+
 use super::Graph;
 use super::arena::Arena;
 use super::blocks::Blocks;
+use super::device::Device;
 use super::memory::{Interface, Memory};
 use super::running::Running;
 use super::runtime::{cause, run_failed};
 use super::tensors::Tensors;
 use crate::Error;
+use crate::reading::reading_part;
 use crate::weights::{Values, weights};
 
 /// One tensor that a run is given.
@@ -83,6 +87,9 @@ pub struct Outputs {
 /// A session, used by one thread at a time.
 pub struct Lane {
     session: Session,
+    /// Runs the part of the graph that reads a state, where that is less than the whole.
+    reader: Option<Session>,
+    reader_agrees: Arc<OnceLock<bool>>,
     interface: Arc<Interface>,
     answer: RunOptions<HasSelectedOutputs>,
     /// As `answer`, and the session's arena gives back what it does not need any more.
@@ -99,11 +106,13 @@ pub struct Lane {
 /// What one session needs beside the graph's own settings.
 pub(super) struct LaneSettings<'a> {
     pub(super) threads: usize,
-    pub(super) shared: &'a SharedWeights,
+    pub(super) shared: &'a Shared,
     pub(super) interface: &'a Arc<Interface>,
     pub(super) empty: &'a Arc<Memory>,
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
+    /// Whether what the readers give was found to be what the whole graph gives, bit for bit; the first read finds out.
+    pub(super) reader_agrees: &'a Arc<OnceLock<bool>>,
 }
 
 impl Lane {
@@ -116,8 +125,19 @@ impl Lane {
             file: graph.file.to_owned(),
             problem,
         };
-        let session =
-            open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
+        let open = |part: Option<&Bytes>| open_session(environment, graph, settings, part);
+        let (session, reader) = rayon::join(
+            || open(None),
+            // Without it the whole graph reads states, too.
+            || {
+                settings
+                    .shared
+                    .reading
+                    .as_ref()
+                    .and_then(|part| open(Some(part)).ok())
+            },
+        );
+        let session = session.map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
         let tensors = Tensors::of(&session);
         tensors.check(interface).map_err(bad)?;
@@ -129,6 +149,8 @@ impl Lane {
         let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
+            reader,
+            reader_agrees: Arc::clone(settings.reader_agrees),
             arena,
             interface: Arc::clone(interface),
             answer: answer(false)?,
@@ -155,30 +177,27 @@ impl Lane {
         inputs: Vec<(&'static str, Input<'_>)>,
         tokens: usize,
     ) -> Result<Memory, Error> {
-        self.try_read(&inputs, tokens).map_err(run_failed)
-    }
-
-    fn try_read(
-        &mut self,
-        inputs: &[(&'static str, Input<'_>)],
-        tokens: usize,
-    ) -> ort::Result<Memory> {
-        let mut memory = Memory::with_room(&self.interface, tokens, &self.blocks)?;
-        let mut selector = OutputSelector::no_default();
-        for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
-            selector = selector.with(present).preallocate(present, value);
-        }
-        let options = RunOptions::new()?.with_outputs(selector);
-        let _running = self.running.start(&options);
-        let values = named(inputs, &self.interface, &self.empty)?;
-        let mut outputs = self.session.run_with_options(values, &options)?;
-        for (_, present) in &self.interface.kept {
-            let value = outputs.remove(present);
-            memory
-                .values
-                .push(value.ok_or_else(|| ort::Error::new("the graph gave no memory"))?);
-        }
-        Ok(memory)
+        let room = Room {
+            interface: &self.interface,
+            empty: &self.empty,
+            blocks: &self.blocks,
+            running: &self.running,
+        };
+        let agrees = self.reader_agrees.get().copied();
+        let memory = match (&mut self.reader, agrees) {
+            (Some(reader), Some(true)) => room.read(reader, &inputs, tokens),
+            (Some(reader), None) => {
+                room.read(&mut self.session, &inputs, tokens)
+                    .inspect(|whole| {
+                        let part = room.read(reader, &inputs, tokens);
+                        let agrees = part.is_ok_and(|part| part.is_same(whole));
+                        // Another lane that found out meanwhile found the same.
+                        let _ = self.reader_agrees.set(agrees);
+                    })
+            }
+            _ => room.read(&mut self.session, &inputs, tokens),
+        };
+        memory.map_err(run_failed)
     }
 
     /// Runs a row of a question on what is kept of its state; with `gives_back` the session then gives back what it
@@ -224,6 +243,40 @@ impl Lane {
     }
 }
 
+/// What a state is read with, beside a session.
+struct Room<'a> {
+    interface: &'a Interface,
+    empty: &'a Memory,
+    blocks: &'a Arc<Blocks>,
+    running: &'a Running,
+}
+
+impl Room<'_> {
+    fn read(
+        &self,
+        session: &mut Session,
+        inputs: &[(&'static str, Input<'_>)],
+        tokens: usize,
+    ) -> ort::Result<Memory> {
+        let mut memory = Memory::with_room(self.interface, tokens, self.blocks)?;
+        let mut selector = OutputSelector::no_default();
+        for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
+            selector = selector.with(present).preallocate(present, value);
+        }
+        let options = RunOptions::new()?.with_outputs(selector);
+        let _running = self.running.start(&options);
+        let values = named(inputs, self.interface, self.empty)?;
+        let mut outputs = session.run_with_options(values, &options)?;
+        for (_, present) in &self.interface.kept {
+            let value = outputs.remove(present);
+            memory
+                .values
+                .push(value.ok_or_else(|| ort::Error::new("the graph gave no memory"))?);
+        }
+        Ok(memory)
+    }
+}
+
 /// Asks for what a question wants to know, and nothing else.
 fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasSelectedOutputs>> {
     let mut outputs = OutputSelector::no_default().with("logits");
@@ -258,6 +311,7 @@ fn open_session(
     environment: &Environment,
     graph: &Graph<'_>,
     settings: &LaneSettings<'_>,
+    part: Option<&Bytes>,
 ) -> ort::Result<Session> {
     let mut builder = Session::builder(environment)?
         .with_optimization_level(GraphOptimizationLevel::All)?
@@ -274,24 +328,32 @@ fn open_session(
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    builder.commit_from_file(graph.file)
+    match part {
+        Some(part) => builder.commit_from_memory(part),
+        None => builder.commit_from_file(graph.file),
+    }
 }
 
-/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
-pub(super) struct SharedWeights {
+/// What all sessions of a graph use: its weights, as the file has them and as the kernels want them, and the part of it
+/// that reads states.
+pub(super) struct Shared {
     values: Vec<(String, Arc<DynValue>)>,
     prepacked: PrepackedWeights,
+    reading: Option<Bytes>,
 }
 
-impl SharedWeights {
-    /// The weights of a graph that has several sessions; a lone session does best with its own.
+impl Shared {
+    /// What the sessions of a graph share where there are several; a lone session does best with its own.
     pub(super) fn read(graph: &Graph<'_>) -> ort::Result<Self> {
-        let file = if graph.has_many_sessions() {
-            std::fs::read(graph.file).unwrap_or_default()
+        let file: Bytes = if graph.device == Device::Cpu {
+            std::fs::read(graph.file).unwrap_or_default().into()
         } else {
-            Vec::new()
+            Bytes::new()
         };
-        let weights = weights(&file.into()).into_iter().map(|weight| {
+        let reading = reading_part(&file, &graph.interface.kept);
+        let several = graph.has_many_sessions() || reading.is_some();
+        let weights = if several { weights(&file) } else { Vec::new() };
+        let values = weights.into_iter().map(|weight| {
             let (name, shape) = (weight.name, weight.shape);
             let value = match weight.values {
                 Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
@@ -301,8 +363,9 @@ impl SharedWeights {
             Ok((name, Arc::new(value)))
         });
         Ok(Self {
-            values: weights.collect::<ort::Result<_>>()?,
+            values: values.collect::<ort::Result<_>>()?,
             prepacked: PrepackedWeights::new(),
+            reading,
         })
     }
 }

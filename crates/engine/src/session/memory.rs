@@ -117,6 +117,24 @@ impl Memory {
         self.block.bytes()
     }
 
+    /// Whether the keys and values are the same bits.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let floats = |value: &DynValue| {
+            let (_, floats) = value.try_extract_tensor::<f32>().ok()?;
+            Some(
+                floats
+                    .iter()
+                    .map(|float| float.to_bits())
+                    .collect::<Vec<_>>(),
+            )
+        };
+        let pairs = self.values.iter().zip(&other.values);
+        self.values.len() == other.values.len()
+            && pairs
+                .into_iter()
+                .all(|(own, its)| floats(own).is_some_and(|own| Some(own) == floats(its)))
+    }
+
     /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
     pub fn is_large(&self) -> bool {
         self.bytes() > LARGE_BYTES

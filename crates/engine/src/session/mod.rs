@@ -4,14 +4,14 @@
 //! session with one thread; a row that stands alone runs on a session with all threads. Both give the same bits.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use self::blocks::Blocks;
-use self::lane::{LaneSettings, SharedWeights};
+use self::lane::{LaneSettings, Shared};
 use self::running::Running;
 use self::runtime::{environment, run_failed};
 use crate::Error;
@@ -66,6 +66,7 @@ pub struct Sessions {
     /// Runs rows beside the calling thread.
     beside: Option<rayon::ThreadPool>,
     running: Arc<Running>,
+    reader_agrees: Arc<OnceLock<bool>>,
 }
 
 impl Sessions {
@@ -85,8 +86,9 @@ impl Sessions {
         let blocks = Arc::new(Blocks::default());
         let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let shared = SharedWeights::read(graph).map_err(run_failed)?;
+        let shared = Shared::read(graph).map_err(run_failed)?;
         let running = Arc::new(Running::default());
+        let reader_agrees = Arc::new(OnceLock::new());
         let open = |threads| {
             let settings = LaneSettings {
                 threads,
@@ -95,6 +97,7 @@ impl Sessions {
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
+                reader_agrees: &reader_agrees,
             };
             Lane::open(&environment, graph, &settings)
         };
@@ -116,7 +119,14 @@ impl Sessions {
             all_threads: Mutex::new(all_threads?),
             one_thread: one_thread?.into_iter().map(Mutex::new).collect(),
             running,
+            reader_agrees,
         })
+    }
+
+    /// Whether states are read by the part of the graph that makes what is kept of them, instead of by all of it. Known
+    /// once a state was read.
+    pub fn read_in_part(&self) -> bool {
+        self.reader_agrees.get() == Some(&true)
     }
 
     /// Whether the sessions hold more memory than they should while nothing runs.
