@@ -111,6 +111,8 @@ pub(super) struct LaneSettings<'a> {
     pub(super) empty: &'a Arc<Memory>,
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
+    /// The part of the graph that reads states, where this session shall have it.
+    pub(super) reading: Option<&'a Bytes>,
     /// Whether what the readers give was found to be what the whole graph gives, bit for bit; the first read finds out.
     pub(super) reader_agrees: &'a Arc<OnceLock<bool>>,
 }
@@ -129,13 +131,7 @@ impl Lane {
         let (session, reader) = rayon::join(
             || open(None),
             // Without it the whole graph reads states, too.
-            || {
-                settings
-                    .shared
-                    .reading
-                    .as_ref()
-                    .and_then(|part| open(Some(part)).ok())
-            },
+            || settings.reading.and_then(|part| open(Some(part)).ok()),
         );
         let session = session.map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
@@ -339,7 +335,7 @@ fn open_session(
 pub(super) struct Shared {
     values: Vec<(String, Arc<DynValue>)>,
     prepacked: PrepackedWeights,
-    reading: Option<Bytes>,
+    pub(super) reading: Option<Bytes>,
 }
 
 impl Shared {

@@ -89,7 +89,7 @@ impl Sessions {
         let shared = Shared::read(graph).map_err(run_failed)?;
         let running = Arc::new(Running::default());
         let reader_agrees = Arc::new(OnceLock::new());
-        let open = |threads| {
+        let open = |threads, reading| {
             let settings = LaneSettings {
                 threads,
                 shared: &shared,
@@ -97,6 +97,7 @@ impl Sessions {
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
+                reading,
                 reader_agrees: &reader_agrees,
             };
             Lane::open(&environment, graph, &settings)
@@ -106,9 +107,10 @@ impl Sessions {
         // Each reads the whole graph, so only a few at once.
         let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
         let (all_threads, one_thread) = opening.install(|| {
-            let one_thread = (0..ones).into_par_iter().map(|_| open(1));
+            let one_thread = (0..ones).into_par_iter().map(|_| open(1, None));
             rayon::join(
-                || open(graph.threads),
+                // A state is mostly a lone row; for the others it would not be worth the time at the start.
+                || open(graph.threads, shared.reading.as_ref()),
                 || one_thread.collect::<Result<Vec<Lane>, Error>>(),
             )
         });
