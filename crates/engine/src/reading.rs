@@ -394,9 +394,9 @@ mod tests {
     #[test]
     fn what_only_a_question_needs_is_left_out() {
         let whole = graph(&attention(), &[initializer("word"), initializer("head")]);
-        let part = reading_part(&whole, &kept()).unwrap();
+        let part = reading_part(&whole, &kept()).expect("a graph");
         assert!(part.starts_with(&[0x08, 0x0a, 0x12, 0x03, b's', b'v', b'c']));
-        let [nodes, weights, outputs] = parts(&part).unwrap();
+        let [nodes, weights, outputs] = parts(&part).expect("a graph");
         assert_eq!(
             nodes,
             [
@@ -417,8 +417,8 @@ mod tests {
     fn an_attention_with_a_bias_of_its_own_stays() {
         let mut biased = attention();
         biased.input[3] = "qkv_bias".into();
-        let part = reading_part(&graph(&biased, &[]), &kept()).unwrap();
-        let [nodes, ..] = parts(&part).unwrap();
+        let part = reading_part(&graph(&biased, &[]), &kept()).expect("a graph");
+        let [nodes, ..] = parts(&part).expect("a graph");
         assert_eq!(nodes, ["Gather", "Split", "Pad", "MultiHeadAttention"]);
     }
 

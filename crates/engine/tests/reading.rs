@@ -2,20 +2,51 @@
 
 mod common;
 
+use std::time::{Duration, Instant};
+
 use common::{fixture, options, repository};
+use svc_engine::decode::Logits;
 use svc_engine::model::Model;
+use svc_engine::queue::Stop;
+use svc_engine::tokenize::Meter;
+use svc_engine::wire::systemone;
+
+const BODY: &str = r#"{"state": "The parcel arrived crushed and I want my money back.",
+    "questions": {"angry": {"type": "noul", "instructions": "Is the customer angry?"}}}"#;
+
+fn answer(model: &Model) -> Logits {
+    let request = systemone::parse(BODY.as_bytes(), 1024).expect("a request");
+    let stop = Stop::never();
+    let mut meter = Meter::new(usize::MAX, &stop);
+    let questions = model.encode_questions(&request.questions, &mut meter);
+    let plan = model.encode_state(&request.state, &questions.expect("rows"), &mut meter);
+    let logits = model.run(&plan.expect("rows"), &stop);
+    logits.expect("an answer").remove(0)
+}
+
+fn load(folder: &std::path::Path, threads: usize) -> Model {
+    Model::load(&options(folder, threads).source).expect("the model loads")
+}
 
 #[test]
 fn the_embedded_model_reads_states_with_a_part_of_its_graph() {
     for threads in [1, 2] {
-        let folder = repository().join("models/svc-small");
-        let model = Model::load(&options(&folder, threads).source).unwrap();
+        let model = load(&repository().join("models/svc-small"), threads);
+        let first = answer(&model).outcomes;
+        // The session for it is opened behind the first answers.
+        let until = Instant::now() + Duration::from_secs(60);
+        while !model.reads_in_part() && Instant::now() < until {
+            assert_eq!(answer(&model).outcomes, first, "{threads} threads");
+        }
         assert!(model.reads_in_part(), "{threads} threads");
+        assert_eq!(answer(&model).outcomes, first, "{threads} threads");
     }
 }
 
 #[test]
 fn a_layout_that_keeps_nothing_has_no_such_part() {
-    let model = Model::load(&options(&fixture("marker"), 1).source).unwrap();
+    let model = load(&fixture("marker"), 1);
+    answer(&model);
+    model.terminate();
     assert!(!model.reads_in_part());
 }

@@ -96,8 +96,9 @@ impl Model {
         check_sha256(&folder, &manifest, &graph, &sha256)?;
         check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
         let layout = folder.layout(&manifest.layout, &tokenizer)?;
-        let (sessions, device, device_notes) =
+        let (mut sessions, device, device_notes) =
             open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
+        sessions.open_reader();
         let digest = hex(&digest_of(&digests));
         let info = Info {
             name: manifest.name,

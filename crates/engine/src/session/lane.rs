@@ -1,25 +1,23 @@
 //! One session and what it is run with.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use ort::environment::Environment;
-use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights};
+use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights, SessionBuilder};
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::{DynValue, Tensor, TensorRef};
-
 use prost::bytes::Bytes;
 
 use super::Graph;
 use super::arena::Arena;
 use super::blocks::Blocks;
-use super::device::Device;
 use super::memory::{Interface, Memory};
+use super::reader::Reader;
 use super::running::Running;
 use super::runtime::{cause, run_failed};
 use super::tensors::Tensors;
 use crate::Error;
-use crate::reading::reading_part;
 use crate::weights::{Values, weights};
 
 /// One tensor that a run is given.
@@ -87,9 +85,8 @@ pub struct Outputs {
 /// A session, used by one thread at a time.
 pub struct Lane {
     session: Session,
-    /// Runs the part of the graph that reads a state, where that is less than the whole.
-    reader: Option<Session>,
-    reader_agrees: Arc<OnceLock<bool>>,
+    /// Reads states in the place of the session, where it can.
+    reader: Arc<Reader>,
     interface: Arc<Interface>,
     answer: RunOptions<HasSelectedOutputs>,
     /// As `answer`, and the session's arena gives back what it does not need any more.
@@ -106,15 +103,12 @@ pub struct Lane {
 /// What one session needs beside the graph's own settings.
 pub(super) struct LaneSettings<'a> {
     pub(super) threads: usize,
-    pub(super) shared: &'a Shared,
+    pub(super) weights: &'a SharedWeights,
     pub(super) interface: &'a Arc<Interface>,
     pub(super) empty: &'a Arc<Memory>,
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
-    /// The part of the graph that reads states, where this session shall have it.
-    pub(super) reading: Option<&'a Bytes>,
-    /// Whether what the readers give was found to be what the whole graph gives, bit for bit; the first read finds out.
-    pub(super) reader_agrees: &'a Arc<OnceLock<bool>>,
+    pub(super) reader: Arc<Reader>,
 }
 
 impl Lane {
@@ -127,13 +121,8 @@ impl Lane {
             file: graph.file.to_owned(),
             problem,
         };
-        let open = |part: Option<&Bytes>| open_session(environment, graph, settings, part);
-        let (session, reader) = rayon::join(
-            || open(None),
-            // Without it the whole graph reads states, too.
-            || settings.reading.and_then(|part| open(Some(part)).ok()),
-        );
-        let session = session.map_err(|error| bad(cause(&error)))?;
+        let session =
+            open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
         let tensors = Tensors::of(&session);
         tensors.check(interface).map_err(bad)?;
@@ -145,8 +134,7 @@ impl Lane {
         let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
-            reader,
-            reader_agrees: Arc::clone(settings.reader_agrees),
+            reader: Arc::clone(&settings.reader),
             arena,
             interface: Arc::clone(interface),
             answer: answer(false)?,
@@ -179,20 +167,10 @@ impl Lane {
             blocks: &self.blocks,
             running: &self.running,
         };
-        let agrees = self.reader_agrees.get().copied();
-        let memory = match (&mut self.reader, agrees) {
-            (Some(reader), Some(true)) => room.read(reader, &inputs, tokens),
-            (Some(reader), None) => {
-                room.read(&mut self.session, &inputs, tokens)
-                    .inspect(|whole| {
-                        let part = room.read(reader, &inputs, tokens);
-                        let agrees = part.is_ok_and(|part| part.is_same(whole));
-                        // Another lane that found out meanwhile found the same.
-                        let _ = self.reader_agrees.set(agrees);
-                    })
-            }
-            _ => room.read(&mut self.session, &inputs, tokens),
-        };
+        let memory = self.reader.read(
+            |part| room.read(part, &inputs, tokens),
+            || room.read(&mut self.session, &inputs, tokens),
+        );
         memory.map_err(run_failed)
     }
 
@@ -307,49 +285,25 @@ fn open_session(
     environment: &Environment,
     graph: &Graph<'_>,
     settings: &LaneSettings<'_>,
-    part: Option<&Bytes>,
 ) -> ort::Result<Session> {
-    let mut builder = Session::builder(environment)?
-        .with_optimization_level(GraphOptimizationLevel::All)?
-        .with_intra_threads(settings.threads)?
-        // Shapes differ from run to run: a remembered pattern would only hold memory.
-        .with_memory_pattern(false)?
-        // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
-        .with_config_entry("session.force_spinning_stop", "1")?
-        .with_prepacked_weights(&settings.shared.prepacked)?
-        .with_env_allocators()?;
-    for (name, value) in &settings.shared.values {
-        builder = builder.with_initializer(name, Arc::clone(value))?;
-    }
+    let mut builder = settings.weights.session(environment, settings.threads)?;
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    match part {
-        Some(part) => builder.commit_from_memory(part),
-        None => builder.commit_from_file(graph.file),
-    }
+    builder.commit_from_file(graph.file)
 }
 
-/// What all sessions of a graph use: its weights, as the file has them and as the kernels want them, and the part of it
-/// that reads states.
-pub(super) struct Shared {
+/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
+pub(super) struct SharedWeights {
     values: Vec<(String, Arc<DynValue>)>,
     prepacked: PrepackedWeights,
-    pub(super) reading: Option<Bytes>,
 }
 
-impl Shared {
-    /// What the sessions of a graph share where there are several; a lone session does best with its own.
-    pub(super) fn read(graph: &Graph<'_>) -> ort::Result<Self> {
-        let file: Bytes = if graph.device == Device::Cpu {
-            std::fs::read(graph.file).unwrap_or_default().into()
-        } else {
-            Bytes::new()
-        };
-        let reading = reading_part(&file, &graph.interface.kept);
-        let several = graph.has_many_sessions() || reading.is_some();
-        let weights = if several { weights(&file) } else { Vec::new() };
-        let values = weights.into_iter().map(|weight| {
+impl SharedWeights {
+    /// The weights of a graph, for several sessions; a lone session does best with its own, and is given an empty graph
+    /// here.
+    pub(super) fn read(graph: &Bytes) -> ort::Result<Self> {
+        let weights = weights(graph).into_iter().map(|weight| {
             let (name, shape) = (weight.name, weight.shape);
             let value = match weight.values {
                 Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
@@ -359,9 +313,29 @@ impl Shared {
             Ok((name, Arc::new(value)))
         });
         Ok(Self {
-            values: values.collect::<ort::Result<_>>()?,
+            values: weights.collect::<ort::Result<_>>()?,
             prepacked: PrepackedWeights::new(),
-            reading,
         })
+    }
+
+    /// The settings of a session that uses them.
+    pub(super) fn session(
+        &self,
+        environment: &Environment,
+        threads: usize,
+    ) -> ort::Result<SessionBuilder> {
+        let mut builder = Session::builder(environment)?
+            .with_optimization_level(GraphOptimizationLevel::All)?
+            .with_intra_threads(threads)?
+            // Shapes differ from run to run: a remembered pattern would only hold memory.
+            .with_memory_pattern(false)?
+            // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
+            .with_config_entry("session.force_spinning_stop", "1")?
+            .with_prepacked_weights(&self.prepacked)?
+            .with_env_allocators()?;
+        for (name, value) in &self.values {
+            builder = builder.with_initializer(name, Arc::clone(value))?;
+        }
+        Ok(builder)
     }
 }

@@ -4,14 +4,17 @@
 //! session with one thread; a row that stands alone runs on a session with all threads. Both give the same bits.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
+use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use self::blocks::Blocks;
-use self::lane::{LaneSettings, Shared};
+use self::lane::{LaneSettings, SharedWeights};
+use self::reader::{Plan, Reader};
 use self::running::Running;
 use self::runtime::{environment, run_failed};
 use crate::Error;
@@ -23,6 +26,7 @@ mod blocks;
 mod device;
 mod lane;
 mod memory;
+mod reader;
 mod running;
 mod runtime;
 mod tensors;
@@ -57,6 +61,11 @@ impl Graph<'_> {
     fn has_many_sessions(&self) -> bool {
         self.device == Device::Cpu && self.threads > 1
     }
+
+    /// Whether a state is read in a run of its own, so that a part of the graph may do for it.
+    fn may_have_reader(&self) -> bool {
+        self.device == Device::Cpu && !self.interface.kept.is_empty()
+    }
 }
 
 /// The sessions of one graph: one with all threads, and for each thread one of its own.
@@ -66,7 +75,10 @@ pub struct Sessions {
     /// Runs rows beside the calling thread.
     beside: Option<rayon::ThreadPool>,
     running: Arc<Running>,
-    reader_agrees: Arc<OnceLock<bool>>,
+    reader: Arc<Reader>,
+    /// What is still to be done for the reader.
+    plan: Option<Plan>,
+    opening: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Sessions {
@@ -86,19 +98,23 @@ impl Sessions {
         let blocks = Arc::new(Blocks::default());
         let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let shared = Shared::read(graph).map_err(run_failed)?;
+        let file: Bytes = if graph.has_many_sessions() || graph.may_have_reader() {
+            std::fs::read(graph.file).unwrap_or_default().into()
+        } else {
+            Bytes::new()
+        };
+        let weights = SharedWeights::read(&file).map_err(run_failed)?;
         let running = Arc::new(Running::default());
-        let reader_agrees = Arc::new(OnceLock::new());
-        let open = |threads, reading| {
+        let reader = Arc::new(Reader::default());
+        let open = |threads, reader| {
             let settings = LaneSettings {
                 threads,
-                shared: &shared,
+                weights: &weights,
                 interface: &interface,
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
-                reading,
-                reader_agrees: &reader_agrees,
+                reader,
             };
             Lane::open(&environment, graph, &settings)
         };
@@ -107,10 +123,10 @@ impl Sessions {
         // Each reads the whole graph, so only a few at once.
         let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
         let (all_threads, one_thread) = opening.install(|| {
-            let one_thread = (0..ones).into_par_iter().map(|_| open(1, None));
+            let one_thread = (0..ones).into_par_iter().map(|_| open(1, Arc::default()));
             rayon::join(
-                // A state is mostly a lone row; for the others it would not be worth the time at the start.
-                || open(graph.threads, shared.reading.as_ref()),
+                // A state is mostly a lone row; for the others a reader would not be worth its memory.
+                || open(graph.threads, Arc::clone(&reader)),
                 || one_thread.collect::<Result<Vec<Lane>, Error>>(),
             )
         });
@@ -121,14 +137,29 @@ impl Sessions {
             all_threads: Mutex::new(all_threads?),
             one_thread: one_thread?.into_iter().map(Mutex::new).collect(),
             running,
-            reader_agrees,
+            reader,
+            plan: graph.may_have_reader().then(|| Plan {
+                environment: environment.clone(),
+                graph: file,
+                kept: interface.kept.clone(),
+                threads: graph.threads,
+                weights,
+            }),
+            opening: Mutex::default(),
         })
     }
 
+    /// Begins to open the session that reads states with the part of the graph that they need.
+    pub fn open_reader(&mut self) {
+        if let Some(plan) = self.plan.take() {
+            *self.opening.lock() = plan.carry_out(&self.reader);
+        }
+    }
+
     /// Whether states are read by the part of the graph that makes what is kept of them, instead of by all of it. Known
-    /// once a state was read.
+    /// once a state was read after that session was opened.
     pub fn read_in_part(&self) -> bool {
-        self.reader_agrees.get() == Some(&true)
+        self.reader.agrees()
     }
 
     /// Whether the sessions hold more memory than they should while nothing runs.
@@ -203,9 +234,19 @@ impl Sessions {
         self.one_thread.len().max(1)
     }
 
-    /// Stops every run, now and from now on; for the end of the process.
+    /// Stops every run, now and from now on, and waits until no session is being opened; for the end of the process.
     pub fn terminate(&self) {
         self.running.terminate();
+        if let Some(opening) = self.opening.lock().take() {
+            // A panic there is no reason for one here.
+            let _ = opening.join();
+        }
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.terminate();
     }
 }
 
