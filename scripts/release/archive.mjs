@@ -17,15 +17,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join, relative } from 'node:path';
-import process from 'node:process';
 import { pipeline } from 'node:stream/promises';
-import { fileURLToPath } from 'node:url';
 import { create } from 'tar';
 import { ZipFile } from 'yazl';
 import { filesUnder } from '../stamp.mjs';
+import { asProgram } from './command.mjs';
 import { nodeFolder } from './node.mjs';
 import { MAIN, MODEL, makePackages } from './packages.mjs';
 import { chosenPlatforms, enginePackage, PLATFORMS, packageFolder, RELEASE, VERSION } from './platforms.mjs';
+import { billOfMaterials } from './sbom.mjs';
 
 export const ARCHIVES = join(RELEASE, 'archives');
 
@@ -40,6 +40,9 @@ const DEPLOY = {
 
 /** The time of every entry: a zip can hold none before 1980. */
 const TIME = new Date('1985-10-26T08:15:00Z');
+
+/** The bill of materials, in an archive and behind its name beside it. */
+const SBOM = 'cdx.json';
 
 /** The folder in every archive that holds all else. */
 const TOP = `svc-${VERSION}`;
@@ -65,6 +68,7 @@ function stage(platform) {
   copyFileSync(join(LAUNCHERS, launcher), join(top, 'bin', launcher));
   copyFileSync('LICENSE', join(top, 'LICENSE'));
   writeFileSync(join(top, 'VERSION'), `${VERSION}\n`);
+  writeFileSync(join(top, SBOM), `${JSON.stringify(billOfMaterials(platform), null, 2)}\n`);
   for (const file of filesUnder(top)) chmodSync(file, 0o644);
   for (const file of [join('bin', launcher), join('lib', node)]) chmodSync(join(top, file), 0o755);
   return folder;
@@ -79,7 +83,7 @@ async function pack(folder, file) {
     zip.end();
     await pipeline(zip.outputStream, createWriteStream(file));
   } else {
-    await create({ gzip: { level: 9, portable: true }, portable: true, mtime: TIME, cwd: folder, file }, entries);
+    await create({ gzip: { level: 6, portable: true }, portable: true, mtime: TIME, cwd: folder, file }, entries);
   }
 }
 
@@ -93,15 +97,16 @@ export function writeSums() {
   writeFileSync(join(ARCHIVES, 'SHA256SUMS'), names.map((name) => `${sum(name)}  ${name}\n`).join(''));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-  const platforms = chosenPlatforms(process.argv.slice(2).filter((argument) => argument !== '--local'));
-  makePackages(platforms, { isLocal: process.argv.includes('--local') });
+await asProgram(import.meta.url, async (args) => {
+  const platforms = chosenPlatforms(args.filter((argument) => argument !== '--local'));
+  makePackages(platforms, { isLocal: args.includes('--local') });
   mkdirSync(ARCHIVES, { recursive: true });
   for (const platform of platforms) {
     const file = join(ARCHIVES, archiveName(platform));
-    await pack(stage(platform), file);
+    const folder = stage(platform);
+    await pack(folder, file);
+    copyFileSync(join(folder, TOP, SBOM), join(ARCHIVES, `${TOP}-${platform.archive}.${SBOM}`));
     process.stdout.write(`archive: ${file}\n`);
   }
   writeSums();
-}
+});

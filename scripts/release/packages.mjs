@@ -6,8 +6,9 @@
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import process from 'node:process';
-import { fileURLToPath } from 'node:url';
 import { ADDON, ADDON_NAME, runtimeFiles } from '../platform.mjs';
+import { asProgram } from './command.mjs';
+import { crateNotices, linkedCrates } from './crates.mjs';
 import {
   chosenPlatforms,
   engineFolder,
@@ -74,6 +75,8 @@ function makeEngine(platform, isLocal) {
   });
   copyFileSync(addon, join(folder, basename(addon)));
   for (const file of runtimeFiles(os, cpu)) copyFileSync(file.path, join(folder, file.name));
+  copyFileSync(join('npm', 'onnxruntime-license.txt'), join(folder, 'onnxruntime-license.txt'));
+  writeFileSync(join(folder, 'third-party-notices.txt'), crateNotices(linkedCrates(platform)));
 }
 
 /** Makes the packages for `platforms`, and returns the folder that they are in. */
@@ -84,9 +87,8 @@ export function makePackages(platforms, { isLocal = false } = {}) {
   return dirname(dirname(packageFolder(MAIN)));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-  const names = process.argv.slice(2).filter((argument) => argument !== '--local');
-  const folder = makePackages(chosenPlatforms(names), { isLocal: process.argv.includes('--local') });
+await asProgram(import.meta.url, (args) => {
+  const names = args.filter((argument) => argument !== '--local');
+  const folder = makePackages(chosenPlatforms(names), { isLocal: args.includes('--local') });
   process.stdout.write(`packages: ${folder}\n`);
-}
+});

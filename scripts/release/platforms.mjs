@@ -3,14 +3,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 
-const LIST = JSON.parse(readFileSync(join('npm', 'platforms.json'), 'utf8'));
+const read = (path) => JSON.parse(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
+
+const LIST = read('npm/platforms.json');
 
 /** The root's `package.json`: the one place of the version. */
-export const ROOT_PACKAGE = JSON.parse(readFileSync('package.json', 'utf8'));
+export const ROOT_PACKAGE = read('package.json');
 
 export const VERSION = ROOT_PACKAGE.version;
 
-/** The newest glibc that what is linked may need. */
+/** The oldest glibc that the engine runs with. */
 export const GLIBC = LIST.glibc;
 
 /** The version of Node in the archives. */

@@ -1,0 +1,54 @@
+/** The crates that the addon of a platform is made of, and their licences. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+const ROOT_CRATE = 'svc-engine';
+
+function metadata(target) {
+  const args = ['metadata', '--format-version', '1', '--locked', '--filter-platform', target];
+  const { status, stdout, stderr } = spawnSync('cargo', args, { encoding: 'utf8', maxBuffer: 2 ** 28 });
+  if (status !== 0) throw new Error(`cargo metadata failed: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+/** What is only compiled for the build or for tests is not in the addon. */
+const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null);
+
+/** Whether a crate runs in the compiler alone. */
+const isMacro = ({ targets }) => targets.some(({ kind }) => kind.includes('proc-macro'));
+
+/** The crates that are linked into the addon for `target`, sorted, without our own: as `cargo metadata` tells of them. */
+export function linkedCrates({ target }) {
+  const { packages, resolve } = metadata(target);
+  const byId = new Map(packages.map((one) => [one.id, one]));
+  const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
+  const root = packages.find(({ name }) => name === ROOT_CRATE).id;
+  const reached = new Set([root]);
+  // A set is gone through to its end, also what is added meanwhile.
+  for (const id of reached) {
+    for (const dependency of nodes.get(id).deps.filter(isLinked)) {
+      if (!isMacro(byId.get(dependency.pkg))) reached.add(dependency.pkg);
+    }
+  }
+  reached.delete(root);
+  const order = (left, right) => (`${left.name} ${left.version}` < `${right.name} ${right.version}` ? -1 : 1);
+  return [...reached].map((id) => byId.get(id)).sort(order);
+}
+
+function licenceTexts({ manifest_path: manifest }) {
+  const folder = dirname(manifest);
+  const names = readdirSync(folder).filter((name) => /^(licen[cs]e|copying|notice|unlicense)/i.test(name));
+  return names.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim());
+}
+
+/** The names, versions and licences of all crates, and every text of a licence once, under those that it belongs to. */
+export function crateNotices(crates) {
+  const owners = new Map();
+  const title = ({ name, version, license }) => `${name} ${version} (${license ?? 'see below'})`;
+  for (const crate of crates) {
+    for (const text of licenceTexts(crate)) owners.set(text, [...(owners.get(text) ?? []), crate]);
+  }
+  const texts = [...owners].map(([text, of]) => `${of.map(({ name }) => name).join(', ')}:\n\n${text}\n`);
+  return [`${crates.map(title).join('\n')}\n`, ...texts].join(`\n${'-'.repeat(80)}\n\n`);
+}

@@ -1,0 +1,50 @@
+/**
+ * Builds the addon for a release: `node scripts/release/engine.mjs [PLATFORM...]` writes dist/release/engine/PLATFORM/.
+ * For Linux it is linked by zig against the oldest glibc that is supported, whatever this machine has, and the symbols
+ * that it and ONNX Runtime ask for are read afterwards. The compiler needs the standard library of each platform.
+ */
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, mkdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import process from 'node:process';
+import { ADDON_NAME, builtLibrary, runtimeFiles } from '../platform.mjs';
+import { asProgram } from './command.mjs';
+import { requireOldGlibc } from './glibc.mjs';
+import { chosenPlatforms, engineFolder, GLIBC } from './platforms.mjs';
+
+const BUILD = ['--release', '--locked', '-p', 'svc-engine', '--lib', '--target'];
+
+/** Paths of this machine would be told in the text of every panic. */
+function environment() {
+  const cargoHome = process.env.CARGO_HOME ?? join(homedir(), '.cargo');
+  const flags = [`--remap-path-prefix=${cargoHome}=cargo`, `--remap-path-prefix=${process.cwd()}=svc`];
+  return { ...process.env, CARGO_ENCODED_RUSTFLAGS: flags.join('\x1f'), CARGO_PROFILE_RELEASE_STRIP: 'symbols' };
+}
+
+function compile({ os, target }) {
+  const [command, args] =
+    os === 'linux'
+      ? ['cargo-zigbuild', ['zigbuild', ...BUILD, `${target}.${GLIBC}`]]
+      : ['cargo', ['build', ...BUILD, target]];
+  process.stdout.write(`engine: ${command} ${args.join(' ')}\n`);
+  const { error, status, signal } = spawnSync(command, args, { stdio: 'inherit', env: environment() });
+  if (error?.code === 'ENOENT') {
+    throw new Error(`${command} is not installed: pip install -r scripts/release/requirements.txt`);
+  }
+  if (status !== 0) throw new Error(`${command} failed (${error?.message ?? signal ?? `exit code ${status}`})`);
+}
+
+function buildEngine(platform) {
+  const { os, cpu, target } = platform;
+  compile(platform);
+  const folder = engineFolder(platform);
+  mkdirSync(folder, { recursive: true });
+  const addon = join(folder, ADDON_NAME);
+  copyFileSync(builtLibrary(os, target), addon);
+  if (os === 'linux')
+    for (const file of [addon, ...runtimeFiles(os, cpu).map(({ path }) => path)]) requireOldGlibc(file);
+  process.stdout.write(`engine: ${addon}\n`);
+}
+
+await asProgram(import.meta.url, (names) => chosenPlatforms(names).forEach(buildEngine));

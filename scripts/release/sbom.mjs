@@ -1,0 +1,102 @@
+/**
+ * The bill of materials of an archive, in CycloneDX 1.5: the npm packages that are bundled, the crates that are linked,
+ * ONNX Runtime and Node. What npm knows of its packages is what `npm sbom` says.
+ */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { linkedCrates } from './crates.mjs';
+import { NODE_VERSION, ROOT_PACKAGE, VERSION } from './platforms.mjs';
+
+/** The bundles, and beside each the notices of what is in it. */
+const BUNDLES = ['app', 'assets', 'docs', 'lib'];
+
+/** The package that ONNX Runtime's library is taken from. */
+const RUNTIME = 'onnxruntime-node';
+
+/** `name@version` of each package that is in a bundle. */
+function bundledPackages() {
+  const texts = BUNDLES.map((name) => readFileSync(join('dist', name, 'third-party-notices.txt'), 'utf8'));
+  const titles = texts.flatMap((text) => text.split(`\n${'-'.repeat(80)}\n\n`).map((part) => part.split('\n', 1)[0]));
+  return new Set(titles.flatMap((title) => /^(\S+) (\d\S*) \(.*\)$/.exec(title)?.slice(1, 3).join('@') ?? []));
+}
+
+/** What npm tells of the packages of the lockfile. */
+function npmSbom() {
+  const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
+  const shell = process.platform === 'win32';
+  const { status, stdout, stderr } = spawnSync('npm', args, { encoding: 'utf8', maxBuffer: 2 ** 28, shell });
+  if (status !== 0) throw new Error(`npm sbom failed: ${stderr}`);
+  return JSON.parse(stdout);
+}
+
+function npmComponents() {
+  const wanted = bundledPackages();
+  const { components } = npmSbom();
+  const found = components.filter(({ name, version }) => name === RUNTIME || wanted.has(`${name}@${version}`));
+  const missing = [...wanted].filter((name) => !found.some((one) => name === `${one.name}@${one.version}`));
+  if (missing.length > 0) throw new Error(`npm sbom does not tell of ${missing.join(', ')}`);
+  // Where it lay and what it was for in the checkout is over: here it is part of the whole.
+  return found.map(({ properties, ...component }) => ({ ...component, scope: 'required' }));
+}
+
+function crateComponent({ name, version, license, checksum }) {
+  return {
+    'bom-ref': `pkg:cargo/${name}@${version}`,
+    type: 'library',
+    name,
+    version,
+    scope: 'required',
+    purl: `pkg:cargo/${name}@${version}`,
+    ...(checksum === undefined ? {} : { hashes: [{ alg: 'SHA-256', content: checksum }] }),
+    // The older way to write "OR" is none that CycloneDX reads.
+    ...(license ? { licenses: [{ expression: license.replaceAll('/', ' OR ') }] } : {}),
+  };
+}
+
+/** The sha256 of each crate's file, by `name version`, from the lockfile. */
+function crateChecksums() {
+  const entry = /^name = "(.+)"\nversion = "(.+)"\nsource = ".+"\nchecksum = "(.+)"$/gm;
+  const entries = [...readFileSync('Cargo.lock', 'utf8').matchAll(entry)];
+  return new Map(entries.map(([, name, version, checksum]) => [`${name} ${version}`, checksum]));
+}
+
+function crateComponents(platform) {
+  const checksums = crateChecksums();
+  return linkedCrates(platform).map((crate) =>
+    crateComponent({ ...crate, checksum: checksums.get(`${crate.name} ${crate.version}`) }),
+  );
+}
+
+function nodeComponent({ node }) {
+  const purl = `pkg:npm/${node.package}@${NODE_VERSION}`;
+  return {
+    'bom-ref': purl,
+    type: 'platform',
+    name: node.package,
+    version: NODE_VERSION,
+    scope: 'required',
+    purl,
+    hashes: [{ alg: 'SHA-512', content: Buffer.from(node.integrity.replace('sha512-', ''), 'base64').toString('hex') }],
+    licenses: [{ license: { id: 'MIT' } }],
+  };
+}
+
+/** The bill of materials of the archive for `platform`, as an object. */
+export function billOfMaterials(platform) {
+  const { name, license, description } = ROOT_PACKAGE;
+  const purl = `pkg:npm/${name.replace('@', '%40')}@${VERSION}`;
+  const licenses = [{ license: { id: license } }];
+  return {
+    $schema: 'http://cyclonedx.org/schema/bom-1.5.schema.json',
+    bomFormat: 'CycloneDX',
+    specVersion: '1.5',
+    version: 1,
+    metadata: {
+      component: { 'bom-ref': purl, type: 'application', name, version: VERSION, description, purl, licenses },
+      properties: [{ name: 'svc:platform', value: platform.name }],
+    },
+    components: [...npmComponents(), ...crateComponents(platform), nodeComponent(platform)],
+  };
+}

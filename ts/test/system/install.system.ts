@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, suite, type TestContext, test } from 'node:test';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { IsolatedRegistry } from './isolated-registry.ts';
+
+/** What may be packed for one platform, in bytes. */
+const MAX_PACKED_BYTES = 60e6;
+
+/** What may pass from `npm install` to the first answer. */
+const MAX_FIRST_ANSWER_MS = 60_000;
+
+/** Nobody in particular. */
+const OTHER_USER = 65_534;
+
+const PACKAGES = join(REPOSITORY, 'dist', 'release', 'node_modules', '@svc');
+const ASK = ['ask', '--state', 'I was charged twice.', '--question', 'refund: Money back?', '--json'];
+
+const platform = process.arch === 'arm64' ? 'linux-arm64-gnu' : 'linux-x64-gnu';
+const published = ['model-small', `engine-${platform}`, 'server'];
+
+let registry: IsolatedRegistry;
+
+before(async () => {
+  execFileSync(process.execPath, [join('scripts', 'release', 'packages.mjs'), '--local'], { cwd: REPOSITORY });
+  registry = await IsolatedRegistry.start();
+  for (const name of published) await output(['npm', 'publish'], { cwd: join(PACKAGES, name) });
+});
+after(() => registry?.stop());
+
+/** Runs a command that must end well, and returns what it printed. */
+async function output(...[command, options]: Parameters<IsolatedRegistry['run']>): Promise<string> {
+  const { code, stdout, stderr } = await registry.run(command, options);
+  assert.equal(code, 0, stderr);
+  return stdout;
+}
+
+/** A folder in which the package is installed. */
+async function installed(t: TestContext, ...flags: string[]): Promise<string> {
+  const cwd = temporaryFolder(t);
+  await output(['npm', 'install', '@svc/server', ...flags], { cwd });
+  return cwd;
+}
+
+function refund(answer: string): number {
+  const { noul } = JSON.parse(answer).answers.refund;
+  assert.equal(typeof noul, 'number');
+  return noul;
+}
+
+suite('npm install @svc/server, with no network, no compiler and no other package', () => {
+  test('gives an answer within a minute from an empty folder', async (t) => {
+    const startMs = performance.now();
+    const cwd = await installed(t);
+    refund(await output(['npx', 'svc', ...ASK], { cwd }));
+    const firstAnswerMs = performance.now() - startMs;
+    const packedBytes = registry.packedBytes();
+    t.diagnostic(`${(firstAnswerMs / 1000).toFixed(1)} s to the first answer, ${packedBytes} bytes packed`);
+    assert.ok(firstAnswerMs < MAX_FIRST_ANSWER_MS);
+    const tree = readdirSync(join(cwd, 'node_modules', '@svc')).sort();
+    assert.deepEqual(tree, published.toSorted());
+    assert.ok(packedBytes < MAX_PACKED_BYTES, `${packedBytes} bytes`);
+  });
+
+  test('runs nothing when it is installed, and has no package but its own', async (t) => {
+    const cwd = await installed(t);
+    const { packages } = JSON.parse(readFileSync(join(cwd, 'package-lock.json'), 'utf8'));
+    const names = Object.keys(packages).filter((path) => path !== '');
+    assert.ok(
+      names.every((path) => path.startsWith('node_modules/@svc/')),
+      names.join(),
+    );
+    assert.ok(Object.values<{ hasInstallScript?: boolean }>(packages).every((one) => one.hasInstallScript !== true));
+  });
+
+  test('is not needed for npx @svc/server', async (t) => {
+    const cwd = temporaryFolder(t);
+    refund(await output(['npx', '@svc/server', ...ASK], { cwd }));
+    assert.deepEqual(readdirSync(cwd), []);
+  });
+
+  test('gives programs createEngine, imported and required', async (t) => {
+    const cwd = await installed(t);
+    const ask = `(await createEngine()).decide({ state: 'x', questions: { refund: { type: 'noul' } } })
+      .then((answer) => console.log(JSON.stringify(answer)))`;
+    writeFileSync(join(cwd, 'esm.mjs'), `import { createEngine } from '@svc/server'; await ${ask}`);
+    writeFileSync(
+      join(cwd, 'cjs.cjs'),
+      `const { createEngine } = require('@svc/server'); (async () => { await ${ask} })()`,
+    );
+    assert.equal(
+      refund(await output(['node', 'esm.mjs'], { cwd })),
+      refund(await output(['node', 'cjs.cjs'], { cwd })),
+    );
+  });
+
+  test('without its optional packages says in one line what is missing', async (t) => {
+    const cwd = await installed(t, '--omit=optional');
+    const { code, stdout, stderr } = await registry.run(['npx', 'svc', ...ASK], { cwd });
+    assert.deepEqual([code, stdout], [1, '']);
+    const advice = 'is not installed: run npm install again, without --omit=optional';
+    assert.equal(stderr, `the package @svc/engine-${platform} ${advice}\n`);
+  });
+});
+
+suite('for a user who may write neither to the package nor to the working folder', () => {
+  const LISTEN = ['serve', '--listen', '127.0.0.1:0'];
+
+  async function unwritable(t: TestContext): Promise<string> {
+    const cwd = await installed(t);
+    chmodSync(cwd, 0o555);
+    return cwd;
+  }
+
+  test('one question is answered', async (t) => {
+    const cwd = await unwritable(t);
+    refund(await output(['node_modules/.bin/svc', ...ASK], { cwd, user: OTHER_USER }));
+  });
+
+  test('the server serves, with what it generates in $SVC_DATA', async (t) => {
+    const cwd = await unwritable(t);
+    const data = join(temporaryFolder(t), 'data');
+    mkdirSync(data);
+    chownSync(data, OTHER_USER, OTHER_USER);
+    const options = { cwd, user: OTHER_USER, env: { SVC_DATA: data } };
+    // It answers a request, and ends when it is told to.
+    writeFileSync(join(data, 'first.mjs'), FIRST_REQUEST);
+    refund(await output(['node', join(data, 'first.mjs'), ...LISTEN], options));
+    assert.deepEqual(readdirSync(data).sort(), ['first.mjs', 'svc.password']);
+    assert.deepEqual(readdirSync(cwd).sort(), ['node_modules', 'package-lock.json', 'package.json']);
+  });
+
+  test('and without $SVC_DATA the server says what to set', async (t) => {
+    const cwd = await unwritable(t);
+    const { code, stderr } = await registry.run(['node_modules/.bin/svc', ...LISTEN], { cwd, user: OTHER_USER });
+    assert.equal(code, 1);
+    const advice = 'no folder to write it to: set SVC_PASSWORD, or SVC_DATA to a writable folder';
+    assert.ok(stderr.endsWith(`svc.password: ${advice}\n`), stderr);
+  });
+});
+
+/** Starts the server that is installed in the working folder, prints its answer to a request, and ends it. */
+const FIRST_REQUEST = `
+import { spawn } from 'node:child_process';
+const server = spawn('node_modules/.bin/svc', process.argv.slice(2), { stdio: ['ignore', 'inherit', 'pipe'] });
+let log = '';
+for await (const part of server.stderr.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+  log += part;
+  if (/model .* loaded/.test(log) && /listening on/.test(log)) break;
+}
+server.stderr.resume();
+const [, url] = /listening on (http:[^"\\s]+)/.exec(log);
+const body = JSON.stringify({ state: 'I was charged twice.', questions: { refund: { type: 'noul', instructions: 'Money back?' } } });
+const response = await fetch(url + '/v1/systemone', { method: 'POST', body });
+console.log(await response.text());
+server.kill('SIGTERM');
+server.on('exit', (code) => process.exit(code));
+`;

@@ -1,0 +1,133 @@
+/**
+ * An npm registry in a network of its own, from which nothing else can be reached, and commands of that network. They
+ * find Node and npm, and no compiler.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { type Ended, runCommand } from '../addon/program.ts';
+
+const SOURCES = join(REPOSITORY, 'ts', 'test', 'system', 'registry');
+const ADDRESS = '127.0.0.1:4873';
+
+/** The network is made and entered by root. */
+const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
+
+/** What `npm` and the commands that it starts need beside Node. */
+const COMMANDS = ['env', 'sh'];
+
+export interface InsideOptions {
+  readonly cwd: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** The user and group that the command runs as; root's when left out. */
+  readonly user?: number;
+}
+
+/** The commands of `IsolatedRegistry`, found nowhere else. */
+function makePath(folder: string): string {
+  const path = join(folder, 'path');
+  mkdirSync(path);
+  const npm = join(dirname(execFileSync('which', ['npm'], { encoding: 'utf8' }).trim()), 'npm');
+  symlinkSync(process.execPath, join(path, 'node'));
+  for (const name of ['npm', 'npx']) symlinkSync(join(dirname(npm), name), join(path, name));
+  for (const name of COMMANDS) {
+    symlinkSync(execFileSync('which', [name], { encoding: 'utf8' }).trim(), join(path, name));
+  }
+  return path;
+}
+
+export class IsolatedRegistry {
+  readonly #folder: string;
+  readonly #server: ChildProcess;
+  readonly #path: string;
+
+  private constructor(folder: string, server: ChildProcess) {
+    this.#folder = folder;
+    this.#server = server;
+    this.#path = makePath(folder);
+  }
+
+  /** Installs the registry and starts it, empty. */
+  static async start(): Promise<IsolatedRegistry> {
+    const folder = mkdtempSync(join(tmpdir(), 'svc-registry-'));
+    // Passable for other users.
+    chmodSync(folder, 0o755);
+    for (const name of ['package.json', 'config.yaml']) copyFileSync(join(SOURCES, name), join(folder, name));
+    execFileSync('npm', ['install', '--no-audit', '--no-package-lock', '--silent'], { cwd: folder, stdio: 'inherit' });
+    writeFileSync(join(folder, 'npmrc'), npmSettings(folder));
+    const program = join(folder, 'node_modules', 'verdaccio', 'bin', 'verdaccio');
+    const serve = `ip link set lo up && exec "$@" --config ${join(folder, 'config.yaml')} --listen ${ADDRESS}`;
+    const [command = '', ...args] = [
+      ...AS_ROOT,
+      'unshare',
+      '--net',
+      'sh',
+      '-c',
+      serve,
+      'sh',
+      process.execPath,
+      program,
+    ];
+    // It warns of being root, which only root could avoid here.
+    const env = { ...process.env, NODE_NO_WARNINGS: '1' };
+    const server = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, env });
+    const registry = new IsolatedRegistry(folder, server);
+    await registry.#answers();
+    return registry;
+  }
+
+  /** Runs a command in the registry's network. */
+  run(command: readonly string[], { cwd, env = {}, user }: InsideOptions): Promise<Ended> {
+    const own = { PATH: this.#path, HOME: cwd, npm_config_userconfig: join(this.#folder, 'npmrc'), ...env };
+    const variables = Object.entries(own).map(([name, value]) => `${name}=${value}`);
+    const as = user === undefined ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups'];
+    const enter = ['nsenter', '--target', this.#init(), '--net'];
+    const [program = '', ...args] = [...AS_ROOT, ...enter, ...as, '/usr/bin/env', '-i', ...variables, ...command];
+    return runCommand(program, { args, cwd, timeoutMs: 120_000 });
+  }
+
+  /** The bytes of all packages, as they are transferred. */
+  packedBytes(): number {
+    const storage = join(this.#folder, 'storage');
+    const files = readdirSync(storage, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tgz'));
+    return files.reduce((sum, name) => sum + statSync(join(storage, name)).size, 0);
+  }
+
+  stop(): void {
+    this.#server.kill('SIGKILL');
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  /** The first process of the network, which sudo, if there is one, has started. */
+  #init(): string {
+    const pid = String(this.#server.pid);
+    return AS_ROOT.length === 0 ? pid : execFileSync('pgrep', ['-P', pid], { encoding: 'utf8' }).trim();
+  }
+
+  async #answers(): Promise<void> {
+    const ping = `fetch('http://${ADDRESS}/-/ping').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))`;
+    while (this.#server.exitCode === null) {
+      const { code } = await this.run(['node', '-e', ping], { cwd: this.#folder });
+      if (code === 0) return;
+    }
+    throw new Error('the registry does not start');
+  }
+}
+
+/** The settings of npm: this registry alone, and the token without which npm publishes nothing. */
+function npmSettings(folder: string): string {
+  const lines = [`registry=http://${ADDRESS}/`, `//${ADDRESS}/:_authToken=none`, `cache=${join(folder, 'cache')}`];
+  return [...lines, 'audit=false', 'fund=false', 'update-notifier=false', 'yes=true', ''].join('\n');
+}
