@@ -87,7 +87,7 @@ async function pack(folder, file) {
   }
 }
 
-/** Writes the sums of all archives that are there, as `sha256sum --check` reads them. */
+/** Writes the sums of all archives that are there, as `sha256sum --check` reads them, and returns their names. */
 export function writeSums() {
   const names = PLATFORMS.map(archiveName).filter((name) => readdirSync(ARCHIVES).includes(name));
   const sum = (name) =>
@@ -95,6 +95,7 @@ export function writeSums() {
       .update(readFileSync(join(ARCHIVES, name)))
       .digest('hex');
   writeFileSync(join(ARCHIVES, 'SHA256SUMS'), names.map((name) => `${sum(name)}  ${name}\n`).join(''));
+  return names;
 }
 
 await asProgram(import.meta.url, async (args) => {

@@ -28,8 +28,14 @@ const MODEL_FOLDER = join('models', 'svc-small');
 /** What the main package is made of beside its `package.json`; of its script, style and pages all is bundled. */
 const MAIN_FILES = ['bin', 'dist/app', 'dist/assets', 'dist/docs', 'dist/lib', 'LICENSE', 'README.md'];
 
+/** Where the packages are made from, which their provenance is checked against. */
+function repository() {
+  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
+  return server && name ? { repository: { type: 'git', url: `git+${server}/${name}.git` } } : {};
+}
+
 /** What every package says of itself in the same words. */
-const COMMON = { version: VERSION, license: ROOT_PACKAGE.license };
+const COMMON = { version: VERSION, license: ROOT_PACKAGE.license, ...repository() };
 
 function startPackage(description) {
   const folder = packageFolder(description.name);

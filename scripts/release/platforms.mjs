@@ -15,6 +15,9 @@ export const VERSION = ROOT_PACKAGE.version;
 /** The oldest glibc that the engine runs with. */
 export const GLIBC = LIST.glibc;
 
+/** The compiler that releases are built with. */
+export const RUST_VERSION = LIST.rust;
+
 /** The version of Node in the archives. */
 export const NODE_VERSION = LIST.node;
 

@@ -33,6 +33,8 @@ export interface InsideOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** The user and group that the command runs as; root's when left out. */
   readonly user?: number;
+  /** A command that hangs is killed. */
+  readonly timeoutMs?: number;
 }
 
 /** The commands of `IsolatedRegistry`, found nowhere else. */
@@ -89,13 +91,13 @@ export class IsolatedRegistry {
   }
 
   /** Runs a command in the registry's network. */
-  run(command: readonly string[], { cwd, env = {}, user }: InsideOptions): Promise<Ended> {
+  run(command: readonly string[], { cwd, env = {}, user, timeoutMs = 120_000 }: InsideOptions): Promise<Ended> {
     const own = { PATH: this.#path, HOME: cwd, npm_config_userconfig: join(this.#folder, 'npmrc'), ...env };
     const variables = Object.entries(own).map(([name, value]) => `${name}=${value}`);
     const as = user === undefined ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups'];
     const enter = ['nsenter', '--target', this.#init(), '--net'];
     const [program = '', ...args] = [...AS_ROOT, ...enter, ...as, '/usr/bin/env', '-i', ...variables, ...command];
-    return runCommand(program, { args, cwd, timeoutMs: 120_000 });
+    return runCommand(program, { args, cwd, timeoutMs });
   }
 
   /** The bytes of all packages, as they are transferred. */

@@ -1,0 +1,114 @@
+/**
+ * Builds the addon for Linux on arm64 on a Debian machine of another kind, installs the packages there under emulation,
+ * and makes one decision: `node scripts/release/arm64.mjs`. The compiler, its standard library, the system's libraries
+ * and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed. The release itself is
+ * built on arm64, by .github/workflows/release.yml.
+ */
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, delimiter, join, resolve } from 'node:path';
+import process from 'node:process';
+import { asProgram } from './command.mjs';
+import { nodeFolder } from './node.mjs';
+import { makePackages } from './packages.mjs';
+import { chosenPlatforms, RELEASE } from './platforms.mjs';
+
+const FOLDER = resolve(join(RELEASE, 'arm64'));
+const HOST = join(FOLDER, 'host');
+const GUEST = join(FOLDER, 'guest');
+
+/** Where Debian's own sources stand. */
+const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
+
+/** Debian's compiler is of the version of its standard library for arm64, which no other compiler can use. */
+const TOOLS = ['rustc-web', 'libstd-rust-web-dev'];
+const GUEST_PACKAGES = ['libstd-rust-web-dev:arm64', 'libc6:arm64', 'libgcc-s1:arm64', 'libstdc++6:arm64'];
+
+/** The emulator of Debian 12 does not survive loading ONNX Runtime; that of Debian 13 is linked statically. */
+const EMULATOR = ['qemu-user'];
+const [RELEASE_NAME, NEWER_RELEASE_NAME] = ['bookworm', 'trixie'];
+
+function run(command, args, options = {}) {
+  const { status, stdout, error } = spawnSync(command, args, { stdio: 'inherit', encoding: 'utf8', ...options });
+  if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${error?.message ?? `exit code ${status}`}`);
+  return stdout;
+}
+
+/** The environment of an apt with a state of its own, so that the machine's is left alone, and the machine's sources. */
+function aptOf(suite) {
+  const state = join(FOLDER, 'apt', suite);
+  for (const folder of ['state/lists/partial', 'cache/archives/partial', 'sources']) {
+    mkdirSync(join(state, folder), { recursive: true });
+  }
+  const file = SOURCES.find((path) => existsSync(path)) ?? SOURCES[0];
+  const sources = readFileSync(file, 'utf8').replaceAll(RELEASE_NAME, suite);
+  writeFileSync(join(state, 'sources', basename(file)), sources);
+  writeFileSync(join(state, 'status'), '');
+  writeFileSync(
+    join(state, 'apt.conf'),
+    `Dir::State "${state}/state";
+Dir::State::status "${state}/status";
+Dir::Cache "${state}/cache";
+Dir::Etc::sourcelist "-";
+Dir::Etc::sourceparts "${state}/sources";
+APT::Architectures {"amd64";"arm64";};
+`,
+  );
+  const env = { ...process.env, APT_CONFIG: join(state, 'apt.conf') };
+  run('apt-get', ['update', '-q'], { env });
+  return env;
+}
+
+/** A package, and those that it needs of what Rust and LLVM are made of. */
+function withRustPackages(name, env) {
+  const args = ['depends', '--recurse', '--no-recommends', '--no-suggests', '--no-conflicts', '--no-breaks'];
+  const text = run('apt-cache', [...args, '--no-replaces', '--no-enhances', name], { env, stdio: 'pipe' });
+  const suffix = name.endsWith(':arm64') ? ':arm64' : '';
+  const names = text.split('\n').filter((line) => /^(libstd-rust-web|libllvm)\S*$/.test(line));
+  return [name, ...names.map((one) => (one.includes(':') ? one : `${one}${suffix}`))];
+}
+
+function unpack(names, folder, env) {
+  const packed = join(FOLDER, 'packed');
+  rmSync(packed, { recursive: true, force: true });
+  mkdirSync(packed, { recursive: true });
+  const all = new Set(names.flatMap((name) => withRustPackages(name, env)));
+  run('apt-get', ['download', '-q', ...all], { cwd: packed, env });
+  for (const file of readdirSync(packed)) run('dpkg-deb', ['-x', join(packed, file), folder]);
+  rmSync(packed, { recursive: true });
+}
+
+function fetchTools() {
+  if (existsSync(GUEST)) return;
+  rmSync(HOST, { recursive: true, force: true });
+  const env = aptOf(RELEASE_NAME);
+  unpack(TOOLS, HOST, env);
+  unpack(EMULATOR, HOST, aptOf(NEWER_RELEASE_NAME));
+  const guest = `${GUEST}.partial`;
+  rmSync(guest, { recursive: true, force: true });
+  unpack(GUEST_PACKAGES, guest, env);
+  // The compiler looks for every standard library beside its own.
+  const rustlib = join('usr', 'lib', 'rustlib');
+  run('cp', ['-r', join(guest, rustlib, 'aarch64-unknown-linux-gnu'), join(HOST, rustlib)]);
+  renameSync(guest, GUEST);
+}
+
+function build(platform) {
+  const library = join(HOST, 'usr', 'lib', 'x86_64-linux-gnu');
+  const path = [library, process.env.LD_LIBRARY_PATH].filter(Boolean).join(delimiter);
+  const env = { ...process.env, RUSTC: join(HOST, 'usr', 'bin', 'rustc'), LD_LIBRARY_PATH: path };
+  run(process.execPath, [join('scripts', 'release', 'engine.mjs'), platform.name], { env });
+}
+
+await asProgram(import.meta.url, () => {
+  const [platform] = chosenPlatforms(['linux-arm64-gnu']);
+  fetchTools();
+  build(platform);
+  makePackages([platform]);
+  const emulator = join(HOST, 'usr', 'bin', 'qemu-aarch64');
+  const node = resolve(join(nodeFolder(platform), 'bin', 'node'));
+  const env = { ...process.env, ARM64_NODE: JSON.stringify([emulator, '-L', GUEST, node]) };
+  run(process.execPath, ['--test', '--test-reporter=spec', join('dist', 'test', 'system', 'install.arm64.js')], {
+    env,
+  });
+});

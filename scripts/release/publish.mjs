@@ -1,0 +1,44 @@
+/**
+ * Publishes what is in dist/release/packed/: `node scripts/release/publish.mjs [FLAG...]`, the flags being those of
+ * `npm publish`. Every package of the release must be there. The main one is last, so that whoever finds it finds all;
+ * one that is published already is left, so that a release that broke off can be run again.
+ */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { asProgram } from './command.mjs';
+import { PACKED } from './pack.mjs';
+import { MAIN, MODEL } from './packages.mjs';
+import { enginePackage, PLATFORMS, VERSION } from './platforms.mjs';
+
+const NAMES = [...PLATFORMS.map(enginePackage), MODEL, MAIN];
+
+/** What `npm pack` calls the file of a package. */
+const fileOf = (name) => `${name.replace('@', '').replace('/', '-')}-${VERSION}.tgz`;
+
+function npm(args, stdio) {
+  return spawnSync('npm', args, { stdio, encoding: 'utf8', shell: process.platform === 'win32' });
+}
+
+function isPublished(name) {
+  const { status, stderr } = npm(['view', `${name}@${VERSION}`, 'version', '--json'], ['ignore', 'ignore', 'pipe']);
+  if (status === 0) return true;
+  if (/E404/.test(stderr)) return false;
+  throw new Error(`npm view ${name} failed: ${stderr.trim().split('\n', 1)[0]}`);
+}
+
+function publish(name, flags) {
+  const { status } = npm(['publish', `./${join(PACKED, fileOf(name))}`, ...flags], 'inherit');
+  if (status !== 0) throw new Error(`npm publish ${name} failed`);
+}
+
+await asProgram(import.meta.url, (flags) => {
+  const there = new Set(readdirSync(PACKED));
+  const missing = NAMES.filter((name) => !there.has(fileOf(name)));
+  if (missing.length > 0) throw new Error(`there is no package of ${missing.join(', ')} in ${PACKED}`);
+  for (const name of NAMES) {
+    if (isPublished(name)) process.stdout.write(`publish: ${name} ${VERSION} is there\n`);
+    else publish(name, flags);
+  }
+});

@@ -1,0 +1,10 @@
+/** Writes SHA256SUMS over all archives that are in dist/release/archives/, and fails unless each platform's is there. */
+import { archiveName, writeSums } from './archive.mjs';
+import { asProgram } from './command.mjs';
+import { PLATFORMS } from './platforms.mjs';
+
+await asProgram(import.meta.url, () => {
+  const names = writeSums();
+  const missing = PLATFORMS.map(archiveName).filter((name) => !names.includes(name));
+  if (missing.length > 0) throw new Error(`there is no ${missing.join(', ')}`);
+});

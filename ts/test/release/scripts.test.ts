@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { type Ended, runCommand } from '../addon/program.ts';
+
+const RELEASE = readFileSync(join(REPOSITORY, '.github', 'workflows', 'release.yml'), 'utf8');
+const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8'));
+const LIST = JSON.parse(readFileSync(join(REPOSITORY, 'npm', 'platforms.json'), 'utf8'));
+
+function script(name: string, ...args: string[]): Promise<Ended> {
+  return runCommand(process.execPath, { args: [join('scripts', 'release', `${name}.mjs`), ...args], cwd: REPOSITORY });
+}
+
+suite('the plan of a release', () => {
+  test('has the version, the compiler, every platform, and the images of those with Linux', async () => {
+    const { code, stdout } = await script('plan', `v${version}`);
+    assert.equal(code, 0);
+    const outputs = new Map([...stdout.matchAll(/^(\w+)=(.*)$/gm)].map(([, key = '', value = '']) => [key, value]));
+    assert.equal(outputs.get('version'), version);
+    assert.equal(outputs.get('rust'), LIST.rust);
+    const names = (key: string) => JSON.parse(outputs.get(key) ?? '').map((one: { name: string }) => one.name);
+    assert.deepEqual(
+      names('platforms'),
+      LIST.platforms.map((one: { name: string }) => one.name),
+    );
+    assert.equal(JSON.parse(outputs.get('images') ?? '').length, 2);
+  });
+
+  test('refuses a tag of another version', async () => {
+    const { code, stdout, stderr } = await script('plan', 'v99.0.0');
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.equal(stderr, `release: the tag is v99.0.0, the version is ${version}\n`);
+  });
+});
+
+test('a platform that the list lacks is refused with the ones that it has', async () => {
+  for (const name of ['packages', 'archive', 'engine', 'pack', 'try-archive']) {
+    const { code, stderr } = await script(name, 'plan9-x64');
+    assert.equal(code, 1);
+    assert.match(stderr, /^release: there is no platform plan9-x64: linux-x64-gnu, .*\n$/);
+  }
+});
+
+test('the notes of a release are what CHANGELOG.md says of its version', async () => {
+  const { code, stdout } = await script('notes');
+  assert.equal(code, 0);
+  assert.ok(readFileSync(join(REPOSITORY, 'CHANGELOG.md'), 'utf8').includes(stdout.trim()));
+  assert.doesNotMatch(stdout, /^## /m);
+});
+
+suite('the release workflow', () => {
+  test('takes every action by the digest of a commit', () => {
+    const uses = [...RELEASE.matchAll(/uses: (.+)/g)].map(([, action]) => action ?? '');
+    assert.ok(uses.length > 0);
+    for (const action of uses) assert.match(action, /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  });
+
+  test('calls scripts that are there', () => {
+    const called = [...RELEASE.matchAll(/node (scripts\/\S+\.mjs)/g)].map(([, path]) => path ?? '');
+    assert.ok(called.length > 0);
+    for (const path of called) assert.ok(existsSync(join(REPOSITORY, path)), path);
+  });
+
+  test('builds with the compiler of the container', () => {
+    assert.match(readFileSync(join(REPOSITORY, 'Dockerfile'), 'utf8'), new RegExp(`^FROM rust:${LIST.rust}-`, 'm'));
+  });
+});
