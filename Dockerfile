@@ -36,6 +36,7 @@ COPY models/ /app/models/
 COPY deploy/docker-entrypoint.sh /app/deploy/
 COPY --from=build /src/dist/app/ /app/dist/app/
 COPY --from=build /src/dist/assets/ /app/dist/assets/
+COPY --from=build /src/dist/docs/ /app/dist/docs/
 COPY --from=build /src/dist/native/ /app/dist/native/
 ENV NODE_ENV=production
 USER 10001:10001

@@ -22,6 +22,7 @@ import { create } from 'tar';
 import { ZipFile } from 'yazl';
 import { filesUnder } from '../stamp.mjs';
 import { asProgram } from './command.mjs';
+import { requireOldGlibc } from './glibc.mjs';
 import { nodeFolder } from './node.mjs';
 import { MAIN, MODEL, makePackages } from './packages.mjs';
 import { chosenPlatforms, enginePackage, PLATFORMS, packageFolder, RELEASE, VERSION } from './platforms.mjs';
@@ -64,6 +65,7 @@ function stage(platform) {
   for (const path of DEPLOY[platform.os]) cpSync(join('deploy', path), join(top, 'share', path), { recursive: true });
   const nodePackage = nodeFolder(platform);
   copyFileSync(join(nodePackage, 'bin', node), join(top, 'lib', node));
+  if (platform.os === 'linux') requireOldGlibc(join(top, 'lib', node));
   copyFileSync(join(nodePackage, 'LICENSE'), join(top, 'licenses', 'node.txt'));
   copyFileSync(join(LAUNCHERS, launcher), join(top, 'bin', launcher));
   copyFileSync('LICENSE', join(top, 'LICENSE'));

@@ -76,7 +76,8 @@ function versionsOf(file) {
 export function requireOldGlibc(file) {
   const versions = [...new Set(Object.values(versionsOf(file)).flat())].sort(compareVersions);
   const tooNew = versions.filter((version) => !isOldEnough(version));
-  if (tooNew.length > 0) throw new Error(`${file} does not run with glibc ${GLIBC}: it needs ${tooNew.join(', ')}`);
+  if (tooNew.length > 0)
+    throw new Error(`${file} does not run on every system with glibc ${GLIBC}: it needs ${tooNew.join(', ')}`);
   const newest = versions.findLast((version) => version.startsWith('GLIBC_')) ?? 'none';
   process.stdout.write(`glibc: ${file} needs ${newest}\n`);
 }

@@ -45,6 +45,7 @@ suite('the container starts', () => {
     assert.equal(await status(container, `${URL}/v1/systemone`, '-d', THREE_TYPES), 401);
     const bearer = `Authorization: Bearer ${KEY}`;
     assert.equal(await status(container, `${URL}/v1/systemone`, '-d', THREE_TYPES, '-H', bearer), 200);
+    assert.equal(await status(container, `${URL}/docs`), 200);
     assert.equal(await status(container, `${URL}/stats`), 401);
     assert.equal(await status(container, `${URL}/stats`, '-u', `x:${PASSWORD}`), 200);
     const listening = await container.inNetwork('ss', '-Hltn');
