@@ -24,6 +24,7 @@ export interface Actions {
   readonly addMissing: (file: string) => Promise<void>;
   readonly health: (flags: Flags) => Promise<void>;
   readonly modelCheck: (dir: string, flags: ModelCheckFlags) => Promise<void>;
+  readonly modelManifest: (dir: string) => Promise<void>;
 }
 
 /** Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing. */
@@ -38,6 +39,7 @@ const ACTIONS: Actions = {
   addMissing: async (file) => (await import('./commands/config.ts')).addMissingSettings(file),
   health: async (flags) => (await import('./commands/health.ts')).health(flags),
   modelCheck: async (dir, flags) => (await import('./commands/model-check.ts')).modelCheck(dir, flags),
+  modelManifest: async (dir) => (await import('./commands/model-manifest.ts')).modelManifest(dir),
 };
 
 const EXAMPLES = `
@@ -232,9 +234,14 @@ function addModel(program: Command, actions: Actions): void {
   const model = program.command('model').description('look at model folders').helpCommand(false);
   withRunFlags(model.command('check'))
     .description('say what a model folder is and what is wrong with it, and make one decision with it')
-    .argument('<dir>', 'model folder')
+    .argument('<model>', 'model folder, archive, or where it is fetched from')
     .option('--json', 'print it as JSON')
     .action((dir: string, flags: ModelCheckFlags) => actions.modelCheck(dir, flags));
+  model
+    .command('manifest')
+    .description('list the files of a model folder with their digests, for a source to offer')
+    .argument('<dir>', 'model folder')
+    .action((dir: string) => actions.modelManifest(dir));
 }
 
 function withServerFlags(command: Command): Command {
@@ -245,7 +252,10 @@ function withServerFlags(command: Command): Command {
 
 /** The flags of every command that loads a model. */
 function withEngineFlags(command: Command): Command {
-  return withRunFlags(command).option('--model <dir>', 'model folder (default: the embedded model)');
+  return withRunFlags(command).option(
+    '--model <model>',
+    'model folder, archive, or where it is fetched from (default: the embedded model)',
+  );
 }
 
 /** What to run a model on. */

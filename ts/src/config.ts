@@ -3,7 +3,8 @@
  * Nothing else reads the environment or `svc.json`.
  */
 import { readFileSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { homedir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
 import { type ParseError, parse, printParseErrorCode } from 'jsonc-parser';
 import { Check } from 'typebox/schema';
 import { type Address, parseAddress } from './address.ts';
@@ -38,6 +39,8 @@ export interface Config extends PlainSettings {
   readonly configDir: string;
   /** `$SVC_DATA`, absolute: a second place for generated credential files. */
   readonly dataDir: string | undefined;
+  /** Where fetched models are kept, absolute: `$SVC_DATA/models`, else a folder among the user's caches. */
+  readonly modelCache: string;
   readonly workDir: string;
 }
 
@@ -60,6 +63,8 @@ export interface Environment {
   /** `1` in the container image, whose entrypoint sets it: see `container.ts`. */
   readonly SVC_CONTAINER?: string | undefined;
   readonly GATE_API_KEY?: string | undefined;
+  readonly LOCALAPPDATA?: string | undefined;
+  readonly XDG_CACHE_HOME?: string | undefined;
 }
 
 export interface ConfigSources {
@@ -129,6 +134,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     file: text === undefined ? undefined : path,
     configDir: dirname(path),
     dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
+    modelCache: env.SVC_DATA ? resolve(cwd, env.SVC_DATA, 'models') : join(userCache(env), 'svc', 'models'),
     workDir: resolve(cwd),
   };
   if (isContainer && create) requireContainerCredentials(checked);
@@ -136,6 +142,13 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const config = Object.freeze({ ...checked, file: checked.file ?? created });
   const origins = new Map([...settings].map(([key, { origin }]) => [key, origin]));
   return { config, warnings, created, origins };
+}
+
+/** Where each system has what programs can make again. */
+function userCache({ LOCALAPPDATA, XDG_CACHE_HOME }: Environment): string {
+  if (process.platform === 'win32') return LOCALAPPDATA || join(homedir(), 'AppData', 'Local');
+  if (process.platform === 'darwin') return join(homedir(), 'Library', 'Caches');
+  return XDG_CACHE_HOME?.startsWith('/') ? XDG_CACHE_HOME : join(homedir(), '.cache');
 }
 
 function noSettings(): Settings {

@@ -7,7 +7,8 @@ import { announcement, type Credential, resolveApiKeys, resolvePassword } from '
 import { Lifecycle } from './lifecycle.ts';
 import { createLog } from './log.ts';
 import { Metrics } from './metrics.ts';
-import { type LoadedEngine, reopenSource } from './model/load.ts';
+import type { LoadedEngine } from './model/load.ts';
+import { reopenModelSource } from './model/open-source.ts';
 import { Reloader } from './model/reload.ts';
 import { EngineSlot } from './model/slot.ts';
 import { reloadOnHangUp } from './reload-on-signal.ts';
@@ -15,15 +16,22 @@ import { createHttpServer } from './server.ts';
 import { Stats } from './stats.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 
+/** A model that is being fetched and loaded. */
+export interface StartingEngine {
+  readonly loaded: Promise<LoadedEngine>;
+  /** Ends the fetching. */
+  stop(): void;
+}
+
 /**
- * Resolves once the server answers requests, with the engine that `loadedEngine` gives; it then runs until a signal ends
- * the process. A reload takes from `reread` which model it is now.
+ * Resolves once the server answers requests, with the engine that is `starting`; it then runs until a signal ends the
+ * process. A reload takes from `reread` which model it is now.
  *
  * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
  */
 export async function runServer(
   settings: LoadedConfig,
-  loadedEngine: Promise<LoadedEngine>,
+  starting: StartingEngine,
   reread: () => LoadedConfig,
 ): Promise<void> {
   const { config } = settings;
@@ -41,8 +49,8 @@ export async function runServer(
   const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
   const reloader = new Reloader({
     slot: engine,
-    loaded: loadedEngine,
-    open: (before) => reopenSource(reread().config, before),
+    loaded: starting.loaded,
+    open: (before) => reopenModelSource(reread().config, before),
     log,
   });
   const reload = () => reloader.reload();
@@ -53,9 +61,10 @@ export async function runServer(
   const stop = stopOnSignal(log, async () => {
     isStopping = true;
     reloader.stop();
+    starting.stop();
     await server.drain();
     // A model that is half loaded cannot be taken down in order.
-    await loadedEngine.catch(() => {});
+    await starting.loaded.catch(() => {});
   });
   reloadOnHangUp({
     stop,

@@ -19,6 +19,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     addMissing: async (file) => void calls.push(['add missing', file]),
     health: noted('health'),
     modelCheck: async (dir, flags) => void calls.push(['model check', dir, { ...flags }]),
+    modelManifest: async (dir) => void calls.push(['model manifest', dir]),
   });
   await command.parseAsync(args, { from: 'user' });
   assert.equal(calls.length, 1);
@@ -146,6 +147,7 @@ suite('svc', () => {
       addMissing: none,
       health: none,
       modelCheck: none,
+      modelManifest: none,
     };
     const command = createCommand(actions);
     assert.match(command.helpInformation(), /serve.*ask.*batch.*gate.*doctor.*config.*health.*model/s);

@@ -39,6 +39,15 @@ suite('defaults', () => {
         listen: { host: '127.0.0.1', port: 21118 },
         device: 'auto',
         model: '',
+        modelSha256: '',
+        modelAllowHttp: false,
+        modelMaxBytes: 8_589_934_592,
+        modelFetchMs: 3_600_000,
+        modelCacheBytes: 17_179_869_184,
+        refreshMinutes: 60,
+        s3Endpoint: '',
+        s3Region: '',
+        s3PathStyle: false,
         runtime: '',
         threads: 0,
         truncate: 'count',
@@ -66,11 +75,21 @@ suite('defaults', () => {
         file: undefined,
         configDir: cwd,
         dataDir: undefined,
+        modelCache: config.modelCache,
         workDir: cwd,
       },
     );
     assert.deepEqual(warnings, []);
     assert.equal(created, undefined);
+  });
+
+  test('fetched models are kept in $SVC_DATA/models, else among the caches of the user', (t) => {
+    const cwd = temporaryFolder(t);
+    assert.equal(load({ cwd, env: { SVC_DATA: 'd' } }).config.modelCache, join(cwd, 'd', 'models'));
+    const env = { XDG_CACHE_HOME: join(cwd, 'c'), LOCALAPPDATA: join(cwd, 'c') };
+    const { modelCache } = load({ cwd, env }).config;
+    assert.ok(modelCache.endsWith(join('svc', 'models')), modelCache);
+    if (process.platform !== 'darwin') assert.equal(modelCache, join(cwd, 'c', 'svc', 'models'));
   });
 
   test('nothing of it can be changed', (t) => {
@@ -120,6 +139,11 @@ suite('order', () => {
     const examples = new Map<string, [string, unknown]>([
       ['model', [join(cwd, 'm'), join(cwd, 'm')]],
       ['runtime', [join(cwd, 'r'), join(cwd, 'r')]],
+      ['model_sha256', ['ab'.repeat(32), 'ab'.repeat(32)]],
+      ['model_allow_http', ['1', true]],
+      ['s3_endpoint', ['http://127.0.0.1:9000', 'http://127.0.0.1:9000']],
+      ['s3_region', ['eu-west-1', 'eu-west-1']],
+      ['s3_path_style', ['1', true]],
       ['truncate', ['error', 'error']],
       ['log_level', ['debug', 'debug']],
       ['log_format', ['pretty', 'pretty']],
@@ -245,6 +269,9 @@ suite('wrong values', () => {
     [{ log_format: 'xml' }, 'log_format: must be one of auto, json, pretty'],
     [{ log_level: 'loud' }, 'log_level: must be one of fatal, error, warn, info, debug, trace, silent'],
     [{ model: 1 }, 'model: must be a string'],
+    [{ model_sha256: 'ab' }, 'model_sha256: must be 64 hexadecimal digits'],
+    [{ refresh_minutes: 10_081 }, 'refresh_minutes: must be a whole number from 0 to 10080'],
+    [{ s3_endpoint: 'minio:9000' }, 's3_endpoint: must be a URL without a path, such as https://s3.example.com'],
     [{ allow_no_api_key: 1 }, 'allow_no_api_key: must be true or false'],
     [{ allow_no_api_key: 'true' }, 'allow_no_api_key: must be true or false'],
     [{ api_key: 1234567890123456 }, 'api_key: must be a string or a list of strings'],

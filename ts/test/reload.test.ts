@@ -21,7 +21,7 @@ class FakeSource implements ModelSource {
   }
 
   model(folder: string): FoundModel {
-    return { folder, source: this.source, fallback: false, offline: false, isProven: true, notes: [] };
+    return { folder, source: this.source, fallback: false, offline: false, notes: [] };
   }
 
   find(signal: AbortSignal): Promise<FoundModel> {
@@ -53,7 +53,7 @@ async function startReloader() {
   const settings = { source };
   const model = source.model('first');
   const loaded = Promise.resolve({ engine, source, model });
-  const reloader = new Reloader({ slot, loaded, open: () => settings.source, log });
+  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, log });
   await reloader.start();
   const health = () => slot.health('serving');
   return { reloader, engine, slot, source, settings, lines, health };

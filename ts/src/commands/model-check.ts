@@ -3,6 +3,7 @@ import { type Config, type Flags, loadConfig } from '../config.ts';
 import { formatBytes } from '../dashboard/format.ts';
 import type { GraphTensor, ModelInspection } from '../engine.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
+import { tryReferences } from '../model/trial.ts';
 import { Refusal } from '../refusal.ts';
 import { answerTable, printable } from './answer-table.ts';
 
@@ -29,6 +30,8 @@ const REQUEST = Buffer.from(
 /** What was found: either problems, or an answer. */
 interface Checked extends ModelInspection {
   readonly answer?: Buffer;
+  /** How many reference answers the folder has, each of which it gave. */
+  readonly references?: number;
 }
 
 /**
@@ -49,19 +52,25 @@ async function check(config: Config): Promise<Checked> {
   const inspection = await inspectConfiguredModel(config);
   if (inspection.problems.length > 0) return inspection;
   try {
-    return { ...inspection, answer: await decideOnce(config) };
+    return { ...inspection, ...(await decideOnce(config)) };
   } catch (error) {
     if (error instanceof Refusal) return { ...inspection, problems: [error.message] };
     throw error;
   }
 }
 
-async function decideOnce(config: Config): Promise<Buffer> {
-  const { engine } = await loadConfiguredEngine(config);
-  const reply = await engine.decide(REQUEST).finally(() => engine.close());
-  if (reply.failure === undefined) return reply.body;
-  const { message, cause } = reply.failure;
-  throw new Refusal(cause === undefined ? message : `${message}: ${cause}`);
+async function decideOnce(config: Config): Promise<Required<Pick<Checked, 'answer' | 'references'>>> {
+  const { engine, model } = await loadConfiguredEngine(config);
+  try {
+    const reply = await engine.decide(REQUEST);
+    if (reply.failure === undefined) {
+      return { answer: reply.body, references: await tryReferences(engine, model.folder) };
+    }
+    const { message, cause } = reply.failure;
+    throw new Refusal(cause === undefined ? message : `${message}: ${cause}`);
+  } finally {
+    await engine.close();
+  }
 }
 
 function asJson({ answer, ...inspection }: Checked): object {
@@ -70,7 +79,7 @@ function asJson({ answer, ...inspection }: Checked): object {
 }
 
 function report(checked: Checked): string {
-  const { dir, layout, name, version, labels, problems, answer } = checked;
+  const { dir, layout, name, version, labels, problems, answer, references = 0 } = checked;
   const blocks = [
     block('folder', [dir]),
     block('model', [[name, version].filter(Boolean).join(' ')]),
@@ -83,6 +92,7 @@ function report(checked: Checked): string {
       labels.map(({ name, role }, index) => `${index} ${name}${role ? ` (taken for ${role})` : ''}`),
     ),
     block('tokens', [tokenLine(checked)]),
+    block('checked', references > 0 ? [`${references} reference answers`] : []),
     block('problem', problems),
   ];
   const decision = answer === undefined ? '' : `\n${answerTable(answer, { colors: false })}\n`;

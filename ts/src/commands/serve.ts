@@ -1,6 +1,6 @@
 /** `svc serve`: reads the settings, and loads the model while the rest of the program is still being read. */
 import { type Flags, loadConfig } from '../config.ts';
-import { loadConfiguredEngine } from '../model/load.ts';
+import { startEngine } from '../model/load.ts';
 
 /**
  * Resolves once the server answers requests; it then runs until a signal ends the process.
@@ -9,9 +9,10 @@ import { loadConfiguredEngine } from '../model/load.ts';
  */
 export async function serve(flags: Flags): Promise<void> {
   const settings = loadConfig({ flags, create: true });
-  const engine = loadConfiguredEngine(settings.config);
+  const stop = new AbortController();
+  const loaded = startEngine(settings.config, stop.signal);
   // Whoever waits for the engine is told of its failure, but nobody does before the program is there.
-  engine.catch(() => {});
+  loaded.catch(() => {});
   const { runServer } = await import('../run-server.ts');
-  await runServer(settings, engine, () => loadConfig({ flags }));
+  await runServer(settings, { loaded, stop: () => stop.abort() }, () => loadConfig({ flags }));
 }

@@ -1,72 +1,84 @@
-/** How the configured model becomes an engine. */
+/** How the model that is configured becomes an engine. */
 import type { Config } from '../config.ts';
-import {
-  defaultModel,
-  defaultRuntime,
-  type Engine,
-  type EngineOptions,
-  inspectModel,
-  loadEngine,
-  type ModelInspection,
-} from '../engine.ts';
+import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
+import { engineOptions } from './engine-options.ts';
+import { openModelSource } from './open-source.ts';
 import type { FoundModel, ModelSource } from './source.ts';
 
-/** What the health record calls the model that comes with the release. */
-const EMBEDDED = 'embedded';
-
+/** A model that is ready to answer. */
 export interface LoadedEngine {
   readonly engine: Engine;
   readonly model: FoundModel;
-  /** Where the model came from. */
+  /** Where the model came from, and newer ones will. */
   readonly source: ModelSource;
 }
 
 /**
- * The engine that `config` asks for, ready to answer.
+ * The engine that a server begins with. A model from elsewhere that cannot be loaded gives way to the last good one, that
+ * to the embedded one.
  *
- * @throws Refusal when the model or the runtime cannot be loaded.
+ * @throws Refusal when no model can be loaded, or the settings name none.
  */
-export async function loadConfiguredEngine(config: Config): Promise<LoadedEngine> {
-  try {
-    const source = openSource(config);
-    const model = await source.find(new AbortController().signal);
-    return { engine: await loadEngine({ ...engineOptions(config), model: model.folder }), model, source };
-  } catch (error) {
-    throw refusal(error);
+export async function startEngine(config: Config, signal: AbortSignal): Promise<LoadedEngine> {
+  const source = await openModelSource(config);
+  let model = await source.find(signal);
+  for (;;) {
+    try {
+      return await load(config, source, model);
+    } catch (error) {
+      const instead = await source.reject(model);
+      if (instead === undefined) throw error;
+      model = { ...instead, notes: [...model.notes, error instanceof Error ? error.message : String(error)] };
+    }
   }
 }
 
-/** Where the model of `config` comes from now: `before`, unless it names another. */
-export function reopenSource(config: Config, before: ModelSource): ModelSource {
-  return before.source === (config.model || EMBEDDED) ? before : openSource(config);
-}
-
-function openSource(config: Config): ModelSource {
-  const folder = config.model || defaultModel();
-  const source = config.model || EMBEDDED;
-  const model = { folder, source, fallback: false, offline: false, isProven: true, notes: [] };
-  const find = async () => model;
-  return { source, find, refresh: find, accept: async () => {}, reject: async () => undefined, watch: () => {} };
+/**
+ * The engine of the model that `config` names, and no other: for a command, which ends with its work.
+ *
+ * @throws Refusal when there is no such model, or it cannot be loaded.
+ */
+export async function loadConfiguredEngine(config: Config): Promise<LoadedEngine> {
+  const source = await openModelSource(config);
+  return load(config, source, await findNow(source));
 }
 
 /**
  * What the folder of `config` is, and what is wrong with it.
  *
- * @throws Refusal when the addon cannot be loaded.
+ * @throws Refusal when it cannot be fetched, or the addon cannot be loaded.
  */
 export async function inspectConfiguredModel(config: Config): Promise<ModelInspection> {
+  const { folder } = await findNow(await openModelSource(config));
   try {
-    return await inspectModel(engineOptions(config));
+    return await inspectModel(engineOptions(config, folder));
   } catch (error) {
     throw refusal(error);
   }
 }
 
-function refusal(error: unknown): unknown {
-  return error instanceof Error ? new Refusal(error.message.replace(/\s*\n\s*/g, ' '), { cause: error }) : error;
+async function load(config: Config, source: ModelSource, model: FoundModel): Promise<LoadedEngine> {
+  const engine = await loadEngine(engineOptions(config, model.folder)).catch((error: unknown) => {
+    throw refusal(error);
+  });
+  await source.accept(model);
+  return { engine, model, source };
 }
 
-function engineOptions(config: Config): EngineOptions {
-  return { ...config, runtime: config.runtime || defaultRuntime(), model: config.model || defaultModel() };
+/** The newest model; where its source is away, the last good one. */
+async function findNow(source: ModelSource): Promise<FoundModel> {
+  const never = new AbortController().signal;
+  try {
+    return await source.refresh(never);
+  } catch (error) {
+    const model = await source.find(never);
+    if (model.fallback || !(error instanceof Refusal)) throw error;
+    process.stderr.write(`${error.message}; the last good one is used\n`);
+    return model;
+  }
+}
+
+function refusal(error: unknown): unknown {
+  return error instanceof Error ? new Refusal(error.message.replace(/\s*\n\s*/g, ' '), { cause: error }) : error;
 }

@@ -15,7 +15,7 @@ export interface ReloaderParts {
    *
    * @throws Refusal when a setting is wrong.
    */
-  readonly open: (before: ModelSource) => ModelSource;
+  readonly open: (before: ModelSource) => Promise<ModelSource>;
   readonly log: Logger;
 }
 
@@ -68,7 +68,7 @@ export class Reloader {
     this.#next ??= this.#enqueue(async () => {
       this.#next = undefined;
       const before = await this.#source;
-      const source = this.#parts.open(before);
+      const source = await this.#parts.open(before);
       await this.#replace(source, await source.refresh(this.#stopped.signal));
       if (source !== before) this.#watch(source);
     });

@@ -8,7 +8,7 @@ export interface SourceStatus {
   readonly remoteVersion?: string | undefined;
 }
 
-/** A model folder on this disk, fetched and checked where it comes from elsewhere. */
+/** A model folder on this disk. One from elsewhere is whole, checked, and has given the reference answers that it brings. */
 export interface FoundModel extends SourceStatus {
   /** Absolute path of the folder. It stays as it is for as long as the process runs. */
   readonly folder: string;
@@ -18,8 +18,6 @@ export interface FoundModel extends SourceStatus {
   readonly fallback: boolean;
   /** Hex sha256 of what was fetched: two with the same are the same model. Absent for folders, which may change. */
   readonly sha256?: string | undefined;
-  /** Whether it has answered its trial before: then its reference answers need not be asked again. */
-  readonly isProven: boolean;
   /** Why it is not the newest or not the wanted one, one line each, for the log. */
   readonly notes: readonly string[];
 }

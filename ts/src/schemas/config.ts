@@ -30,7 +30,45 @@ export const ConfigSchema = Type.Object({
     description: 'Listen address. Port 0 takes a free one. Beyond loopback the API key is required.',
   }),
   device: oneOf(DEVICES, 'auto', 'Compute device. `auto` takes a GPU only if it answers as the CPU does.'),
-  model: Type.String({ default: '', description: 'Model folder; empty takes the embedded one.' }),
+  model: Type.String({
+    default: '',
+    description:
+      'Model folder, archive, or where one is fetched from: https://… or s3://bucket/prefix. Empty takes the embedded one.',
+  }),
+  model_sha256: Type.String({
+    pattern: '^([0-9a-fA-F]{64})?$',
+    default: '',
+    wanted: '64 hexadecimal digits',
+    description: 'The sha256 that the archive or the manifest of the model must have; empty takes any.',
+  }),
+  model_allow_http: Type.Boolean({
+    default: false,
+    description: 'Lets a model come over plain HTTP from another machine, unprotected on its way.',
+  }),
+  model_max_bytes: bytes(8 * 2 ** 30, 'Bytes of a model that is fetched, unpacked. A larger one is not taken.'),
+  model_fetch_ms: milliseconds(1, 3_600_000, 'Longest time to fetch a model.'),
+  model_cache_bytes: bytes(16 * 2 ** 30, 'Bytes of fetched models kept on this disk; those in use are never removed.'),
+  refresh_minutes: Type.Integer({
+    minimum: 0,
+    maximum: 10_080,
+    default: 60,
+    description: 'Time between two looks for a newer model where it is fetched from; 0 looks for none.',
+  }),
+  s3_endpoint: Type.String({
+    pattern: '^(https?://[^\\s/?#@]+/?)?$',
+    default: '',
+    wanted: 'a URL without a path, such as https://s3.example.com',
+    description: 'S3-compatible server; empty takes the one of the region.',
+  }),
+  s3_region: Type.String({
+    default: '',
+    description: "Region of the bucket; empty takes that of the AWS client's settings.",
+  }),
+  s3_path_style: Type.Boolean({
+    default: false,
+    description:
+      'Puts the bucket into the path of a URL instead of its host name, as most servers but that of AWS want.',
+  }),
   runtime: Type.String({
     default: '',
     description: 'ONNX Runtime library, 1.23 or newer; empty takes the one that came along.',

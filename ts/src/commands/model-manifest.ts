@@ -1,0 +1,18 @@
+/** `svc model manifest`: the list of a model folder's files, which a source of models offers beside them. */
+import { stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { manifestText, sha256Of } from '../model/manifest.ts';
+import { Refusal } from '../refusal.ts';
+
+/**
+ * Resolves once the manifest is on stdout, and its sha256, which `model_sha256` can name, on stderr.
+ *
+ * @throws Refusal when `dir` is no model folder.
+ */
+export async function modelManifest(dir: string): Promise<void> {
+  const config = await stat(join(dir, 'config.json')).catch(() => undefined);
+  if (!config?.isFile()) throw new Refusal(`${join(resolve(dir), 'config.json')}: no such file`);
+  const text = await manifestText(dir);
+  process.stdout.write(text);
+  process.stderr.write(`sha256 ${sha256Of(text)}\n`);
+}

@@ -1,0 +1,131 @@
+/** Bytes from elsewhere, into a file or the memory, within limits. */
+import { createHash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import type { FileDigest } from './file-digest.ts';
+import { reason, SourceError } from './source-error.ts';
+import type { Opened } from './store.ts';
+
+/** What one model may take. */
+export interface FetchLimits {
+  /** Bytes of all its files, and of the archive that they come in. */
+  readonly maxBytes: number;
+  /** Time for all of it. */
+  readonly totalMs: number;
+  /** In each span of this length `minBytesPerSpan` must come, else the transfer counts as stopped. */
+  readonly spanMs: number;
+  readonly minBytesPerSpan: number;
+}
+
+/** What a model from elsewhere may take, but for what the settings say. */
+export const TRANSFER_LIMITS = { spanMs: 30_000, minBytesPerSpan: 16 * 2 ** 10 };
+
+export interface DownloadOptions {
+  readonly limits: FetchLimits;
+  /** When all must be there, by `performance.now()`. */
+  readonly deadlineMs: number;
+  readonly signal: AbortSignal;
+  /** How messages name it. */
+  readonly what: string;
+  /** Bytes that it must have, where that is known. */
+  readonly bytes?: number | undefined;
+}
+
+/**
+ * Writes an object to a new file and returns its length and digest.
+ *
+ * @throws SourceError when it is not whole, too large or too slow.
+ */
+export async function download(opened: Opened, path: string, options: DownloadOptions): Promise<FileDigest> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const hashed = async function* () {
+    for await (const chunk of received(opened, options)) {
+      hash.update(chunk);
+      bytes += chunk.length;
+      yield chunk;
+    }
+  };
+  await pipeline(hashed, createWriteStream(path, { flags: 'wx' }));
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/**
+ * Returns the text of a short object.
+ *
+ * @throws SourceError as `download` does.
+ */
+export async function downloadText(opened: Opened, options: DownloadOptions): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of received(opened, options)) chunks.push(chunk);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** The chunks of an object as they come; the length that its sender names is believed only as far as it is too large. */
+async function* received(opened: Opened, options: DownloadOptions): AsyncGenerator<Buffer, void> {
+  const { limits, bytes, signal } = options;
+  const { body } = opened;
+  const watch = watchProgress(opened, options);
+  try {
+    if (bytes !== undefined && opened.bytes !== undefined && opened.bytes !== bytes)
+      throw wrongLength(opened.bytes, options);
+    if ((opened.bytes ?? 0) > limits.maxBytes) throw tooLarge(options);
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      watch.count(chunk.length);
+      if (watch.total() > (bytes ?? limits.maxBytes))
+        throw bytes === undefined ? tooLarge(options) : wrongLength(watch.total(), options);
+      yield chunk;
+    }
+    if (bytes !== undefined && watch.total() !== bytes) throw wrongLength(watch.total(), options);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof SourceError ? error : broken(error, options);
+  } finally {
+    watch.end();
+    body.destroy();
+  }
+}
+
+interface Watch {
+  count(bytes: number): void;
+  total(): number;
+  end(): void;
+}
+
+function watchProgress({ body }: Opened, { limits, deadlineMs, signal, what }: DownloadOptions): Watch {
+  let total = 0;
+  let before = 0;
+  const stop = (problem: string) => body.destroy(new SourceError(`${what}: ${problem}`, { isAway: true }));
+  const span = setInterval(() => {
+    const { minBytesPerSpan, spanMs } = limits;
+    if (total - before < minBytesPerSpan) stop(`fewer than ${minBytesPerSpan} bytes in ${spanMs / 1000} s`);
+    before = total;
+  }, limits.spanMs);
+  const end = setTimeout(() => stop(`not there after ${limits.totalMs / 1000} s`), deadlineMs - performance.now());
+  const abort = () => body.destroy(new Error('aborted'));
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  return {
+    count(bytes) {
+      total += bytes;
+    },
+    total: () => total,
+    end() {
+      clearInterval(span);
+      clearTimeout(end);
+      signal.removeEventListener('abort', abort);
+    },
+  };
+}
+
+function tooLarge({ what, limits }: DownloadOptions): SourceError {
+  return new SourceError(`${what}: more than ${limits.maxBytes} bytes (model_max_bytes)`);
+}
+
+function wrongLength(actual: number, { what, bytes }: DownloadOptions): SourceError {
+  return new SourceError(`${what}: ${actual > (bytes ?? 0) ? 'more' : 'fewer'} than ${bytes} bytes`);
+}
+
+function broken(error: unknown, { what }: DownloadOptions): SourceError {
+  return new SourceError(`${what}: the transfer broke off (${reason(error)})`, { isAway: true, cause: error });
+}

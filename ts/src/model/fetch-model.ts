@@ -1,0 +1,215 @@
+/** From what a source offers to a model folder on this disk, checked. */
+import { mkdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { type DownloadOptions, download, downloadText, type FetchLimits } from './download.ts';
+import { FolderNames } from './folder-names.ts';
+import type { ArchiveFormat, Packaging } from './location.ts';
+import {
+  MANIFEST_FILE,
+  MAX_MANIFEST_BYTES,
+  type Manifest,
+  manifestText,
+  namesOf,
+  parseManifest,
+  sha256Of,
+} from './manifest.ts';
+import { SourceError } from './source-error.ts';
+import type { Listed, Opened, Store } from './store.ts';
+import { modelFolderIn, unpack } from './unpack.ts';
+
+export interface FetchRequest {
+  readonly store: Store;
+  readonly packaging: Packaging;
+  /** How messages name the source. */
+  readonly source: string;
+  /** What the model folder is called where the source does not say. */
+  readonly name: string;
+  /** The tag of what is known already. */
+  readonly etag?: string | undefined;
+  /** The digest that it must have; empty takes any. */
+  readonly pinned: string;
+  readonly limits: FetchLimits;
+  readonly signal: AbortSignal;
+  /** Whether the model with this digest is here already. */
+  isHere(sha256: string): Promise<boolean>;
+  /** An empty folder to write to; asked for once, if at all. */
+  workspace(): Promise<string>;
+  /** Told of the version that the source offers, as soon as it is known. */
+  offered(version: string): void;
+}
+
+/** What a source offers. */
+export interface Fetched {
+  /** Of the archive, or of the manifest. */
+  readonly sha256: string;
+  readonly etag?: string | undefined;
+  /** Where it was put; absent when it was here already. */
+  readonly folder?: string;
+}
+
+/**
+ * Fetches a model, unless it is the one that is known.
+ *
+ * @throws SourceError when there is none, or not all of it is as it must be. Nothing of it counts then.
+ */
+export function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
+  const fetch = new Fetch(request);
+  const { packaging } = request;
+  if (packaging.kind === 'archive') return fetch.archive(packaging.format);
+  return packaging.kind === 'manifest' ? fetch.manifest() : fetch.folder();
+}
+
+/** In front of the tag of a listing, which is made here, so that it is not taken for one of the source. */
+const LISTING = 'listing:';
+
+class Fetch {
+  readonly #request: FetchRequest;
+  readonly #deadlineMs: number;
+
+  constructor(request: FetchRequest) {
+    this.#request = request;
+    this.#deadlineMs = performance.now() + request.limits.totalMs;
+  }
+
+  async archive(format: ArchiveFormat): Promise<Fetched | 'unchanged'> {
+    const { store, source, signal, limits } = this.#request;
+    const opened = await store.open(undefined, this.#request);
+    if (opened === 'unchanged') return opened;
+    const { etag } = opened;
+    const folder = await this.#workspaceFor(opened);
+    const file = join(folder, 'archive');
+    const { sha256 } = await download(opened, file, this.#downloadOptions(source));
+    this.#requirePinned(sha256);
+    if (await this.#request.isHere(sha256)) return { sha256, etag };
+    const unpacked = join(folder, this.#request.name);
+    await mkdir(unpacked);
+    const model = await this.#named(async () => {
+      await unpack(file, unpacked, { format, maxBytes: limits.maxBytes, signal });
+      return modelFolderIn(unpacked);
+    });
+    this.#request.offered((await namesOf(model)).version);
+    return { sha256, etag, folder: model };
+  }
+
+  async manifest(): Promise<Fetched | 'unchanged'> {
+    return this.#manifest(await this.#request.store.open(undefined, this.#request), this.#request.source);
+  }
+
+  /** A bucket's prefix: by its manifest where it has one, else all that is there. */
+  async folder(): Promise<Fetched | 'unchanged'> {
+    const { store, source, signal, etag } = this.#request;
+    const known = etag?.startsWith(LISTING) ? undefined : etag;
+    const opened = await store.open(MANIFEST_FILE, { etag: known, signal }).catch((error: unknown) => {
+      if (error instanceof SourceError && error.isMissing) return undefined;
+      throw error;
+    });
+    if (opened !== undefined) return this.#manifest(opened, `${source}/${MANIFEST_FILE}`);
+    return this.#listing((await store.list?.(signal)) ?? []);
+  }
+
+  async #manifest(opened: Opened | 'unchanged', what: string): Promise<Fetched | 'unchanged'> {
+    if (opened === 'unchanged') return opened;
+    const limits = { ...this.#request.limits, maxBytes: MAX_MANIFEST_BYTES };
+    const text = await downloadText(opened, { ...this.#downloadOptions(what), limits });
+    const sha256 = sha256Of(text);
+    const manifest = await this.#named(async () => parseManifest(text));
+    this.#request.offered(manifest.version);
+    this.#requirePinned(sha256);
+    if (await this.#request.isHere(sha256)) return { sha256, etag: opened.etag };
+    return { sha256, etag: opened.etag, folder: await this.#files(manifest) };
+  }
+
+  async #files({ files }: Manifest): Promise<string> {
+    const { store, source, signal } = this.#request;
+    this.#requireSize(Object.values(files));
+    const folder = await this.#modelFolder();
+    for (const [path, { bytes, sha256: wanted }] of Object.entries(files)) {
+      const opened = await store.open(path, { signal });
+      if (opened === 'unchanged') throw new SourceError(`${source}: ${path}: was not sent`);
+      const digest = await this.#file(opened, { folder, path, bytes });
+      if (digest !== wanted.toLowerCase())
+        throw new SourceError(`${source}: ${path}: has another sha256 than the manifest says`);
+    }
+    return folder;
+  }
+
+  async #listing(objects: readonly Listed[]): Promise<Fetched | 'unchanged'> {
+    const { store, source, signal } = this.#request;
+    const etag = LISTING + sha256Of(JSON.stringify(objects.map(({ path, bytes, etag }) => [path, bytes, etag])));
+    if (etag === this.#request.etag) return 'unchanged';
+    if (!objects.some(({ path }) => path === 'config.json')) {
+      throw new SourceError(`${source}: there is no config.json`, { isAway: true });
+    }
+    const names = new FolderNames();
+    await this.#named(async () => objects.map(({ path }) => names.add(path, 'file')));
+    this.#requireSize(objects);
+    const folder = await this.#modelFolder();
+    for (const { path, bytes, etag: wanted } of objects) {
+      const opened = await store.open(path, { signal });
+      if (opened === 'unchanged' || opened.etag !== wanted)
+        throw new SourceError(`${source}: ${path}: changed while it was read`);
+      await this.#file(opened, { folder, path, bytes });
+    }
+    const sha256 = sha256Of(await manifestText(folder));
+    this.#request.offered((await namesOf(folder)).version);
+    this.#requirePinned(sha256);
+    return (await this.#request.isHere(sha256)) ? { sha256, etag } : { sha256, etag, folder };
+  }
+
+  /** Returns the hex sha256 of a file that was fetched. */
+  async #file(
+    opened: Opened,
+    { folder, path, bytes }: { folder: string; path: string; bytes: number },
+  ): Promise<string> {
+    const file = join(folder, ...path.split('/'));
+    await mkdir(dirname(file), { recursive: true });
+    const what = `${this.#request.source}: ${path}`;
+    return (await download(opened, file, { ...this.#downloadOptions(what), bytes })).sha256;
+  }
+
+  async #modelFolder(): Promise<string> {
+    const folder = join(await this.#request.workspace(), this.#request.name);
+    await mkdir(folder);
+    return folder;
+  }
+
+  /** An object that is being sent is not left open when there is no place for it. */
+  async #workspaceFor(opened: Opened): Promise<string> {
+    try {
+      return await this.#request.workspace();
+    } catch (error) {
+      opened.body.destroy();
+      throw error;
+    }
+  }
+
+  #downloadOptions(what: string): DownloadOptions {
+    const { limits, signal } = this.#request;
+    return { limits, signal, what, deadlineMs: this.#deadlineMs };
+  }
+
+  #requireSize(files: readonly { readonly bytes: number }[]): void {
+    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+    const { maxBytes } = this.#request.limits;
+    if (bytes > maxBytes) {
+      throw new SourceError(`${this.#request.source}: ${bytes} bytes, the limit is ${maxBytes} (model_max_bytes)`);
+    }
+  }
+
+  #requirePinned(sha256: string): void {
+    const { pinned, source } = this.#request;
+    if (pinned !== '' && pinned !== sha256)
+      throw new SourceError(`${source}: has the sha256 ${sha256}, not that of model_sha256`);
+  }
+
+  /** What `work` gives; its errors say where. */
+  async #named<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof SourceError)
+        throw new SourceError(`${this.#request.source}: ${error.message}`, { cause: error });
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,282 @@
+/** Models that come from elsewhere, by way of the cache. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Refusal } from '../refusal.ts';
+import type { CachedModel, ModelCache, Workspace } from './cache.ts';
+import { type FetchRequest, fetchModel } from './fetch-model.ts';
+import { embeddedModel } from './folder-source.ts';
+import type { FoundModel, ModelSource, SourceListener, SourceStatus } from './source.ts';
+import { reason, SourceError } from './source-error.ts';
+
+const FIRST_RETRY_MS = 5_000;
+const LONGEST_RETRY_MS = { away: 5 * 60_000, wrong: 60 * 60_000 };
+
+export interface FetchedSourceOptions
+  extends Pick<FetchRequest, 'store' | 'packaging' | 'name' | 'source' | 'pinned' | 'limits'> {
+  readonly cache: ModelCache;
+  /** What the settings name, with all that is secret in it: it tells one source from another. */
+  readonly identity: string;
+  /** Whether it is on this machine: what is not there is then an error of whoever set it. */
+  readonly isLocal: boolean;
+  /** Time between two looks for a newer one; 0 looks for none. */
+  readonly refreshMs: number;
+  /** The first wait before it tries again. */
+  readonly retryMs?: number;
+  /**
+   * Tries a model that was fetched, beside the one that answers.
+   *
+   * @throws what is wrong with it.
+   */
+  readonly prove: (folder: string) => Promise<void>;
+}
+
+/** What the source offered when it was last asked. */
+interface Seen {
+  readonly sha256: string;
+  readonly etag?: string | undefined;
+}
+
+export class FetchedSource implements ModelSource {
+  readonly #options: FetchedSourceOptions;
+  #seen: Seen | undefined;
+  #status: SourceStatus = { offline: false };
+  /** How many looks have failed since one did not. */
+  #failures = 0;
+  #isAsked = false;
+  /** Why models could not be taken, by digest: they are not tried again until there is another. */
+  readonly #rejected = new Map<string, string>();
+  /** Models that this process has open, by digest. */
+  readonly #open = new Map<string, CachedModel>();
+  /** The digests of the model that answers, and of the last good one, which a later start begins with. */
+  #answering: string | undefined;
+  #good: string | undefined;
+  /** The latest look. There is one at a time. */
+  #look: Promise<unknown> = Promise.resolve();
+
+  constructor(options: FetchedSourceOptions) {
+    this.#options = options;
+  }
+
+  get source(): string {
+    return this.#options.source;
+  }
+
+  async find(signal: AbortSignal): Promise<FoundModel> {
+    const { isLocal, pinned } = this.#options;
+    const cached = await this.#cached();
+    if (cached !== undefined && !isLocal) {
+      // Nobody knows yet whether the source is there, unless it does not matter.
+      this.#status = { offline: pinned === '' };
+      return this.#found(cached);
+    }
+    try {
+      return await this.#ask(signal);
+    } catch (error) {
+      if (isLocal || !(error instanceof SourceError)) throw refusal(error);
+      return this.#embedded([`${error.message}; the embedded model answers until it can be had`]);
+    }
+  }
+
+  async refresh(signal: AbortSignal): Promise<FoundModel> {
+    try {
+      return await this.#ask(signal);
+    } catch (error) {
+      throw refusal(error);
+    }
+  }
+
+  async accept({ sha256 }: FoundModel): Promise<void> {
+    const { cache, identity, source } = this.#options;
+    const before = this.#answering;
+    this.#answering = sha256;
+    if (before !== undefined && before !== sha256) await this.#release(before);
+    const model = sha256 === undefined ? undefined : this.#open.get(sha256);
+    if (model === undefined) return;
+    this.#rejected.delete(model.sha256);
+    this.#good = model.sha256;
+    const etag = this.#seen?.sha256 === model.sha256 ? this.#seen.etag : undefined;
+    const good = { source, sha256: model.sha256, version: model.version, ...(etag !== undefined && { etag }) };
+    // A cache that cannot be written is still good to read from.
+    await cache.remember(identity, good).catch(() => {});
+    await cache.prune(new Set([model.sha256])).catch(() => {});
+  }
+
+  async reject({ sha256 }: FoundModel): Promise<FoundModel | undefined> {
+    if (sha256 === undefined) return undefined;
+    this.#rejected.set(sha256, 'it could not be loaded');
+    if (sha256 !== this.#answering) await this.#release(sha256);
+    if (this.#options.isLocal) return undefined;
+    const good = await this.#cached();
+    return good !== undefined && !this.#rejected.has(good.sha256) ? this.#found(good) : this.#embedded([]);
+  }
+
+  watch(listener: SourceListener, signal: AbortSignal): void {
+    // What gets here is that `signal` has fired.
+    this.#watch(listener, signal).catch(() => {});
+  }
+
+  async #watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
+    let told = '';
+    for (;;) {
+      const waitMs = this.#nextLookMs();
+      if (waitMs === undefined) return;
+      await delay(waitMs, undefined, { signal, ref: false });
+      const before = this.#status;
+      const problem = await this.#offer(listener, signal);
+      if (problem !== undefined && problem !== told) listener.note(problem);
+      told = problem ?? '';
+      const { offline, remoteVersion } = this.#status;
+      if (offline !== before.offline || remoteVersion !== before.remoteVersion) listener.status(this.#status);
+    }
+  }
+
+  /** Milliseconds until the source is asked again; undefined when it never is. */
+  #nextLookMs(): number | undefined {
+    const { pinned, refreshMs, retryMs = FIRST_RETRY_MS } = this.#options;
+    if (pinned !== '' && this.#answering === pinned) return undefined;
+    // What is there and wrong takes as long to fetch as what is right.
+    const longestMs = this.#status.offline ? LONGEST_RETRY_MS.away : LONGEST_RETRY_MS.wrong;
+    if (this.#failures > 0) return Math.min(retryMs * 2 ** (this.#failures - 1), longestMs);
+    if (!this.#isAsked) return 0;
+    return refreshMs === 0 ? undefined : refreshMs;
+  }
+
+  /** Looks for another model and hands it over; returns what went wrong. */
+  async #offer(listener: SourceListener, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const model = await this.#ask(signal);
+      if (model.sha256 !== this.#answering) await this.#handOver(model, listener);
+      return undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      return reason(error);
+    }
+  }
+
+  async #handOver(model: FoundModel, listener: SourceListener): Promise<void> {
+    try {
+      await listener.found(model);
+    } catch (error) {
+      await this.reject(model);
+      throw error;
+    }
+    await this.accept(model);
+  }
+
+  #ask(signal: AbortSignal): Promise<FoundModel> {
+    const look = this.#look.then(() => this.#askNow(signal));
+    this.#look = look.catch(() => {});
+    return look;
+  }
+
+  /** @throws SourceError when the source gives no model. */
+  async #askNow(signal: AbortSignal): Promise<FoundModel> {
+    signal.throwIfAborted();
+    let workspace: Workspace | undefined;
+    const makeWorkspace = async () => {
+      workspace = await this.#options.cache.workspace();
+      return workspace;
+    };
+    try {
+      const model = await this.#fetched(signal, makeWorkspace);
+      await this.#prove(model);
+      this.#failures = 0;
+      this.#status = { ...this.#status, offline: false };
+      return this.#found(model);
+    } catch (error) {
+      signal.throwIfAborted();
+      const problem =
+        error instanceof SourceError ? error : new SourceError(`${this.source}: ${reason(error)}`, { cause: error });
+      this.#failures += 1;
+      this.#status = { ...this.#status, offline: problem.isAway };
+      throw problem;
+    } finally {
+      this.#isAsked = true;
+      await workspace?.remove();
+    }
+  }
+
+  async #fetched(signal: AbortSignal, makeWorkspace: () => Promise<Workspace>): Promise<CachedModel> {
+    const { cache, ...options } = this.#options;
+    let workspace: Workspace | undefined;
+    // A tag only helps where the model that it is of is still here.
+    const known = this.#seen && (await this.#model(this.#seen.sha256)) ? this.#seen : undefined;
+    const fetched = await fetchModel({
+      ...options,
+      etag: known?.etag,
+      signal,
+      isHere: async (sha256) => (await this.#model(sha256)) !== undefined,
+      workspace: async () => {
+        workspace = await makeWorkspace();
+        return workspace.folder;
+      },
+      offered: (remoteVersion) => {
+        this.#status = { ...this.#status, remoteVersion };
+      },
+    });
+    if (fetched === 'unchanged' && known === undefined) throw new SourceError(`${this.source}: sent nothing`);
+    const seen = fetched === 'unchanged' ? known : fetched;
+    if (fetched !== 'unchanged' && fetched.folder !== undefined && workspace !== undefined) {
+      await cache.keep(workspace, fetched.folder, fetched.sha256);
+    }
+    return this.#opened(seen);
+  }
+
+  /** What was good before is good; what was not stays so. */
+  async #prove({ sha256, folder }: CachedModel): Promise<void> {
+    if (sha256 === this.#good) return;
+    const refused = this.#rejected.get(sha256);
+    if (refused !== undefined) throw new SourceError(refused);
+    try {
+      await this.#options.prove(folder);
+    } catch (error) {
+      this.#rejected.set(sha256, `${this.source}: what it offers is not taken: ${reason(error)}`);
+      await this.#release(sha256);
+      throw error;
+    }
+  }
+
+  async #opened(seen: Seen | undefined): Promise<CachedModel> {
+    const model = seen && (await this.#model(seen.sha256));
+    if (seen === undefined || model === undefined) throw new SourceError(`${this.source}: was lost from the cache`);
+    this.#seen = { sha256: seen.sha256, etag: seen.etag };
+    this.#status = { ...this.#status, remoteVersion: model.version };
+    return model;
+  }
+
+  async #model(sha256: string): Promise<CachedModel | undefined> {
+    const open = this.#open.get(sha256) ?? (await this.#options.cache.open(sha256));
+    if (open !== undefined) this.#open.set(sha256, open);
+    return open;
+  }
+
+  /** The model in the cache that may answer without the source being asked. */
+  async #cached(): Promise<CachedModel | undefined> {
+    const { cache, identity, pinned } = this.#options;
+    const good = await cache.lastGood(identity);
+    // One that is pinned and was not tried takes the way of what is fetched.
+    if (good === undefined || (pinned !== '' && good.sha256 !== pinned)) return undefined;
+    const model = await this.#model(good.sha256);
+    if (model === undefined) return undefined;
+    this.#good = good.sha256;
+    this.#seen ??= { sha256: good.sha256, etag: good.etag };
+    return model;
+  }
+
+  async #release(sha256: string): Promise<void> {
+    const model = this.#open.get(sha256);
+    this.#open.delete(sha256);
+    await model?.release();
+  }
+
+  #found({ folder, sha256 }: CachedModel): FoundModel {
+    return { folder, sha256, source: this.source, fallback: false, notes: [], ...this.#status };
+  }
+
+  #embedded(notes: readonly string[]): FoundModel {
+    return { ...embeddedModel(), fallback: true, notes, ...this.#status };
+  }
+}
+
+function refusal(error: unknown): unknown {
+  return error instanceof SourceError ? new Refusal(error.message, { cause: error }) : error;
+}

@@ -1,0 +1,49 @@
+/** The files of a folder, with their lengths and digests. */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+
+export interface FileDigest {
+  readonly bytes: number;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** Returns the length and the digest of a file. */
+export async function digestOf(path: string): Promise<FileDigest> {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  await pipeline(createReadStream(path, { highWaterMark: 2 ** 20 }), async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) {
+      hash.update(chunk);
+      bytes += chunk.length;
+    }
+  });
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/**
+ * Returns the paths of all that is in `folder` and is no folder itself, with `/` between their parts, in the order of
+ * their bytes. Links are not followed.
+ */
+export async function filesIn(folder: string): Promise<{ path: string; isFile: boolean }[]> {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const found = entries.map(async (entry) => {
+    if (!entry.isDirectory()) return [{ path: entry.name, isFile: entry.isFile() }];
+    const inner = await filesIn(join(folder, entry.name));
+    return inner.map(({ path, isFile }) => ({ path: `${entry.name}/${path}`, isFile }));
+  });
+  const files = (await Promise.all(found)).flat();
+  return files.sort((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
+}
+
+/** Returns the digests of all files of `folder` by path; what is neither a file nor a folder is left out. */
+export async function digestsOf(folder: string): Promise<Record<string, FileDigest>> {
+  const digests: [string, FileDigest][] = [];
+  for (const { path, isFile } of await filesIn(folder)) {
+    if (isFile) digests.push([path, await digestOf(join(folder, ...path.split('/')))]);
+  }
+  return Object.fromEntries(digests);
+}

@@ -1,0 +1,55 @@
+/** Which names of files a model that comes from elsewhere may have. */
+import { SourceError } from './source-error.ts';
+
+/** More than any model has; each costs a file on this disk. */
+const MAX_NAMES = 1000;
+const MAX_DEPTH = 8;
+/** Control characters, and what Windows gives a meaning to. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
+const FORBIDDEN = /[\u0000-\u001f\u007f<>:"|?*\\]|[. ]$/;
+const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/** The names of one folder's files, each a safe one and none twice, also where upper and lower case are the same. */
+export class FolderNames {
+  readonly #spellings = new Map<string, { readonly path: string; readonly isFolder: boolean }>();
+
+  /**
+   * Takes a file or folder in, and returns its path with `/` between its parts; an empty one is the folder itself.
+   *
+   * @throws SourceError when the name leads out of the folder, cannot be on every system, or was there before.
+   */
+  add(name: string, kind: 'file' | 'folder'): string {
+    const parts = safeParts(name);
+    for (let length = 1; length < parts.length; length += 1) this.#note(parts.slice(0, length).join('/'), 'parent');
+    const path = parts.join('/');
+    if (path !== '') this.#note(path, kind);
+    else if (kind === 'file') throw new SourceError(`a file with the name ${JSON.stringify(name)}`);
+    return path;
+  }
+
+  #note(path: string, kind: 'file' | 'folder' | 'parent'): void {
+    const key = path.normalize('NFC').toLowerCase();
+    const known = this.#spellings.get(key);
+    const isFolder = kind !== 'file';
+    if (known === undefined) this.#spellings.set(key, { path, isFolder });
+    else if (!isFolder || !known.isFolder || known.path !== path) {
+      throw new SourceError(`${shown(path)} is there twice${known.path === path ? '' : `, as ${shown(known.path)}`}`);
+    }
+    if (this.#spellings.size > MAX_NAMES) throw new SourceError(`more than ${MAX_NAMES} files`);
+  }
+}
+
+function safeParts(name: string): string[] {
+  const parts = name.replace(/\/$/, '').split('/');
+  // `./` in front is what tar writes of the current folder.
+  const inside = parts[0] === '.' ? parts.slice(1) : parts;
+  const isSafe = inside.every((part) => part !== '' && part !== '..' && !FORBIDDEN.test(part) && !DEVICES.test(part));
+  if (!isSafe || name.length > 400 || inside.length > MAX_DEPTH) {
+    throw new SourceError(`a file may not have the name ${shown(name)}`);
+  }
+  return inside;
+}
+
+function shown(name: string): string {
+  return JSON.stringify(name.length > 80 ? `${name.slice(0, 80)}…` : name);
+}

@@ -1,0 +1,55 @@
+/** A model folder of this machine, the embedded one among them. */
+import { defaultModel } from '../engine.ts';
+import { Refusal } from '../refusal.ts';
+import { manifestText, sha256Of } from './manifest.ts';
+import type { FoundModel, ModelSource } from './source.ts';
+import { reason } from './source-error.ts';
+
+/** What the health record calls the model that comes with the release. */
+const EMBEDDED = 'embedded';
+
+/** The model that comes with the release. */
+export function embeddedModel(): FoundModel {
+  return found({ folder: defaultModel(), source: EMBEDDED });
+}
+
+export class FolderSource implements ModelSource {
+  readonly source: string;
+  readonly #folder: string;
+  readonly #pinned: string;
+
+  /** @param pinned - The sha256 that the folder's manifest must have; empty takes any. */
+  constructor({ folder, pinned }: { readonly folder: string; readonly pinned: string }) {
+    this.source = folder || EMBEDDED;
+    this.#folder = folder || defaultModel();
+    this.#pinned = pinned;
+  }
+
+  async find(): Promise<FoundModel> {
+    await this.#check();
+    return found({ folder: this.#folder, source: this.source });
+  }
+
+  refresh(): Promise<FoundModel> {
+    return this.find();
+  }
+
+  async accept(): Promise<void> {}
+
+  async reject(): Promise<undefined> {}
+
+  watch(): void {}
+
+  async #check(): Promise<void> {
+    if (this.#pinned === '') return;
+    const sha256 = await manifestText(this.#folder).then(sha256Of, (error: unknown) => {
+      throw new Refusal(`${this.source}: ${reason(error)}`);
+    });
+    if (sha256 === this.#pinned) return;
+    throw new Refusal(`${this.source}: its manifest has the sha256 ${sha256}, not that of model_sha256`);
+  }
+}
+
+function found(model: Pick<FoundModel, 'folder' | 'source'>): FoundModel {
+  return { ...model, fallback: false, offline: false, notes: [] };
+}

@@ -1,0 +1,82 @@
+/** What the setting `model` names. */
+import type { Config } from '../config.ts';
+import { Refusal } from '../refusal.ts';
+import { publicSource } from './slot.ts';
+
+export type ArchiveFormat = 'tar' | 'zip';
+
+/** What is fetched: one packed file, a list of files with their digests, or a folder of files. */
+export type Packaging =
+  | { readonly kind: 'archive'; readonly format: ArchiveFormat }
+  | { readonly kind: 'manifest' | 'folder' };
+
+export type Location =
+  | { readonly at: 'embedded' }
+  | { readonly at: 'folder'; readonly path: string }
+  | { readonly at: 'file'; readonly path: string; readonly packaging: Packaging }
+  | { readonly at: 'url'; readonly url: URL; readonly packaging: Packaging }
+  | { readonly at: 's3'; readonly bucket: string; readonly key: string; readonly packaging: Packaging };
+
+const ENDINGS: readonly (readonly [RegExp, Packaging])[] = [
+  [/\.(tar\.gz|tgz)$/i, { kind: 'archive', format: 'tar' }],
+  [/\.zip$/i, { kind: 'archive', format: 'zip' }],
+  [/\.json$/i, { kind: 'manifest' }],
+];
+
+/**
+ * Returns where the model of `config` is.
+ *
+ * @throws Refusal when the setting names nothing that a model can come from.
+ */
+export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 'modelAllowHttp'>): Location {
+  if (model === '') return { at: 'embedded' };
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(model)?.[1]?.toLowerCase();
+  if (scheme === undefined) return localLocation(model);
+  if (scheme === 's3') return s3Location(model);
+  if (scheme !== 'https' && scheme !== 'http') {
+    throw new Refusal(`model: ${publicSource(model)}: must be a folder, an archive, or begin with https:// or s3://`);
+  }
+  if (!URL.canParse(model)) throw new Refusal(`model: ${publicSource(model)}: is not a URL`);
+  const url = new URL(model);
+  requireSafeScheme(url, { setting: 'model', allowHttp: modelAllowHttp });
+  const packaging = packagingOf(url.pathname);
+  if (packaging === undefined) {
+    throw new Refusal(`model: ${publicSource(model)}: must end in .tar.gz, .tgz, .zip or .json`);
+  }
+  return { at: 'url', url, packaging };
+}
+
+/**
+ * Refuses plain HTTP to another machine.
+ *
+ * @throws Refusal when it is not allowed.
+ */
+export function requireSafeScheme(url: URL, { setting, allowHttp }: { setting: string; allowHttp: boolean }): void {
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && (allowHttp || isLoopbackName(url.hostname)))) return;
+  const problem = url.protocol === 'http:' ? 'http:// needs model_allow_http' : 'must begin with https://';
+  throw new Refusal(`${setting}: ${publicSource(url.href)}: ${problem}`);
+}
+
+/** Whether a URL's host is a name or number of this machine, which no other machine can listen to. */
+export function isLoopbackName(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function localLocation(path: string): Location {
+  const packaging = packagingOf(path);
+  return packaging?.kind === 'archive' ? { at: 'file', path, packaging } : { at: 'folder', path };
+}
+
+/** Keys may hold any character, so this is no URL. */
+function s3Location(model: string): Location {
+  const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/is.exec(model) ?? [];
+  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
+    throw new Refusal(`model: ${publicSource(model)}: must be s3://bucket/prefix`);
+  }
+  const key = path.replace(/\/+$/, '');
+  return { at: 's3', bucket, key, packaging: packagingOf(key) ?? { kind: 'folder' } };
+}
+
+function packagingOf(path: string): Packaging | undefined {
+  return ENDINGS.find(([ending]) => ending.test(path))?.[1];
+}

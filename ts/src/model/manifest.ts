@@ -1,0 +1,81 @@
+/** The list of a model's files with their digests, as `svc model manifest` writes it and a source offers it. */
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Compile } from 'typebox/schema';
+import { digestsOf, type FileDigest } from './file-digest.ts';
+import { FolderNames } from './folder-names.ts';
+import { SourceError } from './source-error.ts';
+
+/** A manifest has a line for each file, so this is room for thousands. */
+export const MAX_MANIFEST_BYTES = 2 ** 20;
+
+const DigestSchema = Type.Object({
+  bytes: Type.Integer({ minimum: 0 }),
+  sha256: Type.String({ pattern: '^[0-9a-fA-F]{64}$' }),
+});
+
+const ManifestSchema = Type.Object({
+  name: Type.String(),
+  version: Type.String(),
+  files: Type.Record(Type.String(), DigestSchema),
+});
+
+const manifestCheck = Compile(ManifestSchema);
+
+export type Manifest = Static<typeof ManifestSchema>;
+
+/**
+ * Returns the manifest that `text` is.
+ *
+ * @throws SourceError when it is none, or names a file that no model may have.
+ */
+export function parseManifest(text: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new SourceError('the manifest is not JSON');
+  }
+  if (!manifestCheck.Check(value)) {
+    const [, [problem]] = manifestCheck.Errors(value) as [boolean, { instancePath?: string; message?: string }[]];
+    throw new SourceError(`the manifest: ${problem?.instancePath || 'it'} ${problem?.message ?? 'is wrong'}`);
+  }
+  const names = new FolderNames();
+  for (const path of Object.keys(value.files)) names.add(path, 'file');
+  if (!Object.hasOwn(value.files, 'config.json')) throw new SourceError('the manifest names no config.json');
+  return value;
+}
+
+/** Returns the manifest of a model folder as text: the same folder always has the same. */
+export async function manifestText(folder: string): Promise<string> {
+  const { name, version } = await namesOf(folder);
+  const digests = Object.entries(await digestsOf(folder)).filter(([path]) => path !== MANIFEST_FILE);
+  const files: Record<string, FileDigest> = Object.fromEntries(digests);
+  return `${JSON.stringify({ name, version, files }, null, 2)}\n`;
+}
+
+/** What a manifest in the folder that it is about is called. */
+export const MANIFEST_FILE = 'manifest.json';
+
+/** Returns the name and version in a model folder's `config.json`, as the engine takes them; empty when it cannot be read. */
+export async function namesOf(folder: string): Promise<{ name: string; version: string }> {
+  const text = await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}');
+  const config: unknown = parseOrNothing(text);
+  const { name, version } = (typeof config === 'object' && config !== null ? config : {}) as Record<string, unknown>;
+  return { name: typeof name === 'string' ? name : '', version: typeof version === 'string' ? version : '' };
+}
+
+/** Hex sha256 of a text. */
+export function sha256Of(text: string | Uint8Array): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+function parseOrNothing(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

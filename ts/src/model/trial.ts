@@ -1,0 +1,113 @@
+/** Whether a model answers as it should: the reference answers that a folder may bring along. */
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Node, parseTree } from 'jsonc-parser';
+import type { Config } from '../config.ts';
+import { type Engine, loadEngine } from '../engine.ts';
+import { errorCode } from '../exclusive-file.ts';
+import { Refusal } from '../refusal.ts';
+import { engineOptions } from './engine-options.ts';
+
+const FILE = 'golden.jsonl';
+/** More than these say nothing new, and each costs a run on the model. */
+const MAX_REFERENCES = 32;
+const MAX_FILE_BYTES = 16 * 2 ** 20;
+/**
+ * How far a probability may be from its reference: as far as another processor, an accelerator or states of 16 bits move
+ * it. Another tokenizer or graph moves it further.
+ */
+const TOLERANCE = 0.1;
+/** What a request over the limits of this server gets; a reference may be one. */
+const OVER_LIMITS: ReadonlySet<string> = new Set(['too_many_questions', 'too_many_tokens', 'text_too_long']);
+
+interface Reference {
+  readonly line: number;
+  /** The request as it stands in the file. */
+  readonly body: string;
+  readonly probabilities: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly inputTokens: number | undefined;
+}
+
+interface Answer {
+  readonly answers: Readonly<Record<string, { readonly probabilities?: Readonly<Record<string, number>> } | undefined>>;
+  readonly usage: { readonly input_tokens: number };
+}
+
+/**
+ * Tries a model folder in an engine of its own, and returns how many reference answers it has.
+ *
+ * @throws Refusal when it gives another; EngineError when it cannot be loaded.
+ */
+export async function tryModel(config: Config, folder: string): Promise<number> {
+  const engine = await loadEngine(engineOptions(config, folder));
+  try {
+    return await tryReferences(engine, folder);
+  } finally {
+    await engine.close();
+  }
+}
+
+/**
+ * Asks an engine for the reference answers of its model folder, and returns how many there were.
+ *
+ * @throws Refusal when one is not what it should be.
+ */
+export async function tryReferences(engine: Engine, folder: string): Promise<number> {
+  const references = await readReferences(folder);
+  for (const reference of references) await tryReference(engine, reference, join(folder, FILE));
+  return references.length;
+}
+
+async function tryReference(engine: Engine, reference: Reference, file: string): Promise<void> {
+  const where = `${file}: line ${reference.line}`;
+  const reply = await engine.decide(Buffer.from(reference.body));
+  if (reply.failure !== undefined) {
+    if (OVER_LIMITS.has(reply.failure.code)) return;
+    throw new Refusal(`${where}: ${reply.failure.message}`);
+  }
+  const { answers, usage } = JSON.parse(reply.body.toString('utf8')) as Answer;
+  const { inputTokens, probabilities } = reference;
+  if (inputTokens !== undefined && usage.input_tokens !== inputTokens) {
+    throw new Refusal(`${where}: ${usage.input_tokens} tokens, the reference has ${inputTokens}`);
+  }
+  for (const [id, expected] of Object.entries(probabilities)) {
+    const got = answers[id]?.probabilities ?? {};
+    for (const [label, value] of Object.entries(expected)) {
+      const isNear = Math.abs((got[label] ?? Number.NaN) - value) <= TOLERANCE;
+      if (!isNear) throw new Refusal(`${where}: ${id}: ${label} is ${got[label]}, the reference is ${value}`);
+    }
+  }
+}
+
+async function readReferences(folder: string): Promise<Reference[]> {
+  const file = join(folder, FILE);
+  try {
+    if ((await stat(file)).size > MAX_FILE_BYTES) throw new Refusal(`${file}: larger than ${MAX_FILE_BYTES} bytes`);
+    const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.trim() !== '');
+    return lines.slice(0, MAX_REFERENCES).map((text, index) => parseReference(text, index + 1, file));
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function parseReference(text: string, line: number, file: string): Reference {
+  try {
+    const { body, probabilities, input_tokens: inputTokens } = JSON.parse(text);
+    if (typeof probabilities !== 'object' || probabilities === null) throw new Error('no probabilities');
+    return { line, body: typeof body === 'string' ? body : memberText(text, 'request'), probabilities, inputTokens };
+  } catch (error) {
+    throw new Refusal(`${file}: line ${line}: is no reference answer`, { cause: error });
+  }
+}
+
+/**
+ * Returns the text of a member of a JSON object as it is written: reading and writing it would change the order of names
+ * that look like numbers.
+ */
+export function memberText(json: string, name: string): string {
+  const members: readonly Node[] = parseTree(json)?.children ?? [];
+  const value = members.find(({ children }) => children?.[0]?.value === name)?.children?.[1];
+  if (value === undefined) throw new Error(`${name} missing`);
+  return json.slice(value.offset, value.offset + value.length);
+}

@@ -1,0 +1,194 @@
+/** Archives of models. Whatever is in one that no model needs is a reason to refuse it whole. */
+import { once } from 'node:events';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import * as zlib from 'node:zlib';
+import { Parser, type ReadEntry } from 'tar';
+import { type Entry, openPromise, type ZipFile } from 'yauzl';
+import { FolderNames } from './folder-names.ts';
+import type { ArchiveFormat } from './location.ts';
+import { reason, SourceError } from './source-error.ts';
+
+export interface UnpackOptions {
+  readonly format: ArchiveFormat;
+  /** Bytes of all files together. */
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** Graphs and tokenizers shrink to a tenth at most; a thousandth is a file that was made to fill a disk. */
+const MAX_RATIO = 200;
+/** Below this nobody is harmed. */
+const HARMLESS_BYTES = 16 * 2 ** 20;
+
+/**
+ * Unpacks an archive into an empty folder.
+ *
+ * @throws SourceError when it is broken, too large, or has anything but files and folders with safe names in it.
+ */
+export async function unpack(archive: string, folder: string, options: UnpackOptions): Promise<void> {
+  const { signal, maxBytes } = options;
+  signal.throwIfAborted();
+  const { size } = await stat(archive);
+  const stop = new AbortController();
+  const abort = () => stop.abort(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  const target = new UnpackTarget({ folder, archiveBytes: size, maxBytes, signal: stop.signal });
+  try {
+    await (options.format === 'tar' ? unpackTar(archive, target, stop) : unpackZip(archive, target));
+  } catch (error) {
+    signal.throwIfAborted();
+    const problem = `it cannot be unpacked: ${reason(error)}`;
+    throw error instanceof SourceError ? error : new SourceError(problem, { cause: error });
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/**
+ * Returns the model folder in an unpacked archive: the folder itself, or the only one in it.
+ *
+ * @throws SourceError when there is no `config.json` in either.
+ */
+export async function modelFolderIn(folder: string): Promise<string> {
+  const names = await readdir(folder);
+  if (names.includes('config.json')) return folder;
+  const [only] = names;
+  const inner = only === undefined || names.length > 1 ? [] : await readdir(join(folder, only)).catch(() => []);
+  if (only === undefined || !inner.includes('config.json')) throw new SourceError('there is no config.json in it');
+  return join(folder, only);
+}
+
+interface Item {
+  readonly name: string;
+  readonly kind: 'file' | 'folder';
+  readonly chunks: AsyncIterable<Uint8Array>;
+}
+
+interface TargetOptions {
+  readonly folder: string;
+  readonly archiveBytes: number;
+  readonly maxBytes: number;
+  readonly signal: AbortSignal;
+}
+
+/** The folder that is filled, and how much may still go into it. */
+class UnpackTarget {
+  readonly #options: TargetOptions;
+  readonly #names = new FolderNames();
+  #bytes = 0;
+
+  constructor(options: TargetOptions) {
+    this.#options = options;
+  }
+
+  async add({ name, kind, chunks }: Item): Promise<void> {
+    const path = join(this.#options.folder, ...this.#names.add(name, kind).split('/'));
+    await mkdir(kind === 'folder' ? path : dirname(path), { recursive: true });
+    if (kind === 'folder') return;
+    const counted = this.#counted(chunks);
+    await pipeline(counted, createWriteStream(path, { flags: 'wx' }), { signal: this.#options.signal });
+  }
+
+  /** Counts what comes out: what an archive says of itself may be a lie. */
+  async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+    const { maxBytes, archiveBytes } = this.#options;
+    for await (const chunk of chunks) {
+      this.#bytes += chunk.length;
+      if (this.#bytes > maxBytes) throw new SourceError(`unpacked more than ${maxBytes} bytes (model_max_bytes)`);
+      if (this.#bytes > Math.max(HARMLESS_BYTES, MAX_RATIO * archiveBytes)) {
+        throw new SourceError(`unpacked more than ${MAX_RATIO} times its size`);
+      }
+      yield chunk;
+    }
+  }
+}
+
+/** What macOS puts beside a file for its attributes: not a file of the model. */
+function isAttributes(name: string): boolean {
+  return basename(name).startsWith('._') || name.split('/').includes('__MACOSX');
+}
+
+async function unpackTar(archive: string, target: UnpackTarget, stop: AbortController): Promise<void> {
+  let added = Promise.resolve();
+  let current: ReadEntry | undefined;
+  const parser = new Parser({
+    strict: true,
+    onReadEntry(entry) {
+      added = added.then(() => {
+        current = entry;
+        return addTarEntry(entry, target);
+      });
+      added.catch((error: unknown) => stop.abort(error));
+    },
+  });
+  parser.on('ignoredEntry', (entry: ReadEntry) => stop.abort(notAFile(entry.path, entry.type)));
+  parser.on('error', (error) => stop.abort(error));
+  const { signal } = stop;
+  try {
+    await pipeline(
+      createReadStream(archive),
+      zlib.createGunzip(),
+      async (chunks: AsyncIterable<Buffer>) => {
+        for await (const chunk of chunks) if (!parser.write(chunk)) await once(parser, 'drain', { signal });
+        const end = once(parser, 'end', { signal });
+        parser.end();
+        await end;
+      },
+      { signal },
+    );
+  } catch (error) {
+    stop.abort(error);
+  }
+  // What was cut off in the middle would wait for its end for ever.
+  if (signal.aborted) current?.destroy(signal.reason);
+  await added.catch(() => {});
+  signal.throwIfAborted();
+}
+
+async function addTarEntry(entry: ReadEntry, target: UnpackTarget): Promise<void> {
+  const { path: name, type } = entry;
+  const isFile = type === 'File' || type === 'OldFile' || type === 'ContiguousFile';
+  if (!isFile && type !== 'Directory') throw notAFile(name, type);
+  if (!isAttributes(name)) await target.add({ name, kind: isFile ? 'file' : 'folder', chunks: entry });
+  // The next one comes when this one is read, however empty it is.
+  entry.resume();
+}
+
+function notAFile(name: string, type: string): SourceError {
+  return new SourceError(`${JSON.stringify(name)} is of the type ${type}: only files and folders may be in an archive`);
+}
+
+/** The type of a file in the attributes that Unix systems write. */
+const FILE_TYPE = 0o170000;
+const ALLOWED_TYPES: ReadonlySet<number> = new Set([0, 0o100000, 0o040000]);
+
+async function unpackZip(archive: string, target: UnpackTarget): Promise<void> {
+  const zip = await openPromise(archive, { autoClose: false, strictFileNames: true });
+  try {
+    for await (const entry of zip.eachEntry()) {
+      const name = entry.fileName;
+      if (!ALLOWED_TYPES.has((entry.externalFileAttributes >>> 16) & FILE_TYPE)) {
+        throw notAFile(name, 'link or device');
+      }
+      if (isAttributes(name)) continue;
+      if (name.endsWith('/')) await target.add({ name, kind: 'folder', chunks: Readable.from([]) });
+      else await target.add({ name, kind: 'file', chunks: checked(zip, entry) });
+    }
+  } finally {
+    zip.close();
+  }
+}
+
+/** The reader of zip files leaves the checksum to us. Older releases of Node 20 have none. */
+async function* checked(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer, void> {
+  let sum = 0;
+  for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+    sum = zlib.crc32?.(chunk, sum) ?? entry.crc32;
+    yield chunk;
+  }
+  if (sum !== entry.crc32) throw new SourceError(`${JSON.stringify(entry.fileName)} is damaged`);
+}

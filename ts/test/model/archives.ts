@@ -1,0 +1,90 @@
+/** Archives, honest ones and others. */
+
+import * as zlib from 'node:zlib';
+import { gzipSync } from 'node:zlib';
+import { Header, type HeaderData } from 'tar';
+
+export interface TarItem extends HeaderData {
+  readonly path: string;
+  readonly content?: string | Buffer;
+  /** A letter for a type that no program knows. */
+  readonly typeCode?: string;
+}
+
+/** A `.tar.gz` with these entries, whatever they are. */
+export function tarGz(items: readonly TarItem[], { level = 6 } = {}): Buffer {
+  const blocks = items.flatMap(({ content = '', typeCode, ...item }) => {
+    const body = Buffer.from(content);
+    const header = new Header({ type: 'File', mode: 0o644, size: body.length, ...item });
+    const block = Buffer.alloc(512);
+    header.encode(block, 0);
+    if (typeCode !== undefined) retype(block, typeCode);
+    return [block, body, Buffer.alloc((512 - (body.length % 512)) % 512)];
+  });
+  return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]), { level });
+}
+
+/** The checksum of a header counts its own field as spaces. */
+function retype(block: Buffer, typeCode: string): void {
+  block.write(typeCode, 156);
+  block.fill(' ', 148, 156);
+  const sum = block.reduce((total, byte) => total + byte, 0);
+  block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+}
+
+/** A `.tar.gz` of files by name. */
+export function tarOf(files: Readonly<Record<string, string | Buffer>>): Buffer {
+  return tarGz(Object.entries(files).map(([path, content]) => ({ path, content })));
+}
+
+export interface ZipItem {
+  readonly name: string;
+  readonly content?: string | Buffer;
+  /** Unix mode with the type of the file. */
+  readonly mode?: number;
+  /** What the archive says of the unpacked length, where that is a lie. */
+  readonly claimedBytes?: number;
+  readonly claimedCrc?: number;
+}
+
+/** A `.zip` with these entries. */
+export function zipOf(items: readonly ZipItem[]): Buffer {
+  const locals: Buffer[] = [];
+  const centrals: Buffer[] = [];
+  let offset = 0;
+  for (const item of items) {
+    const { local, central } = zipEntry(item, offset);
+    locals.push(local);
+    centrals.push(central);
+    offset += local.length;
+  }
+  const directory = Buffer.concat(centrals);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt16LE(items.length, 8);
+  end.writeUInt16LE(items.length, 10);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(offset, 16);
+  return Buffer.concat([...locals, directory, end]);
+}
+
+function zipEntry({ name, content = '', mode = 0o100644, claimedBytes, claimedCrc }: ZipItem, offset: number) {
+  const raw = Buffer.from(content);
+  const packed = zlib.deflateRawSync(raw);
+  const path = Buffer.from(name);
+  // What both headers have: version, flags (UTF-8), method, time, date, checksum, lengths.
+  const common = Buffer.alloc(26);
+  common.writeUInt16LE(20, 0);
+  common.writeUInt16LE(0x800, 2);
+  common.writeUInt16LE(8, 4);
+  common.writeUInt32LE(claimedCrc ?? zlib.crc32(raw), 10);
+  common.writeUInt32LE(packed.length, 14);
+  common.writeUInt32LE(claimedBytes ?? raw.length, 18);
+  common.writeUInt16LE(path.length, 22);
+  const local = Buffer.concat([Buffer.from('PK\x03\x04', 'latin1'), common, path, packed]);
+  const rest = Buffer.alloc(14);
+  rest.writeUInt32LE(mode * 2 ** 16, 6);
+  rest.writeUInt32LE(offset, 10);
+  const central = Buffer.concat([Buffer.from('PK\x01\x02\x14\x03', 'latin1'), common, rest, path]);
+  return { local, central };
+}

@@ -1,0 +1,720 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { defaultModel } from '../../src/engine.ts';
+import { ModelCache } from '../../src/model/cache.ts';
+import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';
+import { FileStore } from '../../src/model/file-store.ts';
+import { manifestText, sha256Of } from '../../src/model/manifest.ts';
+import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
+import { WebStore } from '../../src/model/web-store.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { tarOf, zipOf } from './archives.ts';
+import { HostileServer } from './hostile-server.ts';
+
+const LIMITS = { maxBytes: 64 * 2 ** 20, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1024 };
+const never = new AbortController().signal;
+
+/** The files of a model that no engine loads here. */
+const filesOf = (version: string) => ({
+  'config.json': JSON.stringify({ name: 'm', version }),
+  'model.onnx': `graph ${version} `.repeat(1000),
+});
+
+type Changes = Partial<FetchedSourceOptions> & { readonly folder?: string };
+
+/** A source of an archive at `url`. */
+function sourceOf(
+  t: TestContext,
+  url: string,
+  { folder = temporaryFolder(t), ...changes }: Changes = {},
+): FetchedSource {
+  const isManifest = url.endsWith('.json');
+  return new FetchedSource({
+    store: new WebStore({ url: new URL(url), allowHttp: false, answerMs: 20_000 }),
+    packaging: isManifest ? { kind: 'manifest' } : { kind: 'archive', format: url.endsWith('.zip') ? 'zip' : 'tar' },
+    source: url,
+    identity: url,
+    name: 'model',
+    pinned: '',
+    isLocal: false,
+    limits: LIMITS,
+    cache: new ModelCache({ folder, maxBytes: 2 ** 30 }),
+    refreshMs: 0,
+    retryMs: 1,
+    prove: async () => {},
+    ...changes,
+  });
+}
+
+const configOf = ({ folder }: FoundModel) => JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8'));
+const temporaries = (cache: string) => readdirSync(cache).filter((name) => name.startsWith('.'));
+const isEmbedded = ({ folder, source, fallback }: FoundModel) =>
+  folder === defaultModel() && source === 'embedded' && fallback;
+
+/** A server with a model as an archive, a zip file and a manifest. */
+async function serverWith(t: TestContext, version = '1'): Promise<HostileServer> {
+  const server = await HostileServer.start(t);
+  publish(server, filesOf(version));
+  return server;
+}
+
+function publish(server: HostileServer, files: Readonly<Record<string, string>>): { manifest: string } {
+  server.serve(
+    '/m.tar.gz',
+    tarOf(Object.fromEntries(Object.entries(files).map(([name, text]) => [`m/${name}`, text]))),
+  );
+  server.serve('/m.zip', zipOf(Object.entries(files).map(([name, content]) => ({ name, content }))));
+  for (const [name, text] of Object.entries(files)) server.serve(`/${name}`, text);
+  const manifest = manifestOf(files);
+  server.serve('/manifest.json', manifest);
+  return { manifest };
+}
+
+function manifestOf(files: Readonly<Record<string, string>>, changes: object = {}): string {
+  const digests = Object.entries(files).map(([name, text]) => [name, { bytes: text.length, sha256: sha256Of(text) }]);
+  const { name, version } = JSON.parse(files['config.json'] ?? '{}');
+  return JSON.stringify({ name, version, files: { ...Object.fromEntries(digests), ...changes } });
+}
+
+/** What a source tells its listener, and waits until it has. */
+class Listener {
+  readonly models: FoundModel[] = [];
+  readonly statuses: SourceStatus[] = [];
+  readonly notes: string[] = [];
+  take: (model: FoundModel) => Promise<void> = async () => {};
+  #changed = () => {};
+
+  async found(model: FoundModel): Promise<void> {
+    this.models.push(model);
+    await this.take(model);
+    this.#changed();
+  }
+
+  status(status: SourceStatus): void {
+    this.statuses.push(status);
+    this.#changed();
+  }
+
+  note(line: string): void {
+    this.notes.push(line);
+    this.#changed();
+  }
+
+  async until(isThere: (listener: Listener) => boolean): Promise<void> {
+    while (!isThere(this)) {
+      await new Promise<void>((resolve) => {
+        this.#changed = resolve;
+      });
+    }
+  }
+
+  /** Watches `source` until the test ends. */
+  watch(t: TestContext, source: FetchedSource): this {
+    const stop = new AbortController();
+    // The source's own timers let a process end.
+    const alive = setInterval(() => {}, 1000);
+    t.after(() => {
+      clearInterval(alive);
+      stop.abort();
+    });
+    source.watch(this, stop.signal);
+    return this;
+  }
+}
+
+suite('a model from a web server', () => {
+  for (const path of ['/m.tar.gz', '/m.zip', '/manifest.json']) {
+    test(`is fetched, whole, and found again without asking: ${path}`, async (t) => {
+      const server = await serverWith(t);
+      const folder = temporaryFolder(t);
+      const source = sourceOf(t, server.url + path, { folder });
+      const model = await source.find(never);
+      for (const [name, text] of Object.entries(filesOf('1')))
+        assert.equal(readFileSync(join(model.folder, name), 'utf8'), text);
+      assert.deepEqual(
+        [model.source, model.fallback, model.offline, model.remoteVersion],
+        [server.url + path, false, false, '1'],
+      );
+      assert.deepEqual(temporaries(folder), []);
+      await source.accept(model);
+      server.stop();
+      const again = await sourceOf(t, server.url + path, { folder }).find(never);
+      assert.deepEqual(
+        [again.folder, again.sha256, again.offline, again.fallback],
+        [model.folder, model.sha256, true, false],
+      );
+    });
+  }
+
+  test('has the sha256 of the archive or of the manifest, and the name of the folder in the archive', async (t) => {
+    const server = await serverWith(t);
+    const model = await sourceOf(t, `${server.url}/m.tar.gz`).find(never);
+    const files = Object.entries(filesOf('1')).map(([name, text]) => [`m/${name}`, text]);
+    assert.equal(model.sha256, sha256Of(tarOf(Object.fromEntries(files))));
+    assert.equal(basename(model.folder), 'm');
+    const listed = await sourceOf(t, `${server.url}/manifest.json`).find(never);
+    assert.equal(listed.sha256, sha256Of(manifestOf(filesOf('1'))));
+  });
+
+  test('is only taken with the sha256 that is pinned, and then without asking again', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const pinned = sha256Of(manifestOf(filesOf('1')));
+    const url = `${server.url}/manifest.json`;
+    const source = sourceOf(t, url, { folder, pinned });
+    await source.accept(await source.find(never));
+    publish(server, filesOf('2'));
+    server.requests.length = 0;
+    const again = sourceOf(t, url, { folder, pinned });
+    const model = await again.find(never);
+    assert.deepEqual([configOf(model).version, model.offline, server.requests], ['1', false, []]);
+    await assert.rejects(again.refresh(never), {
+      name: 'Refusal',
+      message: `${url}: has the sha256 ${sha256Of(manifestOf(filesOf('2')))}, not that of model_sha256`,
+    });
+    assert.ok(!server.requests.includes('/model.onnx'));
+    const other = sourceOf(t, `${server.url}/m.tar.gz`, { folder, pinned });
+    assert.ok(isEmbedded(await other.find(never)));
+  });
+
+  test('is not sent again while its tag is the same, and not unpacked again when only its tag has changed', async (t) => {
+    const server = await serverWith(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`);
+    const model = await source.find(never);
+    await source.accept(model);
+    assert.equal((await source.refresh(never)).folder, model.folder);
+    let sent = 0;
+    server.on('/m.tar.gz', (_, response) => {
+      sent += 1;
+      const files = Object.entries(filesOf('1')).map(([name, text]) => [`m/${name}`, text]);
+      response.setHeader('etag', `"${sent}"`).end(tarOf(Object.fromEntries(files)));
+    });
+    const { mtimeMs } = statSync(join(model.folder, 'config.json'));
+    assert.equal((await source.refresh(never)).sha256, model.sha256);
+    assert.equal(sent, 1);
+    assert.equal(statSync(join(model.folder, 'config.json')).mtimeMs, mtimeMs);
+  });
+
+  test('keeps its password to the server that it was set for', async (t) => {
+    const [server, other] = [await serverWith(t), await serverWith(t)];
+    const seen: (string | undefined)[] = [];
+    server.on('/m.tar.gz', (request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(302, { location: `${server.url}/again` }).end();
+    });
+    server.on('/again', (request, response) => {
+      seen.push(request.headers.authorization);
+      response.writeHead(302, { location: `http://localhost:${new URL(other.url).port}/m.tar.gz` }).end();
+    });
+    const url = server.url.replace('//', '//user:p%20w@');
+    await assert.rejects(sourceOf(t, `${url}/m.tar.gz`).refresh(never), /not a public address/);
+    const basic = `Basic ${Buffer.from('user:p w').toString('base64')}`;
+    assert.deepEqual(seen, [basic, basic]);
+    assert.deepEqual(other.requests, []);
+  });
+});
+
+/** Each is a way to be sent something that is no good, and what is said of it. */
+const ATTACKS: Readonly<
+  Record<string, { path: string; set(server: HostileServer): void; message: RegExp; away: boolean; pinned?: string }>
+> = {
+  'that is not there': { path: '/none.zip', set: () => {}, message: /\/none\.zip: status 404$/, away: true },
+  'that is refused': {
+    path: '/m.zip',
+    set: (server) => server.on('/m.zip', (_, response) => response.writeHead(403).end()),
+    message: /\/m\.zip: status 403$/,
+    away: true,
+  },
+  'that breaks off': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        response.writeHead(200, { 'content-length': 1_000_000 });
+        response.write(tarOf(filesOf('1')), () => response.destroy());
+      }),
+    message: /\/m\.tar\.gz: the transfer broke off \(/,
+    away: true,
+  },
+  'that breaks off in pieces without a length': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        response.write(tarOf(filesOf('1')), () => response.destroy());
+      }),
+    message: /\/m\.tar\.gz: the transfer broke off \(/,
+    away: true,
+  },
+  'that is cut off and says so': {
+    path: '/m.tar.gz',
+    set: (server) => server.serve('/m.tar.gz', tarOf(filesOf('1')).subarray(0, 60)),
+    message: /\/m\.tar\.gz: it cannot be unpacked: /,
+    away: false,
+  },
+  'with another sha256 than the pinned one': {
+    path: '/m.tar.gz',
+    set: () => {},
+    pinned: 'ab'.repeat(32),
+    message: /\/m\.tar\.gz: has the sha256 [0-9a-f]{64}, not that of model_sha256$/,
+    away: false,
+  },
+  'that drips': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        const drip = setInterval(() => response.write('x'), 5);
+        response.on('close', () => clearInterval(drip));
+      }),
+    message: /\/m\.tar\.gz: fewer than 1024 bytes in 0\.3 s$/,
+    away: true,
+  },
+  'that never answers': {
+    path: '/m.tar.gz',
+    set: (server) => server.on('/m.tar.gz', () => {}),
+    message: /\/m\.tar\.gz: no answer within 0\.3 s$/,
+    away: true,
+  },
+  'that comes at length but not in time': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        const flow = setInterval(() => response.write(Buffer.alloc(4096)), 5);
+        response.on('close', () => clearInterval(flow));
+      }),
+    message: /\/m\.tar\.gz: not there after 1 s$/,
+    away: true,
+  },
+  'that says it is larger than the limit': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        response.writeHead(200, { 'content-length': 2 ** 40 });
+        response.write('x');
+      }),
+    message: /: more than 1048576 bytes \(model_max_bytes\)$/,
+    away: false,
+  },
+  'that never ends': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        const pump = () => {
+          while (!response.destroyed && response.write(Buffer.alloc(65_536)));
+          response.once('drain', pump);
+        };
+        pump();
+      }),
+    message: /: more than 1048576 bytes \(model_max_bytes\)$/,
+    away: false,
+  },
+  'that is a bomb': {
+    path: '/m.zip',
+    set: (server) => server.serve('/m.zip', zipOf([{ name: 'config.json', content: Buffer.alloc(2 ** 25) }])),
+    message: /\/m\.zip: unpacked more than 1048576 bytes/,
+    away: false,
+  },
+  'that writes elsewhere': {
+    path: '/m.zip',
+    set: (server) => server.serve('/m.zip', zipOf([{ name: '../config.json', content: '{}' }])),
+    message: /\/m\.zip: .*\.\.\/config\.json/,
+    away: false,
+  },
+  'that is a page about an error': {
+    path: '/m.tar.gz',
+    set: (server) => server.serve('/m.tar.gz', '<html>please log in</html>'),
+    message: /\/m\.tar\.gz: it cannot be unpacked: /,
+    away: false,
+  },
+  'whose redirect leads to a private address': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) =>
+        response.writeHead(302, { location: 'https://169.254.169.254/latest/meta-data' }).end(),
+      ),
+    message:
+      /: a redirect to 169\.254\.169\.254 \(169\.254\.169\.254\), which is not a public address, is not followed$/,
+    away: true,
+  },
+  'whose redirect leads to a name with a private address': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => response.writeHead(307, { location: 'https://localhost:1/x' }).end()),
+    message: /: a redirect to localhost \((127\.0\.0\.1|::1)\), which is not a public address, is not followed$/,
+    away: false,
+  },
+  'whose redirect leads to plain HTTP elsewhere': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => response.writeHead(302, { location: 'http://models.example/x' }).end()),
+    message: /: redirects to http:\/\/models\.example\/x, which is not https:\/\/$/,
+    away: true,
+  },
+  'whose redirects never end': {
+    path: '/m.tar.gz',
+    set: (server) => server.on('/m.tar.gz', (_, response) => response.writeHead(302, { location: '/m.tar.gz' }).end()),
+    message: /: more than 5 redirects$/,
+    away: true,
+  },
+  'whose manifest is none': {
+    path: '/manifest.json',
+    set: (server) => server.serve('/manifest.json', '<html>'),
+    message: /\/manifest\.json: the manifest is not JSON$/,
+    away: false,
+  },
+  'whose manifest lacks what it must have': {
+    path: '/manifest.json',
+    set: (server) =>
+      server.serve('/manifest.json', '{"name":"m","version":"1","files":{"config.json":{"bytes":1,"sha256":"x"}}}'),
+    message: /\/manifest\.json: the manifest: \/files\/config\.json\/sha256 /,
+    away: false,
+  },
+  'whose manifest is endless': {
+    path: '/manifest.json',
+    set: (server) => server.serve('/manifest.json', ' '.repeat(2 ** 20 + 1)),
+    message: /\/manifest\.json: more than 1048576 bytes/,
+    away: false,
+  },
+  'whose manifest names a file that leads out': {
+    path: '/manifest.json',
+    set: (server) =>
+      server.serve('/manifest.json', manifestOf(filesOf('1'), { '../x': { bytes: 1, sha256: 'ab'.repeat(32) } })),
+    message: /a file may not have the name "\.\.\/x"$/,
+    away: false,
+  },
+  'whose manifest has a file as longer than it is': {
+    path: '/manifest.json',
+    set: (server) =>
+      server.serve(
+        '/manifest.json',
+        manifestOf(filesOf('1'), { 'model.onnx': { bytes: 20_000, sha256: 'ab'.repeat(32) } }),
+      ),
+    message: /\/manifest\.json: model\.onnx: fewer than 20000 bytes$/,
+    away: false,
+  },
+  'whose manifest has a file as shorter than it is': {
+    path: '/manifest.json',
+    set: (server) =>
+      server.serve(
+        '/manifest.json',
+        manifestOf(filesOf('1'), { 'model.onnx': { bytes: 20, sha256: 'ab'.repeat(32) } }),
+      ),
+    message: /\/manifest\.json: model\.onnx: more than 20 bytes$/,
+    away: false,
+  },
+  'whose manifest has another digest for a file': {
+    path: '/manifest.json',
+    set: (server) => server.serve('/model.onnx', filesOf('2')['model.onnx']),
+    message: /\/manifest\.json: model\.onnx: has another sha256 than the manifest says$/,
+    away: false,
+  },
+  'whose manifest sums up to more than the limit': {
+    path: '/manifest.json',
+    set: (server) =>
+      server.serve('/manifest.json', manifestOf(filesOf('1'), { a: { bytes: 2 ** 20, sha256: 'ab'.repeat(32) } })),
+    message: /\/manifest\.json: \d+ bytes, the limit is 1048576 \(model_max_bytes\)$/,
+    away: false,
+  },
+  'whose files are not all there': {
+    path: '/manifest.json',
+    set: (server) => server.remove('/model.onnx'),
+    message: /\/model\.onnx: status 404$/,
+    away: true,
+  },
+  'that does not answer as it should': {
+    path: '/m.tar.gz',
+    set: () => {},
+    message: /\/m\.tar\.gz: line 3: refund: true is 0\.1, the reference is 0\.9$/,
+    away: false,
+  },
+};
+
+suite('a model', { concurrency: 4 }, () => {
+  for (const [what, { path, set, message, away, pinned = '' }] of Object.entries(ATTACKS)) {
+    test(`${what} is not taken; nothing of it stays, and the last good one answers`, async (t) => {
+      const limits = { maxBytes: 2 ** 20, totalMs: 1000, spanMs: 300, minBytesPerSpan: 1024 };
+      const server = await serverWith(t);
+      set(server);
+      const folder = temporaryFolder(t);
+      const prove = async () => {
+        if (what === 'that does not answer as it should')
+          throw new Error('line 3: refund: true is 0.1, the reference is 0.9');
+      };
+      const store = new WebStore({ url: new URL(server.url + path), allowHttp: false, answerMs: 300 });
+      const changes = { folder, limits, pinned, prove, store };
+      const source = sourceOf(t, server.url + path, changes);
+      const model = await source.find(never);
+      assert.ok(isEmbedded(model), JSON.stringify(model));
+      assert.equal(model.offline, away);
+      assert.equal(model.notes.length, 1);
+      const [note = ''] = model.notes;
+      assert.match(note.replace('; the embedded model answers until it can be had', ''), message);
+      await source.accept(model);
+      assert.deepEqual(existsSync(folder) ? temporaries(folder) : [], []);
+      const after = await sourceOf(t, server.url + path, changes).find(never);
+      assert.ok(isEmbedded(after));
+    });
+  }
+});
+
+suite('a source that is watched', () => {
+  test('gives the newer model when there is one, by its tag and by its manifest', async (t) => {
+    for (const path of ['/m.tar.gz', '/manifest.json']) {
+      const server = await serverWith(t);
+      const source = sourceOf(t, server.url + path, { refreshMs: 5 });
+      await source.accept(await source.find(never));
+      const listener = new Listener().watch(t, source);
+      publish(server, filesOf('2'));
+      await listener.until(({ models }) => models.length > 0);
+      assert.deepEqual(
+        listener.models.map((model) => [configOf(model).version, model.remoteVersion]),
+        [['2', '2']],
+      );
+      const requests = server.requests.length;
+      while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.equal(listener.models.length, 1);
+    }
+  });
+
+  test('says that it is away and back, once each, and the model stays', async (t) => {
+    const server = await serverWith(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5 });
+    await source.accept(await source.find(never));
+    const listener = new Listener().watch(t, source);
+    server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
+    await listener.until(({ statuses }) => statuses.length > 0);
+    const requests = server.requests.length;
+    while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+    publish(server, filesOf('1'));
+    await listener.until(({ statuses }) => statuses.length > 1);
+    assert.deepEqual(listener.statuses, [
+      { offline: true, remoteVersion: '1' },
+      { offline: false, remoteVersion: '1' },
+    ]);
+    assert.deepEqual(listener.notes, [`${server.url}/m.tar.gz: status 500`]);
+    assert.deepEqual(listener.models, []);
+  });
+
+  test('is asked again until the wanted model is there, although no newer ones are looked for', async (t) => {
+    const server = await HostileServer.start(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`);
+    const first = await source.find(never);
+    assert.deepEqual([isEmbedded(first), first.offline], [true, true]);
+    await source.accept(first);
+    const listener = new Listener().watch(t, source);
+    while (server.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    publish(server, filesOf('1'));
+    await listener.until(({ models, statuses }) => models.length > 0 && statuses.length > 0);
+    assert.deepEqual(
+      listener.models.map((model) => [configOf(model).version, model.fallback, model.offline]),
+      [['1', false, false]],
+    );
+    assert.deepEqual(listener.statuses.at(-1), { offline: false, remoteVersion: '1' });
+  });
+
+  test('starts with the last good one while the source is slow, and says so until it has answered', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const before = sourceOf(t, `${server.url}/m.tar.gz`, { folder });
+    await before.accept(await before.find(never));
+    let answer = () => {};
+    server.on('/m.tar.gz', (_, response) => {
+      answer = () => response.writeHead(304).end();
+    });
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder });
+    const model = await source.find(never);
+    assert.deepEqual([configOf(model).version, model.offline, model.fallback], ['1', true, false]);
+    await source.accept(model);
+    const listener = new Listener().watch(t, source);
+    const requests = server.requests.length;
+    while (server.requests.length === requests) await new Promise((resolve) => setTimeout(resolve, 5));
+    answer();
+    await listener.until(({ statuses }) => statuses.length > 0);
+    assert.deepEqual(listener.statuses, [{ offline: false, remoteVersion: '1' }]);
+  });
+
+  test('offers a model that cannot be taken once, and says why; the version is known', async (t) => {
+    const server = await serverWith(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5 });
+    await source.accept(await source.find(never));
+    const listener = new Listener();
+    listener.take = async () => {
+      throw new Error('it does not fit');
+    };
+    listener.watch(t, source);
+    publish(server, filesOf('2'));
+    await listener.until(({ notes, statuses }) => notes.length > 0 && statuses.length > 0);
+    const requests = server.requests.length;
+    while (server.requests.length < requests + 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.equal(listener.models.length, 1);
+    assert.deepEqual(listener.statuses[0], { offline: false, remoteVersion: '2' });
+    publish(server, filesOf('3'));
+    listener.take = async () => {};
+    await listener.until(({ models }) => models.length > 1);
+    assert.deepEqual(
+      listener.models.map((model) => configOf(model).version),
+      ['2', '3'],
+    );
+  });
+
+  test('ends with its signal, in the middle of a transfer too, and leaves nothing', async (t) => {
+    const server = await HostileServer.start(t);
+    server.on('/m.tar.gz', (_, response) => void response.write('x'));
+    const folder = temporaryFolder(t);
+    const stop = new AbortController();
+    const finding = sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(stop.signal);
+    while (temporaries(folder).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    stop.abort(new Error('the end'));
+    await assert.rejects(finding, { message: 'the end' });
+    assert.deepEqual(temporaries(folder), []);
+  });
+});
+
+suite('an archive of this machine', () => {
+  function archiveSource(t: TestContext, path: string, folder: string): FetchedSource {
+    return sourceOf(t, 'http://unused/m.tar.gz', {
+      folder,
+      store: new FileStore(path),
+      source: path,
+      identity: path,
+      isLocal: true,
+    });
+  }
+
+  test('is unpacked once, and again when it is another', async (t) => {
+    const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
+    writeFileSync(path, tarOf(filesOf('1')));
+    const source = archiveSource(t, path, folder);
+    const first = await source.find(never);
+    await source.accept(first);
+    assert.equal((await archiveSource(t, path, folder).find(never)).folder, first.folder);
+    writeFileSync(path, tarOf(filesOf('2')));
+    utimesSync(path, 1, 1);
+    assert.equal(configOf(await archiveSource(t, path, folder).find(never)).version, '2');
+  });
+
+  test('that is missing or broken is an error, whatever was there before', async (t) => {
+    const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
+    await assert.rejects(archiveSource(t, path, folder).find(never), {
+      name: 'Refusal',
+      message: `${path}: no such file`,
+    });
+    writeFileSync(path, tarOf(filesOf('1')));
+    const source = archiveSource(t, path, folder);
+    await source.accept(await source.find(never));
+    writeFileSync(path, 'no archive');
+    await assert.rejects(archiveSource(t, path, folder).find(never), {
+      name: 'Refusal',
+      message: /cannot be unpacked/,
+    });
+    mkdirSync(join(folder, 'd.tar.gz'));
+    await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), folder).find(never), { message: /is not a file$/ });
+  });
+});
+
+suite('the cache of models', () => {
+  test('does not take for good what was changed, added or removed, and fetches it again', async (t) => {
+    const spoilers: ((folder: string) => void)[] = [
+      (model) => writeFileSync(join(model, 'model.onnx'), 'x'),
+      (model) => writeFileSync(join(model, 'other.onnx'), 'x'),
+      (model) => rmSync(join(model, 'model.onnx')),
+      (model) => writeFileSync(join(model, '..', 'entry.json'), '{'),
+      (model) => rmSync(join(model, '..', 'entry.json')),
+    ];
+    for (const spoil of spoilers) {
+      const server = await serverWith(t);
+      const folder = temporaryFolder(t);
+      const url = `${server.url}/m.tar.gz`;
+      const source = sourceOf(t, url, { folder });
+      const model = await source.find(never);
+      await source.accept(model);
+      spoil(model.folder);
+      const again = await sourceOf(t, url, { folder }).find(never);
+      assert.deepEqual([again.folder, again.offline, again.fallback], [model.folder, false, false]);
+      assert.deepEqual(readdirSync(again.folder).toSorted(), ['config.json', 'model.onnx']);
+      assert.equal(readFileSync(join(again.folder, 'model.onnx'), 'utf8'), filesOf('1')['model.onnx']);
+      assert.deepEqual(temporaries(folder), []);
+    }
+  });
+
+  test('does not start with what was fetched and never answered', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never);
+    server.stop();
+    assert.ok(isEmbedded(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)));
+  });
+
+  test('removes what was not used for longest, but not what is in use or the last good one', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const cache = new ModelCache({ folder, maxBytes: 1 });
+    const url = `${server.url}/m.tar.gz`;
+    const [user, source] = [sourceOf(t, url, { folder }), sourceOf(t, `${server.url}/m.zip`, { folder, cache })];
+    const used = await user.find(never);
+    await source.accept(await source.find(never));
+    assert.ok(existsSync(used.folder));
+    const kept: FoundModel[] = [];
+    for (const version of ['2', '3']) {
+      publish(server, filesOf(version));
+      const model = await source.refresh(never);
+      await source.accept(model);
+      kept.push(model);
+    }
+    assert.deepEqual(
+      kept.map((model) => existsSync(model.folder)),
+      [false, true],
+    );
+    assert.ok(existsSync(used.folder));
+    await user.reject(used);
+    await source.accept(await source.refresh(never));
+    assert.ok(!existsSync(used.folder));
+    assert.deepEqual(temporaries(folder), []);
+  });
+
+  test('removes what a killed process has left, but not what a running one is filling', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    for (const [name, age] of [
+      ['.fetch-old', 3600],
+      ['.gone-old', 3600],
+      ['.fetch-new', 0],
+    ] as const) {
+      mkdirSync(join(folder, name));
+      const mark = join(folder, name, '.in-use-1');
+      writeFileSync(mark, '');
+      const time = Date.now() / 1000 - age;
+      utimesSync(mark, time, time);
+    }
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder });
+    await source.accept(await source.find(never));
+    assert.deepEqual(temporaries(folder), ['.fetch-new']);
+  });
+
+  test('serves two processes that fetch the same at once', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const sources = Array.from({ length: 5 }, () => sourceOf(t, `${server.url}/m.tar.gz`, { folder }));
+    const models = await Promise.all(sources.map((source) => source.find(never)));
+    assert.equal(new Set(models.map((model) => model.folder)).size, 1);
+    assert.ok(models.every((model) => !model.fallback));
+    await Promise.all(sources.map((source, index) => source.accept(models[index] as FoundModel)));
+    assert.deepEqual(temporaries(folder), []);
+  });
+
+  test('that cannot be written leaves the embedded model, with the reason', async (t) => {
+    const server = await serverWith(t);
+    const file = join(temporaryFolder(t), 'file');
+    writeFileSync(file, '');
+    const model = await sourceOf(t, `${server.url}/m.tar.gz`, { folder: join(file, 'cache') }).find(never);
+    assert.ok(isEmbedded(model));
+    assert.match(model.notes[0] ?? '', /^models cannot be kept in .*; set SVC_DATA; the embedded model answers/);
+  });
+
+  test('has the manifest of a folder as svc model manifest writes it', async (t) => {
+    const folder = temporaryFolder(t);
+    for (const [name, text] of Object.entries(filesOf('7'))) writeFileSync(join(folder, name), text);
+    assert.deepEqual(JSON.parse(await manifestText(folder)), JSON.parse(manifestOf(filesOf('7'))));
+    assert.equal(await manifestText(folder), await manifestText(folder));
+  });
+});

@@ -1,0 +1,20 @@
+/** Fetches the archive at a URL into a cache and accepts it: a process that a test kills. */
+import { ModelCache } from '../../../src/model/cache.ts';
+import { FetchedSource } from '../../../src/model/fetched-source.ts';
+import { WebStore } from '../../../src/model/web-store.ts';
+
+const [url = '', folder = ''] = process.argv.slice(2);
+const source = new FetchedSource({
+  store: new WebStore({ url: new URL(url), allowHttp: false }),
+  packaging: { kind: 'archive', format: 'tar' },
+  source: url,
+  identity: url,
+  name: 'model',
+  pinned: '',
+  isLocal: false,
+  limits: { maxBytes: 2 ** 30, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1024 },
+  cache: new ModelCache({ folder, maxBytes: 2 ** 30 }),
+  refreshMs: 0,
+  prove: async () => {},
+});
+await source.accept(await source.find(new AbortController().signal));

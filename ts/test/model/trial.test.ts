@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, test } from 'node:test';
+import { defaultModel } from '../../src/engine.ts';
+import { memberText, tryReferences } from '../../src/model/trial.ts';
+import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
+
+suite('the reference answers of a model folder', () => {
+  test('are those that its engine gives, for every kind of model', async (t) => {
+    for (const name of Object.keys(TOLERANCES) as Fixture[]) {
+      const engine = await startEngine(t, { model: fixture(name) });
+      const lines = readFileSync(join(fixture(name), 'golden.jsonl'), 'utf8')
+        .trimEnd()
+        .split('\n').length;
+      assert.equal(await tryReferences(engine, fixture(name)), Math.min(lines, 32), name);
+    }
+    assert.equal(await tryReferences(await startEngine(t), defaultModel()), 31);
+  });
+
+  test('need not be there', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    rmSync(join(folder, 'golden.jsonl'));
+    assert.equal(await tryReferences(await startEngine(t, { model: folder }), folder), 0);
+  });
+
+  test('may be over the limits of the server', async (t) => {
+    const engine = await startEngine(t, { model: fixture('marker'), maxTokens: 1 });
+    assert.equal(await tryReferences(engine, fixture('marker')), 32);
+  });
+
+  for (const [what, line, message] of [
+    [
+      'another model',
+      '{"body":"{\\"state\\":\\"\\",\\"questions\\":{\\"a\\":{\\"type\\":\\"noul\\"}}}","probabilities":{"a":{"true":9}}}',
+      /golden\.jsonl: line 1: a: true is [\d.]+, the reference is 9$/,
+    ],
+    [
+      'another tokenizer',
+      '{"request":{"state":"","questions":{"a":{"type":"noul"}}},"probabilities":{"a":{}},"input_tokens":1}',
+      /golden\.jsonl: line 1: \d+ tokens, the reference has 1$/,
+    ],
+    [
+      'a question that is not answered',
+      '{"request":{"state":"","questions":{"a":{"type":"noul"}}},"probabilities":{"b":{"true":0}}}',
+      /golden\.jsonl: line 1: b: true is undefined, the reference is 0$/,
+    ],
+    [
+      'a request that is none',
+      '{"request":{"state":""},"probabilities":{}}',
+      /golden\.jsonl: line 1: questions missing$/,
+    ],
+    ['a line that is none', 'x', /golden\.jsonl: line 1: is no reference answer$/],
+    ['a line without a request', '{"probabilities":{}}', /golden\.jsonl: line 1: is no reference answer$/],
+  ] as const) {
+    test(`refuse ${what}, with the line`, async (t) => {
+      const folder = copyOfFixture(t, 'marker');
+      writeFileSync(join(folder, 'golden.jsonl'), `${line}\n`);
+      await assert.rejects(tryReferences(await startEngine(t, { model: folder }), folder), {
+        name: 'Refusal',
+        message,
+      });
+    });
+  }
+
+  test('are asked as they are written, numbers for names in their order', () => {
+    assert.equal(memberText('{"a":1,"request" : {"10": "x", "2":1.0}}', 'request'), '{"10": "x", "2":1.0}');
+  });
+});
