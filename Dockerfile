@@ -38,7 +38,7 @@ COPY --from=build /src/dist/app/ /app/dist/app/
 COPY --from=build /src/dist/assets/ /app/dist/assets/
 COPY --from=build /src/dist/docs/ /app/dist/docs/
 COPY --from=build /src/dist/native/ /app/dist/native/
-ENV NODE_ENV=production
+ENV NODE_ENV=production SVC_DATA=/data
 USER 10001:10001
 WORKDIR /data
 EXPOSE 21118
