@@ -51,6 +51,16 @@ suite('headers to the server', () => {
     assert.doesNotMatch(rawHeaders.join(), new RegExp(KEY));
   });
 
+  test('have the digest of the state as the caller sends it, and none that the caller does not send', async (t) => {
+    const gate = await startGate(t);
+    await send(gate, { headers: { 'x-svc-state': 'ca978112ca1bbdca' }, body: '{"state":"a"}' });
+    await send(gate, { body: '{"state":"a"}' });
+    assert.deepEqual(
+      gate.requests.map(({ headers }) => headers['x-svc-state']),
+      ['ca978112ca1bbdca', undefined],
+    );
+  });
+
   test('never have the key, on the open path neither', async (t) => {
     const gate = await startGate(t);
     const wire = await Wire.open(t, gate.port);

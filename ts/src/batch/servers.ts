@@ -1,10 +1,10 @@
 /** Decisions by servers: each row is one request, over connections that stay open. */
-import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config.ts';
 import { decisionHeaders, decisionUrl } from '../decision-url.ts';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
+import { STATE_HEADER, stateDigest } from '../state-header.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 
 export interface ServersOptions {
@@ -100,7 +100,7 @@ class Servers implements Decider {
 
   async decide(request: DecisionText): Promise<Outcome> {
     const body = requestBody(request);
-    const state = createHash('sha256').update(request.stateJson).digest('hex').slice(0, 32);
+    const state = stateDigest(request.stateJson);
     for (let failures = 0; ; ) {
       const server = await this.#free(state);
       const response = await this.#send(server, { body, state });
@@ -185,7 +185,7 @@ class Servers implements Decider {
       const response = await fetch(server.url, {
         method: 'POST',
         body: sent.body,
-        headers: { ...this.#headers, 'x-svc-state': sent.state },
+        headers: { ...this.#headers, [STATE_HEADER]: sent.state },
         redirect: 'manual',
         signal: controller.signal,
       });

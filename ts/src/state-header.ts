@@ -1,0 +1,17 @@
+/**
+ * The header by which a load balancer sends requests about one state to one server, which has read it already.
+ * `docs/scaling.md` defines it for every client; the server itself ignores it.
+ */
+import { createHash } from 'node:crypto';
+
+export const STATE_HEADER = 'x-svc-state';
+
+/** Enough to tell states apart that share a few servers, and too little to find the text again by more than a guess. */
+const DIGITS = 16;
+
+/** The header's value for a state, which is given as its JSON text: 16 hexadecimal digits. */
+export function stateDigest(stateJson: string): string {
+  const json = stateJson.trim();
+  const text = json.startsWith('"') ? String(JSON.parse(json)) : json;
+  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+}
