@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { noul, TypeSafeClient } from '@typesafe-ai/sdk';
+import { STATE_HEADER, stateDigest } from '../../src/state-header.ts';
+import { runCommand } from '../addon/program.ts';
+import { HAPROXY_CONFIG, StandingServer, startBalancer } from './balancer.ts';
+
+const REQUESTS = 20_000;
+const CALLERS = 48;
+const STATES = Array.from({ length: 60 }, (_, n) => `Ticket ${n}: I was charged ${n + 2} times and nobody answers`);
+const QUESTIONS = { refund: noul('Does the customer want money back?') };
+
+const client = (url: string) => new TypeSafeClient({ baseURL: url, apiKey: 'none is asked for', logLevel: 'off' });
+
+const threeServers = (t: TestContext) => Promise.all([1, 2, 3].map(() => StandingServer.start(t)));
+
+async function decide(to: TypeSafeClient, state: string, headers: Record<string, string>): Promise<number> {
+  return (await to.systemOne({ state, questions: QUESTIONS }, { headers })).answers.refund.noul;
+}
+
+const withDigest = (state: string) => ({ [STATE_HEADER]: stateDigest(JSON.stringify(state)) });
+
+/** Callers that ask without a pause, each about one state after the other, until they are told to stop. */
+class Load {
+  done = 0;
+  readonly failures: string[] = [];
+  readonly #callers: Promise<void>[];
+  #isOver = false;
+
+  constructor(to: TypeSafeClient, expected: ReadonlyMap<string, number>) {
+    this.#callers = Array.from({ length: CALLERS }, (_, caller) => this.#ask(to, expected, caller));
+  }
+
+  async #ask(to: TypeSafeClient, expected: ReadonlyMap<string, number>, caller: number): Promise<void> {
+    for (let n = caller; !this.#isOver; n += 1) {
+      const state = STATES[n % STATES.length] ?? '';
+      // Every fourth request does not say which state it is about.
+      const headers = n % 4 === 0 ? {} : withDigest(state);
+      try {
+        const answer = await decide(to, state, headers);
+        if (answer !== expected.get(state)) this.failures.push(`${state}: ${answer}`);
+      } catch (error) {
+        this.failures.push(String(error));
+      }
+      this.done += 1;
+    }
+  }
+
+  async reaches(requests: number): Promise<void> {
+    while (this.done < requests) await sleep(20);
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#callers);
+  }
+}
+
+suite('HAProxy', () => {
+  test('takes the configuration without a warning', async () => {
+    const { code, stderr } = await runCommand('haproxy', { args: ['-dW', '-q', '-c', '-f', HAPROXY_CONFIG] });
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+
+  test('sends what has the same digest to one server, and spreads the rest', async (t) => {
+    const servers = await threeServers(t);
+    const { url } = await startBalancer(t, servers);
+    const to = client(url);
+    for (let n = 0; n < 12; n += 1) await decide(to, 'the same', withDigest('the same'));
+    const counts = await Promise.all(servers.map((server) => server.answered()));
+    assert.deepEqual(
+      counts.toSorted((a, b) => a - b),
+      [0, 0, 12],
+    );
+    for (let n = 0; n < 12; n += 1) await decide(to, 'the same', {});
+    const spread = await Promise.all(servers.map((server) => server.answered()));
+    assert.ok(
+      spread.every((count) => count >= 1),
+      String(spread),
+    );
+    for (const path of ['/', '/stats', '/metrics', '/v1', '/v1/../stats', '//v1/systemone']) {
+      assert.equal((await fetch(url + path)).status, 404, path);
+    }
+  });
+
+  test('loses no request when a server is killed and all are rolled under load', async (t) => {
+    const servers = await threeServers(t);
+    const { url, sees } = await startBalancer(t, servers);
+    const direct = client(`http://${servers[0]?.address}`);
+    const expected = new Map<string, number>();
+    for (const state of STATES) expected.set(state, await decide(direct, state, {}));
+
+    const load = new Load(client(url), expected);
+    await load.reaches(2000);
+    assert.deepEqual(await servers[1]?.end('SIGKILL'), [null, 'SIGKILL']);
+    await sees(2);
+    await load.reaches(load.done + 2000);
+    await servers[1]?.start();
+    await sees(3);
+    for (const server of servers) {
+      assert.deepEqual(await server.end('SIGTERM'), [0, null]);
+      await server.start();
+      await sees(3);
+      await load.reaches(load.done + 500);
+    }
+    await load.reaches(REQUESTS);
+    await load.stop();
+    assert.deepEqual(load.failures, []);
+  });
+});
