@@ -13,7 +13,7 @@ suite('docs/clients.md', () => {
   test('has an example of each client for Node, and each prints an answer', async (t) => {
     const server = await LiveServer.start(t);
     const blocks = docBlocks('clients.md').filter(({ language }) => language === 'js');
-    assert.equal(blocks.length, 5);
+    assert.equal(blocks.length, 6);
     for (const { text } of blocks) {
       const program = text.replaceAll('http://127.0.0.1:21118', server.url.origin);
       // The packages are found from the folder that it runs in.

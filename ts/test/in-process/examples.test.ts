@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
+import { memberTexts } from '../../src/batch/json-text.ts';
 import { createEngine } from '../../src/in-process/index.ts';
+import { STATE_HEADER, stateDigest } from '../../src/state-header.ts';
 import { REPOSITORY } from '../addon/model-folders.ts';
+import { runCommand } from '../addon/program.ts';
+import { listen } from '../gate-under-test.ts';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 const MAIL = 'I was charged twice and nobody answers. I want my money back!';
@@ -42,6 +48,28 @@ suite('the example for', () => {
   test('Hono tells what is urgent', async (t) => {
     const answer = await post(`${await start(t, 'hono.js')}/calls`, MAIL);
     assert.match(JSON.stringify(answer), /^\{"urgent":(true|false)\}$/);
+  });
+
+  test('three servers says which state each question is about', async (t) => {
+    const asked: IncomingMessage[] = [];
+    const bodies: string[] = [];
+    const answer = { type: 'noul', noul: 0.9, probabilities: {}, confidence: 1, answer_confidence: 1 };
+    const server = createServer(async (req, res) => {
+      asked.push(req);
+      bodies.push((await buffer(req)).toString());
+      const headers = { 'content-type': 'application/json', 'x-typesafe-request-id': '1' };
+      const answers = { refund: answer, angry: answer };
+      res.writeHead(200, headers).end(JSON.stringify({ model: 'svc', answers, usage: {} }));
+    });
+    const env = { SVC_URL: `http://127.0.0.1:${await listen(t, server)}` };
+    const { stdout, stderr } = await runCommand(process.execPath, { args: [join(EXAMPLES, 'three-servers.js')], env });
+    assert.equal(stdout, '0.9 0.9\n', stderr);
+    const state = memberTexts(bodies[0] ?? '')?.get('state') ?? '';
+    const digest = stateDigest(state);
+    assert.deepEqual(
+      asked.map(({ headers }) => headers[STATE_HEADER]),
+      [digest, digest],
+    );
   });
 
   test('the AI SDK is a tool that a language model calls', async () => {

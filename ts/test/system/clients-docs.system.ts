@@ -7,7 +7,7 @@ import { runPython } from './python.ts';
 test('the examples in Python of docs/clients.md print an answer', async (t) => {
   const server = await LiveServer.start(t);
   const blocks = docBlocks('clients.md').filter(({ language }) => language === 'python');
-  assert.equal(blocks.length, 2);
+  assert.equal(blocks.length, 3);
   for (const { text } of blocks) {
     const program = text.replaceAll('http://127.0.0.1:21118', server.url.origin);
     const { stdout, stderr } = await runPython(['-c', program]);

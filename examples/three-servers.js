@@ -1,0 +1,22 @@
+import { createHash } from 'node:crypto';
+import { noul, TypeSafeClient } from '@typesafe-ai/sdk';
+
+const { SVC_URL = 'http://127.0.0.1:21118', SVC_API_KEY = 'any, while the key is off' } = process.env;
+const client = new TypeSafeClient({ baseURL: SVC_URL, apiKey: SVC_API_KEY });
+
+/** Tells a load balancer which state a request is about, so that equal ones go to the server that has read it. */
+const headersFor = (state) => ({
+  'x-svc-state': createHash('sha256')
+    .update(typeof state === 'string' ? state : JSON.stringify(state))
+    .digest('hex')
+    .slice(0, 16),
+});
+
+const ask = async (state, questions) =>
+  (await client.systemOne({ state, questions }, { headers: headersFor(state) })).answers;
+
+const ticket = { subject: 'Invoice', body: 'I was charged twice and nobody answers' };
+const { refund } = await ask(ticket, { refund: noul('Does the customer want money back?') });
+// The second question about the ticket finds it read.
+const { angry } = await ask(ticket, { angry: noul('Is the customer angry?') });
+console.log(refund.noul, angry.noul);
