@@ -1,7 +1,8 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, systemd, Prometheus, valgrind, a browser, a terminal,
- * namespaces, and Python with the packages of the reference and with linters. On Debian and Ubuntu it installs what is
- * missing; the Python packages go into a folder that is gone afterwards. It ends with one line that counts.
+ * Runs the tests that need more than Node and Rust: curl, strace, systemd, Prometheus, HAProxy, valgrind, a browser, a
+ * terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline and
+ * with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
+ * a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -18,6 +19,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 /** Each tool, how to see that it is there, and the package that has it. */
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
+  { works: ['haproxy', '-v'], packages: ['haproxy'] },
   { works: ['ip', '-V'], packages: ['iproute2'] },
   { works: ['openssl', 'version'], packages: ['openssl'] },
   { works: ['pgrep', '--version'], packages: ['procps'] },
@@ -29,11 +31,14 @@ const TOOLS = [
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];
+/** What renders the manifests for Kubernetes. */
+const GO_TOOLS = ['helm.sh/helm/v4/cmd/helm@v4.3.1', 'sigs.k8s.io/kustomize/kustomize/v5@v5.8.2'];
 /** The packages of the references, of which PyTorch takes some gigabytes, linters of the container's files, and clients. */
 const REQUIREMENTS = [
   join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt'),
   join('crates', 'engine', 'tests', 'fixtures', 'requirements-pair.txt'),
   join('ts', 'test', 'system', 'requirements.txt'),
+  join('deploy', 'ray', 'requirements.txt'),
 ];
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
@@ -54,6 +59,13 @@ function installTools() {
   aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
 }
 
+/** `folder`, with the tools in it. */
+function makeGoTools(folder) {
+  if (!isThere({ works: ['go', 'version'] })) throw new Error('please install Go 1.26 or newer: https://go.dev/dl');
+  for (const tool of GO_TOOLS) run('env', `GOBIN=${folder}`, 'go', 'install', tool);
+  return folder;
+}
+
 /** The interpreter of a virtual environment in `folder` that has the packages of `REQUIREMENTS`. */
 function makePython(folder) {
   run('python3', '-m', 'venv', folder);
@@ -66,7 +78,8 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
 try {
   installTools();
   const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
-  close([await nodeTests(files, { SYSTEM_TEST_PYTHON: makePython(folder) }), instructionCounts()]);
+  const env = { SYSTEM_TEST_PYTHON: makePython(join(folder, 'python')), SYSTEM_TEST_GO_TOOLS: makeGoTools(folder) };
+  close([await nodeTests(files, env), instructionCounts()]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);
   process.exitCode = 1;

@@ -1,0 +1,110 @@
+/** The tools that render what Kubernetes gets, and those that check it. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { Ajv } from 'ajv';
+import { parse, parseAllDocuments } from 'yaml';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { runCommand } from '../addon/program.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { runPython } from './python.ts';
+
+export const KUSTOMIZE = join(REPOSITORY, 'deploy', 'kustomize');
+export const CHART = join(REPOSITORY, 'deploy', 'helm', 'svc');
+
+/** The oldest version that the chart names, and the newest. */
+const VERSIONS = ['1.27', '1.37'];
+
+/** Whose own definitions the objects are that Kubernetes does not define, as modules of Go, which carry them. */
+const DEFINITIONS: Readonly<Record<string, readonly [module: string, file: string]>> = {
+  ServiceMonitor: [
+    'github.com/prometheus-operator/prometheus-operator@v0.85.0',
+    'example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml',
+  ],
+  ScaledObject: ['github.com/kedacore/keda/v2@v2.21.0', 'config/crd/bases/keda.sh_scaledobjects.yaml'],
+};
+
+/** An object as far as it is looked at here. */
+export interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly spec?: { readonly template?: unknown; readonly replicas?: number };
+}
+
+interface Schema {
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  additionalProperties?: Schema | boolean;
+  'x-kubernetes-preserve-unknown-fields'?: boolean;
+}
+
+const { SYSTEM_TEST_GO_TOOLS: TOOLS = '' } = process.env;
+
+const tool = (name: string) => join(TOOLS, name);
+
+/** Runs helm on the chart. */
+export const helm = (command: string, args: readonly string[] = []) =>
+  runCommand(tool('helm'), { args: [command, ...(command === 'template' ? ['svc'] : []), CHART, ...args] });
+
+/** What helm makes of the chart with these values. */
+export async function rendered(values: readonly string[]): Promise<Manifest[]> {
+  const { code, stdout, stderr } = await helm(
+    'template',
+    values.flatMap((value) => ['--set', value]),
+  );
+  assert.equal(code, 0, stderr);
+  return manifests(stdout);
+}
+
+/** What kustomize makes of a folder. */
+export async function built(folder: string): Promise<Manifest[]> {
+  const args = ['build', '--load-restrictor', 'LoadRestrictionsNone', folder];
+  const { code, stdout, stderr } = await runCommand(tool('kustomize'), { args });
+  assert.equal(code, 0, stderr);
+  return manifests(stdout);
+}
+
+function manifests(text: string): Manifest[] {
+  return parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
+}
+
+/** Checks each object by its definition, in which what it does not name must not be. */
+export async function check(t: TestContext, objects: readonly Manifest[]): Promise<void> {
+  const file = join(temporaryFolder(t), 'objects.yaml');
+  const own = objects.filter(({ kind }) => DEFINITIONS[kind] === undefined);
+  writeFileSync(file, own.map((object) => JSON.stringify(object)).join('\n---\n'));
+  for (const version of VERSIONS) {
+    const args = ['-m', 'kubernetes_validate', '--strict', '-k', version, file];
+    const { code, stdout, stderr } = await runPython(args);
+    assert.equal(code, 0, stdout + stderr);
+  }
+  for (const object of objects) checkDefined(object);
+}
+
+function checkDefined(object: Manifest): void {
+  const definition = DEFINITIONS[object.kind];
+  if (definition === undefined) return;
+  const [module, file] = definition;
+  const answer = execFileSync('go', ['mod', 'download', '-json', module], { encoding: 'utf8', cwd: '/' });
+  const { Dir: folder } = JSON.parse(answer) as { readonly Dir: string };
+  const { spec } = parse(readFileSync(join(folder, file), 'utf8'));
+  const ajv = new Ajv({ strict: false, validateFormats: false });
+  assert.ok(ajv.validate(closed(spec.versions[0].schema.openAPIV3Schema), object), ajv.errorsText());
+}
+
+/** A schema in which an object has only the properties that are named; but for its metadata, which are not described. */
+function closed(schema: Schema): Schema {
+  const { properties, items } = schema;
+  const inner = Object.entries(properties ?? {}).map(([name, value]) => [
+    name,
+    name === 'metadata' ? value : closed(value),
+  ]);
+  const isOpen = schema['x-kubernetes-preserve-unknown-fields'] || schema.additionalProperties !== undefined;
+  return {
+    ...schema,
+    ...(properties && { properties: Object.fromEntries(inner), ...(!isOpen && { additionalProperties: false }) }),
+    ...(items && { items: closed(items) }),
+  };
+}
