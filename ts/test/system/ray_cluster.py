@@ -1,0 +1,107 @@
+"""Runs deploy/ray on a cluster of two nodes on this machine while a server, a worker and a node of it are killed.
+
+ray_cluster.py FOLDER COMMAND: FOLDER gets the input and the output; the last line tells what was killed, as JSON.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from ray.cluster_utils import Cluster
+
+DECIDE = Path(__file__).parents[3] / "deploy" / "ray" / "decide.py"
+
+FILES, ROWS = 40, 60
+
+
+def make_input(folder: Path) -> None:
+    folder.mkdir()
+    for file in range(FILES):
+        ids = [file * ROWS + row for row in range(ROWS)]
+        texts = [f"Ticket {n}: I was charged {n % 7} times, and nobody answers" for n in ids]
+        pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "text": texts}), folder / f"{file:03}.parquet")
+
+
+def processes() -> dict[int, tuple[int, str]]:
+    """The parent and the command line of each process."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            found[int(entry.name)] = (parent, (entry / "cmdline").read_text().replace("\0", " "))
+        except (ValueError, OSError):
+            continue
+    return found
+
+
+def descendants(words: str) -> list[int]:
+    """The processes below this one whose command line has these words."""
+    all_of_them = processes()
+
+    def is_below(pid: int) -> bool:
+        while pid in all_of_them and pid != os.getpid():
+            pid = all_of_them[pid][0]
+        return pid == os.getpid()
+
+    return [pid for pid, (_, command) in all_of_them.items() if words in command and is_below(pid)]
+
+
+def until(condition) -> None:
+    end = time.monotonic() + 200
+    while not condition():
+        assert time.monotonic() < end, "it does not come to pass"
+        time.sleep(0.05)
+
+
+def disturb(cluster: Cluster, node, output: Path, killed: list[str]) -> None:
+    def written() -> int:
+        return len(list(output.glob("*.parquet"))) if output.exists() else 0
+
+    kills = {"serve --listen": "server", "ray::Server": "actor", "ray::Map": "task", "ray::Machines": "registry"}
+    for files, (words, name) in enumerate(kills.items()):
+        until(lambda: written() >= 3 + 4 * files and descendants(words))
+        os.kill(descendants(words)[0], signal.SIGKILL)
+        killed.append(name)
+    until(lambda: written() >= 20)
+    cluster.remove_node(node, allow_graceful=False)
+    killed.append("node")
+
+
+def main() -> None:
+    folder, command = Path(sys.argv[1]), sys.argv[2]
+    make_input(folder / "in")
+    Path(folder, "questions.json").write_text(
+        json.dumps(
+            {
+                "refund": {"type": "noul", "instructions": "Does the customer want money back?"},
+                "team": {"type": "choice", "instructions": "Which team?", "criteria": ["billing", "tech"]},
+                "anger": {"type": "score", "instructions": "How angry?", "criteria": ["calm", "cross", "furious"]},
+            }
+        )
+    )
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    node = cluster.add_node(num_cpus=2)
+    args = ["in", "out", "--questions", "questions.json", "--state", "text", "--batch-rows", "16"]
+    args += ["--task-rows", str(ROWS), "--svc", command]
+    env = {**os.environ, "RAY_ADDRESS": cluster.address}
+    pipeline = subprocess.Popen(
+        [sys.executable, str(DECIDE), *args], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    killed: list[str] = []
+    threading.Thread(target=disturb, args=(cluster, node, folder / "out", killed), daemon=True).start()
+    stdout, stderr = pipeline.communicate()
+    cluster.shutdown()
+    if pipeline.returncode != 0:
+        sys.exit(stderr)
+    rows = pq.read_table(folder / "out").to_pylist()
+    print(json.dumps({"said": stdout.splitlines()[-1], "killed": killed, "left": descendants("serve --listen"), "rows": rows}))
+
+
+main()
