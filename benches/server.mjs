@@ -79,12 +79,13 @@ export function residentBytes(pid) {
 }
 
 /** The bytes of a request, made before anything is measured. */
-export function requestBytes(origin, body, path = '/v1/systemone') {
+export function requestBytes(origin, body, path = '/v1/systemone', headers = []) {
   const head = [
     `POST ${path} HTTP/1.1`,
     `host: ${new URL(origin).host}`,
     'content-type: application/json',
     `content-length: ${Buffer.byteLength(body)}`,
+    ...headers,
   ];
   return Buffer.from(`${head.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { stateDigest } from '../src/state-header.ts';
+import { REPOSITORY } from './addon/model-folders.ts';
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 
@@ -16,6 +19,13 @@ suite('the digest of a state', () => {
     assert.equal(stateDigest('{"b": 1,  "a": 1.0}'), digest('{"b": 1,  "a": 1.0}'));
     assert.notEqual(stateDigest('{"a":1.0}'), stateDigest('{"a":1}'));
     assert.equal(stateDigest('null'), digest('null'));
+  });
+
+  test('is what docs/scaling.md says it is', () => {
+    const page = readFileSync(join(REPOSITORY, 'docs', 'scaling.md'), 'utf8');
+    const rows = [...page.matchAll(/^\| `(.+)` \| `([0-9a-f]{16})` \|$/gm)];
+    assert.equal(rows.length, 4);
+    for (const [, state = '', value] of rows) assert.equal(stateDigest(state), value, state);
   });
 
   test('has nothing of the space around the value', () => {

@@ -1,0 +1,27 @@
+/** The parts of pages that a measurement writes by itself. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import process from 'node:process';
+
+/** Puts `text` between `<!-- name -->` and `<!-- end of name -->` of the page in `file`. */
+export function writeSection(file, name, text) {
+  const [start, end] = [`<!-- ${name} -->`, `<!-- end of ${name} -->`];
+  const page = readFileSync(file, 'utf8');
+  const [from, to] = [page.indexOf(start), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`${file} has no ${start}`);
+  writeFileSync(file, `${page.slice(0, from + start.length)}\n\n${text.trim()}\n\n${page.slice(to)}`);
+}
+
+/** A table of Markdown, its first row the names of the columns. */
+export function table([names, ...rows]) {
+  const line = (cells) => `| ${cells.join(' | ')} |`;
+  return [line(names), line(names.map(() => '---')), ...rows.map(line)].join('\n');
+}
+
+/** When and where it was measured, in one line. */
+export function circumstances() {
+  const [{ model }] = os.cpus();
+  const date = new Date().toISOString().slice(0, 10);
+  const load = os.loadavg()[0].toFixed(2);
+  return `${date}, ${model}, ${os.cpus().length} cores, Node ${process.versions.node}; load average at the end ${load}.`;
+}
