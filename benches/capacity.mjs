@@ -55,7 +55,7 @@ function write(measured, memory) {
   const names = ['tokens of the state', 'questions', 'state', 'requests/s', 'decisions/s', 'p50, ms'];
   const rows = measured.map(({ stateTokens, questions, isKept, rates, times }) => {
     const rate = `${rates.median.toFixed(1)} (${rates.min.toFixed(1)} to ${rates.max.toFixed(1)})`;
-    const decisions = (rates.median * questions).toFixed(0);
+    const decisions = rounded(rates.median * questions);
     return [stateTokens, questions, isKept ? 'kept' : 'new', rate, decisions, percentile(times, 50).toFixed(1)];
   });
   const text = [table([names, ...rows]), note, circumstances()].join('\n\n');
@@ -64,6 +64,9 @@ function write(measured, memory) {
   writeSection('docs/scaling.md', 'capacity', [capacityTable(measured), circumstances()].join('\n\n'));
   writeSection('docs/scaling.md', 'example', exampleTable(measured));
 }
+
+/** Three digits or so. */
+const rounded = (number) => number.toFixed(number < 100 ? 1 : 0);
 
 /** What a core is counted with, of what it was measured to do. */
 const USED = 0.6;
@@ -81,7 +84,7 @@ function capacityTable(measured) {
   const rows = measured.map(({ stateTokens, questions, isKept, rates }) => {
     const decisions = rates.median * questions;
     const hours = (1e6 / (decisions * USED * 3600)).toFixed(2);
-    const cells = [rates.median.toFixed(1), decisions.toFixed(0), hours, Math.ceil(1e5 / (decisions * USED))];
+    const cells = [rates.median.toFixed(1), rounded(decisions), hours, Math.ceil(1e5 / (decisions * USED))];
     return [stateTokens, questions, isKept ? 'kept' : 'new', ...cells];
   });
   return table([names, ...rows]);
