@@ -202,9 +202,9 @@ function Select-Newest([string[]] $Lines) {
 # The path of the archive, which is what the list of sums says.
 function Get-CheckedArchive($Release) {
     $name = "svc-$($Release.Version)-$Platform.zip"
-    $sums = @($Release.Lines | Where-Object { $_ -match "^\S+ [ *]$([regex]::Escape($name))`$" })
-    if ($sums.Count -eq 0) { throw "$Sums of $($Release.Place) has no line for $name" }
-    if ($sums.Count -ne 1 -or $sums[0] -notmatch '^([0-9a-fA-F]{64}) ') {
+    $matching = @($Release.Lines | Where-Object { $_ -match "^\S+ [ *]$([regex]::Escape($name))`$" })
+    if ($matching.Count -eq 0) { throw "$Sums of $($Release.Place) has no line for $name" }
+    if ($matching.Count -ne 1 -or $matching[0] -notmatch '^([0-9a-fA-F]{64}) ') {
         throw "$Sums of $($Release.Place) has no clear line for $name"
     }
     $wanted = $Matches[1]

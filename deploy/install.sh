@@ -206,7 +206,7 @@ take_turn() {
   problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home cannot be made" "$problem"
   waited_s=0
   while :; do
-    (: >"$home/.run.$$") 2>/dev/null || fail "$home cannot be written; name another folder with --prefix"
+    problem=$( (: >"$home/.run.$$") 2>&1) || fail_because "$home cannot be written" "$problem"
     other=$(other_run)
     [ -n "$other" ] || return 0
     [ "$other" -gt $$ ] || rm -f "$home/.run.$$"
@@ -352,6 +352,7 @@ try_out() {
     fail "svc $version cannot decide here: $(last_line "$said")"
 }
 
+# Runs a program with nothing of the user's.
 bare() { (cd "$work" && env -i PATH="$PATH" HOME="$work" "$@" 2>&1); }
 
 # --- What is installed -----------------------------------------------------------------------------------------------
@@ -368,7 +369,7 @@ version_in() {
 # Lets link $1 lead to $2, in one step: mv and ln would look where the link leads.
 point() {
   ln -s "$2" "$work/link"
-  problem=$("$home/$2/$node" -e "$rename" "$work/link" "$home/$1" 2>&1) ||
+  problem=$(bare "$home/$2/$node" -e "$rename" "$work/link" "$home/$1") ||
     fail_because "$home/$1 cannot be changed" "$problem"
 }
 
@@ -542,7 +543,6 @@ purge_user_files() {
   say "  Settings and data are removed as well."
 }
 
-# The shell has read all of this before anything runs, also when it comes through a pipe that breaks.
 main() {
   parse_arguments "$@"
   find_folders
@@ -553,4 +553,5 @@ main() {
   esac
 }
 
-main "$@"
+# The shell has read all of this before anything runs, also when it comes through a pipe that breaks.
+{ main "$@"; }
