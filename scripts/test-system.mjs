@@ -1,6 +1,6 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, strace, systemd, Prometheus, HAProxy, valgrind, a browser, a
- * terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline and
+ * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, valgrind, a browser,
+ * a terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline and
  * with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
  * a folder that is gone afterwards. It ends with one line that counts.
  */
@@ -24,6 +24,8 @@ const TOOLS = [
   { works: ['openssl', 'version'], packages: ['openssl'] },
   { works: ['pgrep', '--version'], packages: ['procps'] },
   { works: ['strace', '--version'], packages: ['strace'] },
+  { works: ['busybox', 'true'], packages: ['busybox'] },
+  { works: ['wget', '--version'], packages: ['wget'] },
   { works: ['systemd-analyze', '--version'], packages: ['systemd'] },
   { works: ['promtool', '--version'], packages: ['prometheus'] },
   { works: ['valgrind', '--version'], packages: ['valgrind'] },

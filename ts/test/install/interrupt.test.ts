@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
-import { chmodSync, cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { accepted, installed, Place, programFolder, programPath } from './place.ts';
-import { archiveName, Releases, serveReleases } from './releases.ts';
+import { Releases } from './releases.ts';
 
 /** Every program that the installer starts by its name. */
 const TOOLS = [
@@ -135,19 +135,6 @@ if (process.platform !== 'win32') {
         assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
       } while (killer.hasShot);
       assert.ok(steps > 20);
-    });
-
-    test('a download that is interrupted from the terminal leaves nothing', async (t) => {
-      const { place, releases } = await installed(t);
-      let interrupt = () => {};
-      const { url } = await serveReleases(t, releases, { [archiveName('0.2.0')]: () => interrupt() });
-      const env = { SVC_RELEASES: url };
-      const run = place.start(['--no-config'], { env });
-      interrupt = () => run.interrupt();
-      const { code, stderr } = await run.finished;
-      assert.deepEqual([code, stderr], [130, '']);
-      assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
-      assert.deepEqual(readdirSync(join(place.prefix, 'lib', 'svc')).sort(), ['current', 'versions']);
     });
   });
 }

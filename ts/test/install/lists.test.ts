@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 const read = (...path: string[]) => readFileSync(join(REPOSITORY, ...path), 'utf8');
 
@@ -22,9 +24,17 @@ test('the installers know the platforms and the glibc of a release, and no other
   assert.deepEqual([/^\$Platform = '(.+)'$/m.exec(read('deploy', 'install.ps1'))?.[1]], forWindows);
 });
 
-test('the installers look for releases at the same host', () => {
-  const [, sh] = /^releases=\$\{SVC_RELEASES:-(.+)\}$/m.exec(read('deploy', 'install.sh')) ?? [];
-  const [, ps1] = /^\$Releases = '(.+)'$/m.exec(read('deploy', 'install.ps1')) ?? [];
-  assert.ok(sh?.startsWith('https://'));
-  assert.equal(sh, ps1);
+test('the installers of a release look for releases where it was made', (t) => {
+  const folder = temporaryFolder(t);
+  const script = join(REPOSITORY, 'scripts', 'release', 'installers.mjs');
+  const env = { ...process.env, SVC_RELEASE_FOLDER: folder };
+  execFileSync(process.execPath, [script, 'https://example.com/me/it'], { env });
+  const [sh = '', ps1 = ''] = ['install.sh', 'install.ps1'].map((name) =>
+    readFileSync(join(folder, 'archives', name), 'utf8'),
+  );
+  assert.match(sh, /^releases=\$\{SVC_RELEASES:-https:\/\/example\.com\/me\/it\/releases\}$/m);
+  assert.match(ps1, /^\$Releases = 'https:\/\/example\.com\/me\/it\/releases'$/m);
+  for (const url of ['', 'http://example.com/me', "https://example.com/me'x"]) {
+    assert.equal(spawnSync(process.execPath, [script, url], { env }).status, 1);
+  }
 });

@@ -1,7 +1,16 @@
 /** A home to install in, and the installer as a process of its own. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -12,12 +21,15 @@ import { Releases } from './releases.ts';
 
 const { PATH: searchPath = '' } = process.env;
 
-const INSTALLER = join(REPOSITORY, 'deploy', 'install.sh');
+/** The installer of Linux and macOS. */
+export const INSTALLER = join(REPOSITORY, 'deploy', 'install.sh');
 
 export interface InstallOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A folder of programs that go before those of the system. */
   readonly programs?: string;
+  /** What runs the script; `sh` when left out. */
+  readonly shell?: readonly string[];
   /** Run as a user whom file modes hold back, also where the tests run as root. */
   readonly isUnprivileged?: boolean;
 }
@@ -48,9 +60,13 @@ export class Place {
   }
 
   /** Starts the installer; `interrupt` is Ctrl-C in its terminal. */
-  start(args: readonly string[], { env = {}, programs, isUnprivileged = false }: InstallOptions = {}): Run {
+  start(
+    args: readonly string[],
+    { env = {}, programs, shell = ['sh'], isUnprivileged = false }: InstallOptions = {},
+  ): Run {
     const path = [...(programs === undefined ? [] : [programs]), searchPath].join(delimiter);
-    const child = spawn('sh', [INSTALLER, ...args], {
+    const [program = '', ...flags] = shell;
+    const child = spawn(program, [...flags, INSTALLER, ...args], {
       cwd: this.home,
       env: { PATH: path, HOME: this.home, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -131,4 +147,18 @@ export async function installed(t: TestContext): Promise<{ readonly place: Place
   accepted(await place.install(['--from', releases.folder, '--no-config']));
   releases.add({ version: '0.2.0' });
   return { place, releases };
+}
+
+/** Asserts that a run of the installer refuses with one line, and that version 0.1.0 and the settings are as they were. */
+export async function refused(
+  place: Place,
+  args: readonly string[],
+  line: RegExp,
+  options: InstallOptions = {},
+): Promise<void> {
+  const before = existsSync(place.settings) ? readFileSync(place.settings, 'utf8') : undefined;
+  assert.match(refusal(await place.install(args, options)), line);
+  assert.equal(await place.version(), '0.1.0');
+  assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
+  assert.equal(existsSync(place.settings) ? readFileSync(place.settings, 'utf8') : undefined, before);
 }
