@@ -4,25 +4,18 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import process from 'node:process';
-import { fileURLToPath } from 'node:url';
+import { ARCHIVES } from './archive.mjs';
+import { asProgram } from './command.mjs';
 
 /** What the installers have as long as nobody has released them. */
 const NOBODY = 'https://github.com/svc/server';
 
-process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
-// Read when the working folder is the root's.
-const { RELEASE } = await import('./platforms.mjs');
-
-const [url = ''] = process.argv.slice(2);
-if (!/^https:\/\/[\w.-]+\/[\w./-]*\w$/.test(url)) {
-  process.stderr.write('usage: node scripts/release/installers.mjs https://HOST/OWNER/REPOSITORY\n');
-  process.exit(1);
-}
-const folder = join(RELEASE, 'archives');
-mkdirSync(folder, { recursive: true });
-for (const name of ['install.sh', 'install.ps1']) {
-  const text = readFileSync(join('deploy', name), 'utf8');
-  if (!text.includes(NOBODY)) throw new Error(`deploy/${name} does not look for releases at ${NOBODY}`);
-  writeFileSync(join(folder, name), text.replaceAll(NOBODY, url), { mode: 0o755 });
-}
+await asProgram(import.meta.url, ([url = '']) => {
+  if (!/^https:\/\/[\w.-]+\/[\w./-]*\w$/.test(url)) throw new Error('give https://HOST/OWNER/REPOSITORY');
+  mkdirSync(ARCHIVES, { recursive: true });
+  for (const name of ['install.sh', 'install.ps1']) {
+    const text = readFileSync(join('deploy', name), 'utf8');
+    if (!text.includes(NOBODY)) throw new Error(`deploy/${name} does not look for releases at ${NOBODY}`);
+    writeFileSync(join(ARCHIVES, name), text.replaceAll(NOBODY, url), { mode: 0o755 });
+  }
+});
