@@ -77,6 +77,8 @@ export class FetchedSource implements ModelSource {
   }
 
   async refresh(signal: AbortSignal): Promise<FoundModel> {
+    // Somebody may have mended what was in its way.
+    this.#rejected.clear();
     try {
       return await this.#ask(signal);
     } catch (error) {
@@ -102,7 +104,8 @@ export class FetchedSource implements ModelSource {
 
   async reject({ sha256 }: FoundModel): Promise<FoundModel | undefined> {
     if (sha256 === undefined) return undefined;
-    this.#rejected.set(sha256, 'it could not be loaded');
+    this.#rejected.set(sha256, `${this.source}: what it offers could not be loaded`);
+    if (sha256 === this.#good) this.#good = undefined;
     if (sha256 !== this.#answering) await this.#release(sha256);
     if (this.#options.isLocal) return undefined;
     const good = await this.#cached();
@@ -144,7 +147,7 @@ export class FetchedSource implements ModelSource {
   async #offer(listener: SourceListener, signal: AbortSignal): Promise<string | undefined> {
     try {
       const model = await this.#ask(signal);
-      if (model.sha256 !== this.#answering) await this.#handOver(model, listener);
+      if (model.sha256 !== this.#answering) await this.#handOver(model, listener, signal);
       return undefined;
     } catch (error) {
       signal.throwIfAborted();
@@ -152,13 +155,15 @@ export class FetchedSource implements ModelSource {
     }
   }
 
-  async #handOver(model: FoundModel, listener: SourceListener): Promise<void> {
+  async #handOver(model: FoundModel, listener: SourceListener, signal: AbortSignal): Promise<void> {
     try {
       await listener.found(model);
     } catch (error) {
       await this.reject(model);
       throw error;
     }
+    // Nobody may have taken it after that.
+    signal.throwIfAborted();
     await this.accept(model);
   }
 

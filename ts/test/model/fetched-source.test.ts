@@ -557,6 +557,41 @@ suite('a source that is watched', () => {
     );
   });
 
+  test('offers what could not be taken again to somebody who asks', async (t) => {
+    const server = await serverWith(t);
+    let isWell = false;
+    const prove = async () => {
+      if (!isWell) throw new Error('no memory left');
+    };
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { prove });
+    assert.ok(isEmbedded(await source.find(never)));
+    await assert.rejects(source.refresh(never), { name: 'Refusal', message: /no memory left$/ });
+    isWell = true;
+    assert.equal(configOf(await source.refresh(never)).version, '1');
+  });
+
+  test('does not note as good what nobody has taken any more', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder, refreshMs: 5 });
+    await source.accept(await source.find(never));
+    const stop = new AbortController();
+    publish(server, filesOf('2'));
+    const found = new Promise<void>((resolve) => {
+      const listener = new Listener();
+      listener.take = async () => {
+        stop.abort();
+        resolve();
+      };
+      source.watch(listener, stop.signal);
+    });
+    const alive = setInterval(() => {}, 1000);
+    await found;
+    clearInterval(alive);
+    server.stop();
+    assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '1');
+  });
+
   test('ends with its signal, in the middle of a transfer too, and leaves nothing', async (t) => {
     const server = await HostileServer.start(t);
     server.on('/m.tar.gz', (_, response) => void response.write('x'));

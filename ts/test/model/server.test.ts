@@ -179,6 +179,25 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     await assertAnswers(await start(), 'shared-state');
   });
 
+  test('that is killed in the middle of a swap starts with a model that was whole and good', async (t) => {
+    const { server, data, start } = await world(t, 'marker');
+    const live = await start();
+    await offer(server, fixture('shared-state'));
+    const swapped = live.process.logged(/"msg":"model .+ loaded"(.|\n)+"msg":"model .+ loaded"/);
+    reload(live).catch(() => {});
+    await swapped;
+    await end(live);
+    server.stop();
+    const settings = { model: `${server.url}/manifest.json`, allow_no_password: true };
+    const next = await LiveServer.start(t, { settings, env: { SVC_DATA: data } });
+    const { fallback, offline, dir } = await health(next);
+    assert.deepEqual([fallback, offline], [false, true]);
+    const name =
+      JSON.parse(readFileSync(join(dir, 'config.json'), 'utf8')).layout === 'shared-state' ? 'shared-state' : 'marker';
+    await assertAnswers(next, name);
+    await end(next);
+  });
+
   test('ends in order in the middle of a fetch', async (t) => {
     const { server, data } = await world(t, 'shared-state');
     const onModel = new Promise<void>((resolve) => {
