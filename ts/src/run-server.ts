@@ -10,7 +10,7 @@ import { Metrics } from './metrics.ts';
 import type { LoadedEngine } from './model/load.ts';
 import { reopenModelSource } from './model/open-source.ts';
 import { Reloader } from './model/reload.ts';
-import { EngineSlot } from './model/slot.ts';
+import { EngineSlot, publicSource } from './model/slot.ts';
 import { reloadOnHangUp } from './reload-on-signal.ts';
 import { createHttpServer } from './server.ts';
 import { Stats } from './stats.ts';
@@ -76,6 +76,7 @@ export async function runServer(
   });
   const { address, port } = await server.listen(config.listen);
   log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  if (config.model !== '') log.info(`model: ${publicSource(config.model)}`);
   await reloader.start().catch((error: unknown) => {
     if (!isStopping) throw error;
   });

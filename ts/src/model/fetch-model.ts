@@ -146,8 +146,10 @@ class Fetch {
     const folder = await this.#modelFolder();
     for (const { path, bytes, etag: wanted } of objects) {
       const opened = await store.open(path, { signal });
-      if (opened === 'unchanged' || opened.etag !== wanted)
+      if (opened === 'unchanged' || opened.etag !== wanted) {
+        if (opened !== 'unchanged') opened.body.destroy();
         throw new SourceError(`${source}: ${path}: changed while it was read`);
+      }
       await this.#file(opened, { folder, path, bytes });
     }
     const sha256 = sha256Of(await manifestText(folder));
