@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noul, TypeSafeClient } from '@typesafe-ai/sdk';
 import { STATE_HEADER, stateDigest } from '../../src/state-header.ts';
 import { runCommand } from '../addon/program.ts';
+import { docBlocks } from '../doc-blocks.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { HAPROXY_CONFIG, StandingServer, startBalancer } from './balancer.ts';
 
 const REQUESTS = 20_000;
@@ -60,6 +64,19 @@ class Load {
 suite('HAProxy', () => {
   test('takes the configuration without a warning', async () => {
     const { code, stderr } = await runCommand('haproxy', { args: ['-dW', '-q', '-c', '-f', HAPROXY_CONFIG] });
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+
+  test('takes the lines for Kubernetes that docs/scaling.md has', async (t) => {
+    const [resolvers, template] = docBlocks('scaling.md').filter(({ language }) => language === 'haproxy');
+    const lines = readFileSync(HAPROXY_CONFIG, 'utf8').split('\n');
+    const changed = lines.flatMap((line) => {
+      if (line.startsWith('  server one')) return [template?.text];
+      return line.startsWith('  server ') ? [] : [line];
+    });
+    const file = join(temporaryFolder(t), 'haproxy.cfg');
+    writeFileSync(file, [...changed, resolvers?.text].join('\n'));
+    const { code, stderr } = await runCommand('haproxy', { args: ['-dW', '-q', '-c', '-f', file] });
     assert.deepEqual([code, stderr], [0, '']);
   });
 
