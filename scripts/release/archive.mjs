@@ -21,6 +21,7 @@ import { pipeline } from 'node:stream/promises';
 import { create } from 'tar';
 import { ZipFile } from 'yazl';
 import { filesUnder } from '../stamp.mjs';
+import { addressInstallers } from './address.mjs';
 import { asProgram } from './command.mjs';
 import { requireOldGlibc } from './glibc.mjs';
 import { nodeFolder } from './node.mjs';
@@ -71,6 +72,7 @@ function stage(platform) {
   copyFileSync('LICENSE', join(top, 'LICENSE'));
   writeFileSync(join(top, 'VERSION'), `${VERSION}\n`);
   writeFileSync(join(top, SBOM), `${JSON.stringify(billOfMaterials(platform), null, 2)}\n`);
+  addressInstallers(join(top, 'share'));
   for (const file of filesUnder(top)) chmodSync(file, 0o644);
   for (const file of [join('bin', launcher), join('lib', node)]) chmodSync(join(top, file), 0o755);
   return folder;

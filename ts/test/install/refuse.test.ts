@@ -168,6 +168,7 @@ if (process.platform !== 'win32') {
     test('for an Apple Silicon Mac whose shell runs under Rosetta it looks for its archive', async (t) => {
       const scripts = { uname: '[ $1 = -s ] && echo Darwin || echo x86_64', sysctl: 'echo 1' };
       const releases = new Releases(t).add({ version: '0.1.0' });
+      releases.writeSums((text) => text.replaceAll(PLATFORM, 'plan9-mips'));
       const line = refusal(
         await new Place(t).install(['--from', releases.folder], { programs: await programFolder(t, scripts) }),
       );

@@ -1,0 +1,19 @@
+/** Where a release can be had: the installers are told when they are packed. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+
+/** What the installers have as long as nobody has released them. */
+const NOBODY = 'https://github.com/svc/server';
+
+/** Lets the installers in a folder look for releases in the repository whose workflow makes this one, if one does. */
+export function addressInstallers(folder) {
+  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
+  const url = server && name ? `${server}/${name}` : NOBODY;
+  for (const file of readdirSync(folder).filter((entry) => /^install\.(sh|ps1)$/.test(entry))) {
+    const path = join(folder, file);
+    const text = readFileSync(path, 'utf8');
+    if (!text.includes(NOBODY)) throw new Error(`${file} does not look for releases at ${NOBODY}`);
+    writeFileSync(path, text.replaceAll(NOBODY, url));
+  }
+}
