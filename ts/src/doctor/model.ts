@@ -16,7 +16,7 @@ const ADVICE: Partial<Record<ErrorCode, readonly [check: string, advice: string]
   runtime_failed: ['runtime', 'use a build for this machine, or leave runtime out for the one that is shipped'],
   bad_threads: ['model', 'correct threads, or leave it out'],
   bad_model: ['model', 'restore the folder, or correct model'],
-  bad_device: ['model', 'set device to auto or cpu, or correct the driver'],
+  bad_device: ['device', 'set device to auto or cpu, or install what is missing: docs/devices.md says what'],
 };
 
 export async function checkModel(config: Config): Promise<Finding[]> {

@@ -1,6 +1,6 @@
 //! What a model can run on.
 
-use ort::ep::{CUDA, CoreML, DirectML, ExecutionProviderDispatch};
+use ort::ep::{CUDA, CoreML, DirectML, ExecutionProvider, ExecutionProviderDispatch};
 
 /// What the model runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,18 @@ impl Device {
             Self::CoreMl => cfg!(target_os = "macos"),
             Self::DirectMl => cfg!(windows),
         }
+    }
+
+    /// Whether the library has been built for it. There must be a session already: it is what loads the library.
+    pub fn is_built_in(self) -> bool {
+        let has = match self {
+            Self::Cpu => Ok(true),
+            Self::Cuda => CUDA::is_available(),
+            Self::CoreMl => CoreML::is_available(),
+            Self::DirectMl => DirectML::is_available(),
+        };
+        // A library that cannot say it says more when the provider is registered.
+        has.unwrap_or(true)
     }
 
     /// The execution provider; one that cannot be registered is an error, never a silent fallback.
