@@ -1,4 +1,5 @@
 /** The engine for programs that ask it directly, without a server. */
+import { resolve } from 'node:path';
 import { type Engine, loadEngine, type ModelInfo } from '../engine.ts';
 import { DecisionError } from './decision-error.ts';
 import { engineOptions, type LocalEngineOptions } from './options.ts';
@@ -18,7 +19,7 @@ export interface CallOptions {
 
 /** A loaded model. Calls may overlap: they are answered one at a time, in their order. */
 export interface LocalEngine {
-  /** What is known of the loaded model. */
+  /** What is known of the model that answers calls now. */
   readonly model: ModelInfo;
   /**
    * The answers to all questions, typed by them.
@@ -36,6 +37,13 @@ export interface LocalEngine {
    * @throws DecisionError when there is none; the reason of `signal` when that has fired.
    */
   decideJson(body: string | Uint8Array, options?: CallOptions): Promise<string>;
+  /**
+   * Loads the model of the folder `model`, then has it answer later calls, and resolves with what is known of it. Earlier
+   * calls are answered by the model of their time, whose memory is free after the last of them.
+   *
+   * @throws EngineError when it cannot be loaded; nothing has changed then.
+   */
+  swap(model: string): Promise<ModelInfo>;
   /** Resolves when all calls are answered and the model's memory is free. Later calls are refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -51,12 +59,14 @@ export async function createEngine(options: LocalEngineOptions = {}): Promise<Lo
 }
 
 class InProcessEngine implements LocalEngine {
-  readonly model: ModelInfo;
   readonly #engine: Engine;
 
   constructor(engine: Engine) {
     this.#engine = engine;
-    this.model = engine.info();
+  }
+
+  get model(): ModelInfo {
+    return this.#engine.info();
   }
 
   async decide<const Asked extends Questions>(
@@ -73,6 +83,11 @@ class InProcessEngine implements LocalEngine {
     if (reply.failure === undefined) return reply.body.toString('utf8');
     if (reply.failure.code === 'cancelled') signal?.throwIfAborted();
     throw new DecisionError(reply.failure);
+  }
+
+  async swap(model: string): Promise<ModelInfo> {
+    await this.#engine.swap(resolve(model));
+    return this.model;
   }
 
   close(): Promise<void> {

@@ -222,3 +222,26 @@ suite('createEngine', () => {
     });
   }
 });
+
+suite('a swap of the model', () => {
+  test('is for the calls that come after it', async (t) => {
+    const [engine, other] = await Promise.all([start(t, { model: MODEL }), start(t, { model: fixture('marker') })]);
+    const [before, after] = await Promise.all([engine.decideJson(THREE_TYPES), other.decideJson(THREE_TYPES)]);
+    const swapped = engine.swap(relative(process.cwd(), fixture('marker')));
+    const during = engine.decideJson(THREE_TYPES);
+    assert.deepEqual(await swapped, engine.model);
+    assert.equal(engine.model.dir, fixture('marker'));
+    assert.equal(answersText(await during), answersText(before));
+    assert.equal(answersText(await engine.decideJson(THREE_TYPES)), answersText(after));
+  });
+
+  test('to a folder that is no model is an EngineError, and changes nothing', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const [model, before] = [engine.model, await engine.decideJson(THREE_TYPES)];
+    const error = await reason(engine.swap(temporaryFolder(t)));
+    assert.ok(error instanceof EngineError);
+    assert.equal(error.code, 'bad_model');
+    assert.deepEqual(engine.model, model);
+    assert.equal(answersText(await engine.decideJson(THREE_TYPES)), answersText(before));
+  });
+});
