@@ -2,21 +2,20 @@
 import { closeSync, openSync } from 'node:fs';
 import { isatty } from 'node:tty';
 
-export interface HangUpActions {
-  /** Takes the settings and the model anew. */
-  readonly reload: () => void;
-  /** Ends the process in order. */
-  readonly stop: () => void;
-}
-
 /**
- * SIGHUP reloads, as it does with other servers. It is also what the processes of a terminal get when somebody closes it,
- * and then a server that was started there ends with it. Windows has only the latter, and Node's own way with it is right.
+ * SIGHUP runs `reload`, as it does with other servers. It is also what the processes of a terminal get when somebody
+ * closes it: a server that was started there ends then. On Windows it means that alone, and Node ends by itself.
  */
-export function reloadOnHangUp({ reload, stop }: HangUpActions): void {
+export function reloadOnHangUp(reload: () => void): void {
   if (process.platform === 'win32') return;
   const isOnTerminal = [0, 1, 2].some((fd) => isatty(fd)) && hasTerminal();
-  process.on('SIGHUP', () => (isOnTerminal && !hasTerminal() ? stop() : reload()));
+  const onHangUp = () => {
+    if (!isOnTerminal || hasTerminal()) return reload();
+    // The signal's own way: Node aborts when it exits and cannot give back a terminal that has gone.
+    process.removeListener('SIGHUP', onHangUp);
+    process.kill(process.pid, 'SIGHUP');
+  };
+  process.on('SIGHUP', onHangUp);
 }
 
 /** Whether the terminal that the process was started on is there. */

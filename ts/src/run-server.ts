@@ -58,7 +58,7 @@ export async function runServer(
   const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
 
   let isStopping = false;
-  const stop = stopOnSignal(log, async () => {
+  stopOnSignal(log, async () => {
     isStopping = true;
     reloader.stop();
     starting.stop();
@@ -66,13 +66,10 @@ export async function runServer(
     // A model that is half loaded cannot be taken down in order.
     await starting.loaded.catch(() => {});
   });
-  reloadOnHangUp({
-    stop,
-    reload: () => {
-      log.info('SIGHUP: loading the model anew');
-      // What goes wrong is in the log.
-      reload().catch(() => {});
-    },
+  reloadOnHangUp(() => {
+    log.info('SIGHUP: loading the model anew');
+    // What goes wrong is in the log.
+    reload().catch(() => {});
   });
   const { address, port } = await server.listen(config.listen);
   log.info(`listening on http://${formatAddress({ host: address, port })}`);

@@ -4,12 +4,8 @@ import type { Logger } from 'pino';
 /** npm passes on the Ctrl-C that the terminal has sent to the whole group already: one press, two signals. */
 const SAME_PRESS_MS = 250;
 
-/**
- * The first signal runs `stop` and ends the process with 0; a second one ends it at once.
- *
- * @returns what does as SIGTERM does.
- */
-export function stopOnSignal(log: Logger, stop: () => Promise<void>): () => void {
+/** The first signal runs `stop` and ends the process with 0; a second one ends it at once. */
+export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let firstMs: number | undefined;
   const onSignal = (signal: 'SIGINT' | 'SIGTERM', status: number) => {
     if (firstMs === undefined) {
@@ -27,7 +23,5 @@ export function stopOnSignal(log: Logger, stop: () => Promise<void>): () => void
     }
   };
   process.on('SIGINT', () => onSignal('SIGINT', 130));
-  const terminate = () => onSignal('SIGTERM', 143);
-  process.on('SIGTERM', terminate);
-  return terminate;
+  process.on('SIGTERM', () => onSignal('SIGTERM', 143));
 }

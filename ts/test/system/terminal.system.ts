@@ -67,6 +67,15 @@ test('Ctrl-C on a terminal ends a batch, whose bar is gone then, and says how it
   assert.ok(ended.stdout.endsWith(`${again}\r\n`), ended.stdout.slice(-500));
 });
 
+test('SIGHUP has a server on a terminal load its model anew, and ends it when the terminal is closed', async (t) => {
+  const serve = [...SVC, 'serve', '--listen', '127.0.0.1:0', '--model', fixture('marker')];
+  const loaded = 'model .* loaded';
+  const patterns = [loaded, `(?s)${loaded}.*SIGHUP: loading the model anew.*${loaded}`];
+  const closed = await runScript('close_terminal.py', [...patterns, 'env', '-C', temporaryFolder(t), ...serve]);
+  // By the signal, which is number 1.
+  assert.equal(closed.code, 129, closed.stdout + closed.stderr);
+});
+
 test('a terminal is shown the key and the password that are made, once; the files have them', async (t) => {
   const folder = temporaryFolder(t);
   const ended = await startIn(folder);

@@ -1,0 +1,41 @@
+"""Runs a command on a terminal of its own, sends it SIGHUP once it has written what a pattern matches, closes the terminal
+once it has written what a second one does, and exits as the command does; with 99 when that is there half a minute later.
+
+    python close_terminal.py PATTERN SECOND COMMAND [ARGUMENT ...]
+"""
+import os
+import pty
+import re
+import signal
+import sys
+import time
+
+first, second, command = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
+process, terminal = pty.fork()
+if process == 0:
+    os.execvp(command[0], command)
+
+written = b""
+
+
+def read_until(pattern):
+    global written
+    while not re.search(pattern, written):
+        written += os.read(terminal, 4096)
+
+
+read_until(first)
+os.kill(process, signal.SIGHUP)
+read_until(second)
+os.close(terminal)
+sys.stdout.buffer.write(written)
+
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    ended, status = os.waitpid(process, os.WNOHANG)
+    if ended:
+        code = os.waitstatus_to_exitcode(status)
+        sys.exit(code if code >= 0 else 128 - code)
+    time.sleep(0.05)
+os.kill(process, signal.SIGKILL)
+sys.exit(99)
