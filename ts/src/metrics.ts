@@ -118,8 +118,14 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
     labelNames: ['name', 'version', 'sha256', 'device'],
     registers,
   });
+  const failed = new Gauge({
+    name: 'svc_model_reload_failed',
+    help: '1 while the latest load of another model has failed; the loaded model goes on answering.',
+    registers,
+  });
   return () => {
     waiting.set(engine.queue().waiting);
+    failed.set(engine.model && engine.failure ? 1 : 0);
     model.reset();
     if (engine.model === undefined) return;
     const { name, version, sha256, device } = engine.model.info;

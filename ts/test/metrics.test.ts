@@ -147,6 +147,11 @@ suite('GET /metrics', () => {
     assert.equal(value(exposition, 'svc_queue_waiting'), 5);
     const labels = `name="fake",version="1.2.3",sha256="${'ab'.repeat(32)}",device="cpu"`;
     assert.equal(value(exposition, 'svc_model_info', labels), 1);
+    assert.equal(value(exposition, 'svc_model_reload_failed'), 0);
+    server.slot.failed('bad_model');
+    assert.equal(value(await metrics(server), 'svc_model_reload_failed'), 1);
+    server.slot.loaded(server.engine, { source: '/models/fake' });
+    assert.equal(value(await metrics(server), 'svc_model_reload_failed'), 0);
     const loading = await metrics(await startServer(t, { isLoading: true }));
     assert.ok(!loading.samples.some(({ name }) => name === 'svc_model_info'));
     assert.equal(value(loading, 'svc_queue_waiting'), 0);
