@@ -196,7 +196,7 @@ suite('svc doctor', { concurrency: 2 }, () => {
   for (const [what, args, check, message] of [
     ['a model folder that is not there', ['--model', 'no-such-folder'], 'model', /no-such-folder/],
     ['a runtime that is not there', ['--runtime', 'no-such-file'], 'runtime', /not found: .*no-such-file$/],
-    ['a device that is not there', ['--device', 'cuda'], 'model', /^device cuda: /],
+    ['a device that is not there', ['--device', 'cuda'], 'device', /^device cuda: /],
     ['a wrong setting', ['--threads', 'x'], 'config', /^--threads: must be a whole number/],
     ['a settings file that is not there', ['--config', 'no.json'], 'config', /no\.json: no such file$/],
   ] as const) {

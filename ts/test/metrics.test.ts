@@ -52,6 +52,7 @@ const OWN = {
   svc_state_cache_bytes: 'gauge',
   svc_state_cache_limit_bytes: 'gauge',
   svc_model_info: 'gauge',
+  svc_model_reload_failed: 'gauge',
   svc_responses_total: 'counter',
   svc_request_duration_seconds: 'histogram',
 };
