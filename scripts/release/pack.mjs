@@ -4,7 +4,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { asProgram } from './command.mjs';
 import { MAIN, MODEL } from './packages.mjs';
@@ -15,7 +15,7 @@ export const PACKED = join(RELEASE, 'packed');
 function pack(name) {
   // npm is a script on Windows, which only a shell starts.
   const shell = process.platform === 'win32';
-  const args = ['pack', `./${packageFolder(name).replaceAll('\\', '/')}`, '--pack-destination', PACKED];
+  const args = ['pack', resolve(packageFolder(name)), '--pack-destination', PACKED];
   const { status } = spawnSync('npm', args, { stdio: ['ignore', 'inherit', 'inherit'], shell });
   if (status !== 0) throw new Error(`npm pack ${name} failed`);
 }

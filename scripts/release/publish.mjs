@@ -5,7 +5,7 @@
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { asProgram } from './command.mjs';
 import { PACKED } from './pack.mjs';
@@ -29,7 +29,7 @@ function isPublished(name) {
 }
 
 function publish(name, flags) {
-  const { status } = npm(['publish', `./${join(PACKED, fileOf(name))}`, ...flags], 'inherit');
+  const { status } = npm(['publish', resolve(join(PACKED, fileOf(name))), ...flags], 'inherit');
   if (status !== 0) throw new Error(`npm publish ${name} failed`);
 }
 

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -16,20 +26,26 @@ const MAX_FIRST_ANSWER_MS = 60_000;
 /** Nobody in particular. */
 const OTHER_USER = 65_534;
 
-const PACKAGES = join(REPOSITORY, 'dist', 'release', 'node_modules', '@svc');
 const ASK = ['ask', '--state', 'I was charged twice.', '--question', 'refund: Money back?', '--json'];
 
 const platform = process.arch === 'arm64' ? 'linux-arm64-gnu' : 'linux-x64-gnu';
 const published = ['model-small', `engine-${platform}`, 'server'];
 
+const release = mkdtempSync(join(tmpdir(), 'svc-release-'));
 let registry: IsolatedRegistry;
 
 before(async () => {
-  execFileSync(process.execPath, [join('scripts', 'release', 'packages.mjs'), '--local'], { cwd: REPOSITORY });
+  const env = { ...process.env, SVC_RELEASE_FOLDER: release };
+  execFileSync(process.execPath, [join('scripts', 'release', 'packages.mjs'), '--local'], { cwd: REPOSITORY, env });
   registry = await IsolatedRegistry.start();
-  for (const name of published) await output(['npm', 'publish'], { cwd: join(PACKAGES, name) });
+  for (const name of published) {
+    await output(['npm', 'publish'], { cwd: join(release, 'node_modules', '@svc', name) });
+  }
 });
-after(() => registry?.stop());
+after(() => {
+  registry?.stop();
+  rmSync(release, { recursive: true, force: true });
+});
 
 /** Runs a command that must end well, and returns what it printed. */
 async function output(...[command, options]: Parameters<IsolatedRegistry['run']>): Promise<string> {
