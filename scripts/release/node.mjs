@@ -25,7 +25,8 @@ function fetchPackage({ package: name, integrity }, destination) {
   const shell = process.platform === 'win32';
   const { status, stdout } = spawnSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], shell });
   if (status !== 0) throw new Error(`npm pack ${name}@${NODE_VERSION} failed`);
-  const [packed] = JSON.parse(stdout);
+  // A list, or an object by the packages' names: versions of npm differ.
+  const [packed] = Object.values(JSON.parse(stdout));
   if (packed.integrity !== integrity) throw new Error(`${name}@${NODE_VERSION} is not what npm/platforms.json has`);
   return packed.filename;
 }

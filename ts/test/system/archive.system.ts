@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -57,6 +57,22 @@ test('an archive has the sum that is listed, and the same bytes when it is made 
 
 test('an archive decides where it is unpacked, with nothing else on PATH than the system', () => {
   assert.match(script('try-archive'), /^try: svc-.*\.tar\.gz decides, p\(refund\) = 0\.\d+\n$/);
+});
+
+test('the archive for Windows is a zip with its own starter and Node', () => {
+  const engine = join(folder, 'engine', 'win32-x64-msvc');
+  mkdirSync(engine, { recursive: true });
+  // What stands for the addon is only packed.
+  writeFileSync(join(engine, 'svc_engine.node'), '');
+  script('archive', 'win32-x64-msvc');
+  const file = join(archives, `svc-${version}-windows-amd64.zip`);
+  const names = execFileSync('python3', ['-m', 'zipfile', '--list', file], { encoding: 'utf8' });
+  const modules = 'lib/node_modules/@svc/engine-win32-x64-msvc';
+  const parts = ['svc_engine.node', 'onnxruntime.dll', 'DirectML.dll'].map((name) => `${modules}/${name}`);
+  for (const name of ['bin/svc.cmd', 'lib/node.exe', ...parts]) {
+    assert.ok(names.includes(`svc-${version}/${name} `), name);
+  }
+  assert.match(readFileSync(join(archives, 'SHA256SUMS'), 'utf8'), /^[0-9a-f]{64} {2}svc-.*\.zip$/m);
 });
 
 const VALIDATE = `
