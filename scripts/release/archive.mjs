@@ -24,7 +24,7 @@ import { filesUnder } from '../stamp.mjs';
 import { addressInstallers } from './address.mjs';
 import { asProgram } from './command.mjs';
 import { requireOldGlibc } from './glibc.mjs';
-import { nodeFolder } from './node.mjs';
+import { nodeFolder, nodeLicence } from './node.mjs';
 import { MAIN, MODEL, makePackages } from './packages.mjs';
 import { chosenPlatforms, enginePackage, PLATFORMS, packageFolder, RELEASE, VERSION } from './platforms.mjs';
 import { billOfMaterials } from './sbom.mjs';
@@ -64,10 +64,9 @@ function stage(platform) {
     cpSync(packageFolder(name), join(top, 'lib', 'node_modules', ...name.split('/')), { recursive: true });
   }
   for (const path of DEPLOY[platform.os]) cpSync(join('deploy', path), join(top, 'share', path), { recursive: true });
-  const nodePackage = nodeFolder(platform);
-  copyFileSync(join(nodePackage, 'bin', node), join(top, 'lib', node));
+  copyFileSync(join(nodeFolder(platform), 'bin', node), join(top, 'lib', node));
   if (platform.os === 'linux') requireOldGlibc(join(top, 'lib', node));
-  copyFileSync(join(nodePackage, 'LICENSE'), join(top, 'licenses', 'node.txt'));
+  copyFileSync(nodeLicence(platform), join(top, 'licenses', 'node.txt'));
   copyFileSync(join(LAUNCHERS, launcher), join(top, 'bin', launcher));
   copyFileSync('LICENSE', join(top, 'LICENSE'));
   writeFileSync(join(top, 'VERSION'), `${VERSION}\n`);

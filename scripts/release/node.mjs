@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { extract } from 'tar';
-import { NODE_VERSION, RELEASE } from './platforms.mjs';
+import { NODE_VERSION, PLATFORMS, RELEASE } from './platforms.mjs';
 
 /** The folder of Node's package for a platform, fetched when it is not there yet. */
 export function nodeFolder({ node }) {
@@ -17,6 +17,12 @@ export function nodeFolder({ node }) {
   renameSync(join(temporary, 'package'), folder);
   rmSync(temporary, { recursive: true });
   return folder;
+}
+
+/** The file of Node's licence, which is the same on all platforms: the package for Windows lacks it. */
+export function nodeLicence(platform) {
+  const own = join(nodeFolder(platform), 'LICENSE');
+  return existsSync(own) ? own : join(nodeFolder(PLATFORMS[0]), 'LICENSE');
 }
 
 function fetchPackage({ package: name, integrity }, destination) {

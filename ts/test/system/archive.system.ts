@@ -69,7 +69,7 @@ test('the archive for Windows is a zip with its own starter and Node', () => {
   const names = execFileSync('python3', ['-m', 'zipfile', '--list', file], { encoding: 'utf8' });
   const modules = 'lib/node_modules/@svc/engine-win32-x64-msvc';
   const parts = ['svc_engine.node', 'onnxruntime.dll', 'DirectML.dll'].map((name) => `${modules}/${name}`);
-  for (const name of ['bin/svc.cmd', 'lib/node.exe', ...parts]) {
+  for (const name of ['bin/svc.cmd', 'lib/node.exe', 'licenses/node.txt', ...parts]) {
     assert.ok(names.includes(`svc-${version}/${name} `), name);
   }
   assert.match(readFileSync(join(archives, 'SHA256SUMS'), 'utf8'), /^[0-9a-f]{64} {2}svc-.*\.zip$/m);
