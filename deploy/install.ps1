@@ -407,8 +407,8 @@ function Uninstall-Svc {
 function Remove-UserFiles {
     $folder = Split-Path -Parent $Config
     $data = if ($env:SVC_DATA) { $env:SVC_DATA } else { Join-Path $env:LOCALAPPDATA 'svc' }
-    $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.json", "$data\svc.api-key",
-        "$data\svc.password", "$data\models")
+    $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.api-key", "$data\svc.password",
+        "$data\models")
     foreach ($path in $files | Where-Object { Test-Path -LiteralPath $_ }) { Remove-Item -LiteralPath $path -Recurse -Force }
     Remove-EmptyFolder $folder
     Remove-EmptyFolder $data

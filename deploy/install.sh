@@ -230,9 +230,9 @@ other_run() {
 
 is_alive() { kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || ps -p "$1" >/dev/null 2>&1; }
 
-# Removes what this run has made, up to a version that nothing leads to yet.
+# Removes what this run has made, also a version that it did not get to switch to. A signal may come when it just did.
 clean_up() {
-  [ -z "$fresh" ] || rm -rf "$fresh"
+  [ -z "$fresh" ] || [ "$fresh" = "$home/$(target_of current)" ] || rm -rf "$fresh"
   [ -z "$work" ] || rm -rf "$work"
   rm -f "$home/.run.$$"
 }
@@ -245,6 +245,7 @@ fetch() {
     http://* | https://*) download "$place/$1" "$2" ;;
     *)
       [ -f "$place/$1" ] || fail "$place has no $1"
+      [ -r "$place/$1" ] || fail "$place/$1 cannot be read"
       problem=$(cp "$place/$1" "$2" 2>&1) || fail_because "$place/$1 cannot be copied" "$problem"
       ;;
   esac
@@ -467,7 +468,6 @@ install_svc() {
   add_settings "$fresh"
   [ -z "$old" ] || point previous "$old"
   point current "$target"
-  fresh=''
   add_command
   remove_old
   tell_next_steps
@@ -537,9 +537,11 @@ purge_user_files() {
     rm -f "$config" "$folder/svc.api-key" "$folder/svc.password"
     rmdir "$folder" 2>/dev/null || true
   }
-  rm -f "$data/svc.json" "$data/svc.api-key" "$data/svc.password"
-  rm -rf "$data/models"
-  rmdir "$data" 2>/dev/null || true
+  rm -f "$data/svc.api-key" "$data/svc.password"
+  for folder in "$data" "${XDG_CACHE_HOME:-${HOME:-}/.cache}/svc" "${HOME:-}/Library/Caches/svc"; do
+    rm -rf "$folder/models"
+    rmdir "$folder" 2>/dev/null || true
+  done
   say "  Settings and data are removed as well."
 }
 

@@ -143,7 +143,8 @@ if (process.platform !== 'win32') {
       const { place } = await installed(t);
       place.writeSettings('{}');
       const data = join(place.home, '.local', 'state', 'svc');
-      mkdirSync(join(data, 'models', 'x'), { recursive: true });
+      const cache = join(place.home, '.cache', 'svc');
+      for (const folder of [data, cache]) mkdirSync(join(folder, 'models', 'x'), { recursive: true });
       for (const file of [join(data, 'mine'), join(place.settings, '..', 'svc.api-key')]) writeFileSync(file, '');
       const stdout = accepted(await place.install(['--uninstall']));
       assert.equal(stdout, `svc is removed from ${place.prefix}.\n  The settings stay: ${place.settings}\n`);
@@ -152,7 +153,7 @@ if (process.platform !== 'win32') {
       assert.ok(existsSync(place.settings) && existsSync(join(data, 'models', 'x')));
       const purged = accepted(await place.install(['--uninstall', '--purge']));
       assert.match(purged, /^svc is not installed in .*\n {2}Settings and data are removed as well\.\n$/);
-      assert.ok(!existsSync(join(place.settings, '..')));
+      assert.ok(!existsSync(join(place.settings, '..')) && !existsSync(cache));
       assert.deepEqual(readdirSync(data), ['mine']);
     });
 

@@ -154,5 +154,16 @@ if (process.platform !== 'win32') {
       } while (killer.hasShot);
       assert.ok(steps > 20);
     });
+
+    test('a signal at the moment of the switch leaves the version that is switched to', async (t) => {
+      const { place, releases } = await installed(t);
+      // The installer's own process is in the name of the file with which it shows itself.
+      const terminate = `for run in "$HOME"/../.run.*; do kill -TERM "\${run##*.}"; done`;
+      releases.add({ version: '0.2.0', nodeThen: `case "$4" in */current) ${terminate} ;; esac` });
+      const { code, stderr } = await place.install(['--from', releases.folder, '--no-config']);
+      assert.deepEqual([code, stderr], [143, '']);
+      assert.equal(await place.version(), '0.2.0');
+      assert.deepEqual(place.kept, { names: ['current', 'previous', 'versions'], versions: ['0.1.0', '0.2.0'] });
+    });
   });
 }

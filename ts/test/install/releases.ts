@@ -24,6 +24,8 @@ export interface ArchiveOptions {
   readonly decidesNot?: string;
   /** Files beside those of an archive, such as the `svc.json` that old releases had. */
   readonly files?: Readonly<Record<string, string>>;
+  /** What its Node does after its work: a line of a shell script. */
+  readonly nodeThen?: string;
   /** A program that is left out. */
   readonly without?: 'bin/svc' | 'lib/node';
 }
@@ -41,11 +43,12 @@ export class Releases {
     const stage = join(this.folder, 'stage');
     const top = join(stage, `svc-${options.version}`);
     for (const folder of ['bin', 'lib']) mkdirSync(join(top, folder), { recursive: true });
-    if (options.without !== 'bin/svc') {
-      writeFileSync(join(top, 'bin', 'svc'), program(options));
-      chmodSync(join(top, 'bin', 'svc'), 0o755);
+    if (options.without !== 'bin/svc') writeProgram(join(top, 'bin', 'svc'), program(options));
+    if (options.nodeThen !== undefined) {
+      writeProgram(join(top, 'lib', 'node'), `'${process.execPath}' "$@"\n${options.nodeThen}\n`);
+    } else if (options.without !== 'lib/node') {
+      symlinkSync(process.execPath, join(top, 'lib', 'node'));
     }
-    if (options.without !== 'lib/node') symlinkSync(process.execPath, join(top, 'lib', 'node'));
     for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(top, name), text);
     const archive = join(this.folder, archiveName(options.version));
     execFileSync('tar', ['-czf', archive, '-C', stage, `svc-${options.version}`]);
@@ -70,6 +73,11 @@ export class Releases {
   }
 }
 
+function writeProgram(path: string, script: string): void {
+  writeFileSync(path, `#!/bin/sh\n${script}`);
+  chmodSync(path, 0o755);
+}
+
 function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');
 }
@@ -78,8 +86,7 @@ function sha256(path: string): string {
 function program({ version, says = version, decidesNot }: ArchiveOptions): string {
   const real = `exec '${process.execPath}' '${join(REPOSITORY, 'bin', 'svc.js')}' "$@"`;
   const decision = decidesNot === undefined ? `echo '{"answers":{}}'` : `echo '${decidesNot}' >&2; exit 1`;
-  return `#!/bin/sh
-case "$1" in
+  return `case "$1" in
   --version) echo ${says} ;;
   ask) ${decision} ;;
   config) ${real} ;;
