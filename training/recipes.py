@@ -77,7 +77,9 @@ def inference(rng: Random, rows: list[Row]) -> Group:
         group.asked.append(asked)
         at = len(group.asked) - 1
         if label != 1 or rng.random() < 0.3:
-            group.asked.append(noul(rng, words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text), label == 0))
+            asked_plainly = words.question_of(text) if label != 1 and rng.random() < 0.4 else None
+            said = words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text)
+            group.asked.append(noul(rng, asked_plainly or said, label == 0))
             group.agree.append(((at, true), (len(group.asked) - 1, 1)))
         if rng.random() < 0.35 and label != 1:
             group.asked.append(noul(rng, words.fill(rng, words.DENIED, text), label == 2))
@@ -173,7 +175,7 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
         if len(shown) == 1:
             group.asked.clear()
-    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.03:
+    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
         moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
         about(rng, group, row, instructions)
@@ -188,7 +190,9 @@ def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
     name = row.label if rng.random() < 0.5 else rng.choice([name for name in criteria if name != row.label])
     text = criteria[name] or words.humanized(name)
     lead = instructions + " " if rng.random() < 0.4 else ""
-    group.asked.append(noul(rng, lead + rng.choice(words.ABOUT).format(text), name == row.label))
+    plain = words.ABOUT_FEELING if row.source == "goemotions" else words.ABOUT_INTENT if row.source in INTENTS else ()
+    asked = plain if plain and rng.random() < 0.5 else words.ABOUT
+    group.asked.append(noul(rng, lead * (asked is words.ABOUT) + rng.choice(asked).format(text), name == row.label))
     if rng.random() < 0.4:
         group.asked.append(noul(rng, lead + rng.choice(words.NOT_ABOUT).format(text), name != row.label))
         group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))

@@ -19,6 +19,10 @@ FEELING = ("Which emotion does the text express?", "What does the writer feel?",
 # "Is it option X?"; the bare option must be enough to tell what is asked.
 ABOUT = ('Is this about "{}"?', "The right category is {}.", "This is about {}.", "Is it {}?", 'Does the label "{}" fit?', "{}?", "It belongs under {}.",
          "Should this be filed under {}?")
+# The same asked of a person who wrote, and of a feeling.
+ABOUT_INTENT = ("Is the user asking about {}?", "Does the message concern {}?", "Is the person talking about {}?", "Is this a request about {}?", "Does somebody want something with {}?",
+                "Would {} be the right topic?", "Does the customer write because of {}?")
+ABOUT_FEELING = ("Is the writer feeling {}?", "Does the author show {}?", "Is there {} in this text?", "Does it sound like {}?")
 NOT_ABOUT = ("This is not about {}.", 'Is the label "{}" wrong here?', "It is something other than {}.", "The category is anything but {}.")
 
 # Moderation as yes/no, and whether yes means that the text is toxic.
@@ -67,6 +71,18 @@ def lower_first(text: str) -> str:
     first = text.split(" ")[0]
     common = first.lower() in {"the", "a", "an", "it", "there", "this", "that", "he", "she", "they", "we", "you", "some", "people", "two", "no", "all", "is", "in"}
     return text[:1].lower() + text[1:] if common else text
+
+
+ASKED_FIRST = frozenset({"is", "are", "was", "were", "can", "will", "has", "could", "should", "would", "must"})
+
+
+def question_of(text: str) -> str | None:
+    """A statement as the question that people would ask: "A man is asleep." becomes "Is a man asleep?". `None` where its verb is not plain."""
+    parts = text.strip().rstrip(".").split()
+    at = next((i for i, word in enumerate(parts[1:6], 1) if word.lower() in ASKED_FIRST), None)
+    if at is None or at == len(parts) - 1 or parts[at + 1] == "not" or any("," in part for part in parts[:at]) or {"that", "which", "who"} & {part.lower() for part in parts[:at]}:
+        return None
+    return f"{parts[at].capitalize()} {lower_first(' '.join(parts[:at]))} {' '.join(parts[at + 1 :])}?"
 
 
 def fill(rng: Random, templates: tuple[str, ...], text: str) -> str:

@@ -3,7 +3,7 @@ from random import Random
 from typing import Iterator
 
 from ..rows import Row
-from . import messages, records
+from . import customers, messages, records
 
 SOURCE = "generated"
 
@@ -34,6 +34,7 @@ def generated(seed: int, count: int) -> Iterator[Row]:
     """At least `count` rows; rows about one state follow each other."""
     rng, made = Random(seed), 0
     while made < count:
-        rows = list(about_record(rng)) if rng.random() < 0.7 else [Row(SOURCE, *messages.message(rng))]
+        draw = rng.random()
+        rows = list(about_record(rng)) if draw < 0.5 else [Row(SOURCE, *(messages.message(rng) if draw < 0.7 else customers.customer(rng)))]
         made += len(rows)
         yield from rows

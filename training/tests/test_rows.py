@@ -1,11 +1,14 @@
 import json
+from random import Random
 
 import pytest
 
 from training import data, rows
 from training.__main__ import main
+from training.generate import customers
 from training.generate.rows import generated
 from training.generate.records import COMPARE
+from training.wording import question_of
 
 
 def test_rows_come_back_as_they_were_written(tmp_path):
@@ -50,6 +53,25 @@ def test_generated_answers_are_balanced_and_valid():
     assert 0.35 < sum(nouls) / len(nouls) < 0.65
     for row in made:
         rows.label_index(row.question, row.label)
+
+
+def test_what_a_customer_says_settles_what_is_asked():
+    rng = Random(4)
+    for _ in range(2000):
+        state, question, label = customers.customer(rng)
+        row = rows.Row("generated", state, question, label)
+        rows.label_index(row.question, row.label)
+    for one in customers.ASPECTS:
+        assert one.yes | one.open <= customers.SAID.keys() and not one.yes & one.open
+        assert not set(one.asked) & set(one.denied)
+
+
+def test_a_statement_becomes_the_question_that_people_would_ask():
+    assert question_of("A man is asleep.") == "Is a man asleep?"
+    assert question_of("There are two dogs in the park.") == "Are there two dogs in the park?"
+    assert question_of("Dogs bark.") is None
+    assert question_of("He will not go.") is None
+    assert question_of("The man who is asleep snores") is None
 
 
 def test_comparisons_hold_at_the_boundary_as_their_words_say():
