@@ -1,8 +1,8 @@
 /**
  * Builds the addon for Linux on arm64 on a Debian machine of another kind, installs the packages there under emulation,
- * and makes one decision: `node scripts/release/arm64.mjs`. The compiler, its standard library, the system's libraries
- * and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed. The release itself is
- * built on arm64, by .github/workflows/release.yml.
+ * and makes one decision: `node scripts/release/arm64.mjs`, after `npm run build`. The compiler, its standard library,
+ * the system's libraries and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed.
+ * The release itself is built on arm64, by .github/workflows/release.yml.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';

@@ -277,5 +277,7 @@ function explanation(error: unknown): string {
     const message = error.code === 'commander.help' ? 'unknown command' : error.message;
     return `${message.replace(/^error: |\.$/g, '').replace(/\s*\n\s*/g, ' ')}; see svc --help`;
   }
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  if (!(error instanceof Error)) return String(error);
+  // That class would load what not every command needs.
+  return error.name === 'EngineError' ? error.message : (error.stack ?? error.message);
 }

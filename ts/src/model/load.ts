@@ -59,11 +59,17 @@ export async function inspectConfiguredModel(config: Config): Promise<ModelInspe
 }
 
 async function load(config: Config, source: ModelSource, model: FoundModel): Promise<LoadedEngine> {
-  const engine = await loadEngine(engineOptions(config, model.folder)).catch((error: unknown) => {
-    throw refusal(error);
-  });
+  const engine = await openEngine(config, model);
   await source.accept(model);
   return { engine, model, source };
+}
+
+async function openEngine(config: Config, model: FoundModel): Promise<Engine> {
+  try {
+    return await loadEngine(engineOptions(config, model.folder));
+  } catch (error) {
+    throw refusal(error);
+  }
 }
 
 /** The newest model; where its source is away, the last good one. */

@@ -120,6 +120,13 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
     const advice = 'is not installed: run npm install again, without --omit=optional';
     assert.equal(stderr, `the package @svc/engine-${platform} ${advice}\n`);
   });
+
+  test('without its model says in one line what is missing', async (t) => {
+    const cwd = await installed(t);
+    rmSync(join(cwd, 'node_modules', '@svc', 'model-small'), { recursive: true });
+    const { code, stderr } = await registry.run(['npx', 'svc', ...ASK], { cwd });
+    assert.deepEqual([code, stderr], [1, 'the package @svc/model-small is not installed\n']);
+  });
 });
 
 suite('for a user who may write neither to the package nor to the working folder', () => {
