@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { defaultModel } from '../../src/engine.ts';
 import { ModelCache } from '../../src/model/cache.ts';
+import type { FetchLimits } from '../../src/model/download.ts';
 import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';
 import { FileStore } from '../../src/model/file-store.ts';
 import { manifestText, sha256Of } from '../../src/model/manifest.ts';
@@ -216,10 +217,21 @@ suite('a model from a web server', () => {
   });
 });
 
+const UNPROVEN = 'that does not answer as it should';
+
+interface Attack {
+  readonly path: string;
+  readonly message: RegExp;
+  /** Whether nobody knows then what the source offers. */
+  readonly away: boolean;
+  readonly pinned?: string;
+  readonly limits?: Partial<FetchLimits>;
+  readonly answerMs?: number;
+  set(server: HostileServer): void;
+}
+
 /** Each is a way to be sent something that is no good, and what is said of it. */
-const ATTACKS: Readonly<
-  Record<string, { path: string; set(server: HostileServer): void; message: RegExp; away: boolean; pinned?: string }>
-> = {
+const ATTACKS: Readonly<Record<string, Attack>> = {
   'that is not there': { path: '/none.zip', set: () => {}, message: /\/none\.zip: status 404$/, away: true },
   'that is refused': {
     path: '/m.zip',
@@ -266,12 +278,14 @@ const ATTACKS: Readonly<
         const drip = setInterval(() => response.write('x'), 5);
         response.on('close', () => clearInterval(drip));
       }),
+    limits: { spanMs: 300 },
     message: /\/m\.tar\.gz: fewer than 1024 bytes in 0\.3 s$/,
     away: true,
   },
   'that never answers': {
     path: '/m.tar.gz',
     set: (server) => server.on('/m.tar.gz', () => {}),
+    answerMs: 300,
     message: /\/m\.tar\.gz: no answer within 0\.3 s$/,
     away: true,
   },
@@ -279,9 +293,10 @@ const ATTACKS: Readonly<
     path: '/m.tar.gz',
     set: (server) =>
       server.on('/m.tar.gz', (_, response) => {
-        const flow = setInterval(() => response.write(Buffer.alloc(4096)), 5);
+        const flow = setInterval(() => response.write(Buffer.alloc(64)), 5);
         response.on('close', () => clearInterval(flow));
       }),
+    limits: { totalMs: 1000 },
     message: /\/m\.tar\.gz: not there after 1 s$/,
     away: true,
   },
@@ -421,7 +436,7 @@ const ATTACKS: Readonly<
     message: /\/model\.onnx: status 404$/,
     away: true,
   },
-  'that does not answer as it should': {
+  [UNPROVEN]: {
     path: '/m.tar.gz',
     set: () => {},
     message: /\/m\.tar\.gz: line 3: refund: true is 0\.1, the reference is 0\.9$/,
@@ -430,29 +445,46 @@ const ATTACKS: Readonly<
 };
 
 suite('a model', { concurrency: 4 }, () => {
-  for (const [what, { path, set, message, away, pinned = '' }] of Object.entries(ATTACKS)) {
-    test(`${what} is not taken; nothing of it stays, and the last good one answers`, async (t) => {
-      const limits = { maxBytes: 2 ** 20, totalMs: 1000, spanMs: 300, minBytesPerSpan: 1024 };
-      const server = await serverWith(t);
-      set(server);
-      const folder = temporaryFolder(t);
-      const prove = async () => {
-        if (what === 'that does not answer as it should')
-          throw new Error('line 3: refund: true is 0.1, the reference is 0.9');
-      };
-      const store = new WebStore({ url: new URL(server.url + path), allowHttp: false, answerMs: 300 });
-      const changes = { folder, limits, pinned, prove, store };
-      const source = sourceOf(t, server.url + path, changes);
+  for (const [what, attack] of Object.entries(ATTACKS)) {
+    const { path, message, away, pinned = '', limits, answerMs = 20_000 } = attack;
+    const attacked = (t: TestContext, server: HostileServer, folder: string) =>
+      sourceOf(t, server.url + path, {
+        folder,
+        pinned,
+        limits: { ...LIMITS, maxBytes: 2 ** 20, ...limits },
+        store: new WebStore({ url: new URL(server.url + path), allowHttp: false, answerMs }),
+        prove: async () => {
+          if (what === UNPROVEN) throw new Error('line 3: refund: true is 0.1, the reference is 0.9');
+        },
+      });
+
+    test(`${what} is not taken, and nothing of it stays`, async (t) => {
+      const [server, folder] = [await serverWith(t), temporaryFolder(t)];
+      attack.set(server);
+      const source = attacked(t, server, folder);
       const model = await source.find(never);
       assert.ok(isEmbedded(model), JSON.stringify(model));
       assert.equal(model.offline, away);
       assert.equal(model.notes.length, 1);
-      const [note = ''] = model.notes;
-      assert.match(note.replace('; the embedded model answers until it can be had', ''), message);
+      assert.match(model.notes[0]?.replace('; the embedded model answers until it can be had', '') ?? '', message);
       await source.accept(model);
-      assert.deepEqual(existsSync(folder) ? temporaries(folder) : [], []);
-      const after = await sourceOf(t, server.url + path, changes).find(never);
-      assert.ok(isEmbedded(after));
+      assert.deepEqual(temporaries(folder), []);
+      assert.ok(isEmbedded(await attacked(t, server, folder).find(never)));
+    });
+
+    test(`${what} leaves the last good one`, async (t) => {
+      const [server, folder] = [await serverWith(t, '0'), temporaryFolder(t)];
+      server.serve('/none.zip', zipOf([{ name: 'config.json', content: filesOf('0')['config.json'] }]));
+      const good = sourceOf(t, server.url + path, { folder });
+      await good.accept(await good.find(never));
+      server.remove('/none.zip');
+      publish(server, filesOf('1'));
+      attack.set(server);
+      await assert.rejects(attacked(t, server, folder).refresh(never), { name: 'Refusal', message });
+      const model = await attacked(t, server, folder).find(never);
+      if (pinned === '') assert.deepEqual([configOf(model).version, model.fallback], ['0', false]);
+      else assert.ok(isEmbedded(model));
+      assert.deepEqual(temporaries(folder), []);
     });
   }
 });
