@@ -115,8 +115,30 @@ suite('the reloader', () => {
     assert.equal(health().dir, 'newer');
     listener.status({ offline: true, remoteVersion: '8' });
     assert.deepEqual([health().offline, health().remote_version, health().dir], [true, '8', 'newer']);
+    listener.status({ offline: false, remoteVersion: '9', isRefused: true });
+    assert.deepEqual([health().failed_reload?.code, health().remote_version], ['load_failed', '9']);
+    listener.status({ offline: false, remoteVersion: '8', isRefused: false });
+    assert.equal(health().failed_reload, undefined);
     listener.note('no route to it');
     assert.deepEqual([lines.at(-1)?.level, lines.at(-1)?.msg], [40, 'no route to it']);
+  });
+
+  test('says that an offer cannot be taken until another one is made, and that a reload failed until one succeeds', async () => {
+    const { reloader, engine, source, health } = await startReloader();
+    const { listener } = source.watched ?? assert.fail();
+    const { next } = engine;
+    engine.next = () => Promise.reject(new EngineError({ code: 'bad_model', message: 'broken' }));
+    await assert.rejects(listener.found(source.model('broken')));
+    listener.status({ offline: false, isRefused: true });
+    assert.equal(health().failed_reload?.code, 'bad_model');
+    listener.status({ offline: false });
+    assert.equal(health().failed_reload, undefined);
+    await assert.rejects(reloader.reload());
+    listener.status({ offline: false });
+    assert.equal(health().failed_reload?.code, 'bad_model');
+    engine.next = next;
+    await reloader.reload();
+    assert.equal(health().failed_reload, undefined);
   });
 
   test('watches another source once its model answers, and no longer the one before', async () => {

@@ -127,8 +127,7 @@ export class FetchedSource implements ModelSource {
       const problem = await this.#offer(listener, signal);
       if (problem !== undefined && problem !== told) listener.note(problem);
       told = problem ?? '';
-      const { offline, remoteVersion } = this.#status;
-      if (offline !== before.offline || remoteVersion !== before.remoteVersion) listener.status(this.#status);
+      if (!isSame(before, this.#status)) listener.status(this.#status);
     }
   }
 
@@ -185,14 +184,15 @@ export class FetchedSource implements ModelSource {
       const model = await this.#fetched(signal, makeWorkspace);
       await this.#prove(model);
       this.#failures = 0;
-      this.#status = { ...this.#status, offline: false };
+      this.#status = { offline: false, remoteVersion: this.#status.remoteVersion };
       return this.#found(model);
     } catch (error) {
       signal.throwIfAborted();
       const problem =
         error instanceof SourceError ? error : new SourceError(`${this.source}: ${reason(error)}`, { cause: error });
       this.#failures += 1;
-      this.#status = { ...this.#status, offline: problem.isAway };
+      const { isRefused: _, ...status } = this.#status;
+      this.#status = { ...status, offline: problem.isAway, ...(!problem.isAway && { isRefused: true }) };
       throw problem;
     } finally {
       this.#isAsked = true;
@@ -280,6 +280,11 @@ export class FetchedSource implements ModelSource {
   #embedded(notes: readonly string[]): FoundModel {
     return { ...embeddedModel(), fallback: true, notes, ...this.#status };
   }
+}
+
+function isSame(before: SourceStatus, now: SourceStatus): boolean {
+  const isRefused = [before, now].map((status) => status.isRefused === true);
+  return before.offline === now.offline && before.remoteVersion === now.remoteVersion && isRefused[0] === isRefused[1];
 }
 
 function refusal(error: unknown): unknown {

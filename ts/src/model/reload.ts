@@ -85,10 +85,13 @@ export class Reloader {
     const { slot, log } = this.#parts;
     const listener: SourceListener = {
       found: (model) =>
-        this.#enqueue(async () => {
-          // Another source has taken its place meanwhile.
-          if (!signal.aborted) await this.#replace(source, model);
-        }),
+        this.#enqueue(
+          async () => {
+            // Another source has taken its place meanwhile.
+            if (!signal.aborted) await this.#replace(source, model);
+          },
+          { isOffer: true },
+        ),
       status: (status) => slot.sourceIs(status),
       note: (line) => log.warn(line),
     };
@@ -96,9 +99,9 @@ export class Reloader {
   }
 
   /** Does `load` when the one before it is done. */
-  #enqueue(load: () => Promise<void>): Promise<void> {
+  #enqueue(load: () => Promise<void>, kind: { readonly isOffer?: boolean } = {}): Promise<void> {
     const done = this.#latest.then(load).catch((error: unknown) => {
-      this.#failed(error);
+      this.#failed(error, kind);
       throw error;
     });
     this.#latest = done.catch(() => {});
@@ -120,11 +123,11 @@ export class Reloader {
     await source.accept(model);
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, kind: { readonly isOffer?: boolean }): void {
     const code = codeOf(error);
     // The server ends: it needs no other model.
     if (code === 'closing' || this.#stopped.signal.aborted) return;
-    this.#parts.slot.failed(code);
+    this.#parts.slot.failed(code, kind);
     const reason = error instanceof Error ? error.message : String(error);
     this.#parts.log.error({ code }, `the model was not replaced: ${reason}`);
   }

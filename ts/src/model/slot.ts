@@ -31,6 +31,8 @@ export type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'o
 export interface LoadFailure {
   readonly code: ErrorCode;
   readonly at: Date;
+  /** Whether it is what the source offers by itself, and over when it offers something else. */
+  readonly isOffer: boolean;
 }
 
 const NOT_LOADED = {
@@ -88,13 +90,15 @@ export class EngineSlot {
   }
 
   /** Takes note of what is known of the source. The model is the same. */
-  sourceIs({ offline, remoteVersion }: SourceStatus): void {
+  sourceIs({ offline, remoteVersion, isRefused }: SourceStatus): void {
     if (this.#model) this.#model = { ...this.#model, offline, remoteVersion };
+    if (isRefused) this.#failure ??= { code: 'load_failed', at: new Date(), isOffer: true };
+    else if (this.#failure?.isOffer) this.#failure = undefined;
   }
 
   /** Takes note that a load failed, with a code of `errors.ts`. A model that is there goes on answering. */
-  failed(code: ErrorCode): void {
-    this.#failure = { code, at: new Date() };
+  failed(code: ErrorCode, { isOffer = false }: Partial<Pick<LoadFailure, 'isOffer'>> = {}): void {
+    this.#failure = { code, at: new Date(), isOffer };
   }
 
   /** Returns how much work the loaded model has; none while there is no model. */

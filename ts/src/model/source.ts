@@ -6,6 +6,8 @@ export interface SourceStatus {
   readonly offline: boolean;
   /** The version that the source offers; absent where there is no remote source, or it was never reached. */
   readonly remoteVersion?: string | undefined;
+  /** Whether the source is there, and what it offers cannot be taken. */
+  readonly isRefused?: boolean | undefined;
 }
 
 /** A model folder on this disk. One from elsewhere is whole, checked, and has given the reference answers that it brings. */
@@ -30,7 +32,10 @@ export interface SourceListener {
    * @returns a promise that rejects when the model cannot be taken; it is then not offered again until it changes.
    */
   found(model: FoundModel): Promise<void>;
-  /** The source went away or came back, or offers another version. The model that answers is still the same. */
+  /**
+   * The source went away or came back, or offers another version, or one that cannot be taken. The model that answers is
+   * still the same.
+   */
   status(status: SourceStatus): void;
   /** Something for the log, one line: why the source gave nothing. */
   note(line: string): void;

@@ -602,6 +602,25 @@ suite('a source that is watched', () => {
     assert.equal(configOf(await source.refresh(never)).version, '1');
   });
 
+  test('says that what it offers is not taken, and when that is over', async (t) => {
+    const server = await serverWith(t);
+    const prove = async (folder: string) => {
+      if (JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')).version === '2') throw new Error('it is wrong');
+    };
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5, prove });
+    await source.accept(await source.find(never));
+    const listener = new Listener().watch(t, source);
+    publish(server, filesOf('2'));
+    await listener.until(({ statuses }) => statuses.length === 1);
+    publish(server, filesOf('1'));
+    await listener.until(({ statuses }) => statuses.length === 2);
+    assert.deepEqual(listener.statuses, [
+      { offline: false, remoteVersion: '2', isRefused: true },
+      { offline: false, remoteVersion: '1' },
+    ]);
+    assert.equal(listener.models.length, 0);
+  });
+
   test('does not note as good what nobody has taken any more', async (t) => {
     const server = await serverWith(t);
     const folder = temporaryFolder(t);
