@@ -109,7 +109,7 @@ export class FetchedSource implements ModelSource {
     if (sha256 !== this.#answering) await this.#release(sha256);
     if (this.#options.isLocal) return undefined;
     const good = await this.#cached();
-    return good !== undefined && !this.#rejected.has(good.sha256) ? this.#found(good) : this.#embedded([]);
+    return good === undefined ? this.#embedded([]) : this.#found(good);
   }
 
   watch(listener: SourceListener, signal: AbortSignal): void {
@@ -259,7 +259,8 @@ export class FetchedSource implements ModelSource {
     const { cache, identity, pinned } = this.#options;
     const good = await cache.lastGood(identity);
     // One that is pinned and was not tried takes the way of what is fetched.
-    if (good === undefined || (pinned !== '' && good.sha256 !== pinned)) return undefined;
+    if (good === undefined || (pinned !== '' && good.sha256 !== pinned) || this.#rejected.has(good.sha256))
+      return undefined;
     const model = await this.#model(good.sha256);
     if (model === undefined) return undefined;
     this.#good = good.sha256;

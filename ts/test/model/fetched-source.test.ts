@@ -621,6 +621,26 @@ suite('a source that is watched', () => {
     assert.equal(listener.models.length, 0);
   });
 
+  test('gives the last good one for a newer that cannot be loaded, and the embedded one for the last good one', async (t) => {
+    const server = await serverWith(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5 });
+    const first = await source.find(never);
+    await source.accept(first);
+    publish(server, filesOf('2'));
+    assert.equal((await source.reject(await source.refresh(never)))?.folder, first.folder);
+    const last = await source.reject(first);
+    assert.ok(last !== undefined && isEmbedded(last));
+    assert.equal(await source.reject(last), undefined);
+    publish(server, filesOf('1'));
+    await source.accept(last);
+    const listener = new Listener().watch(t, source);
+    await listener.until(({ notes }) => notes.length > 0);
+    assert.deepEqual(
+      [listener.models, listener.notes],
+      [[], [`${server.url}/m.tar.gz: what it offers could not be loaded`]],
+    );
+  });
+
   test('does not note as good what nobody has taken any more', async (t) => {
     const server = await serverWith(t);
     const folder = temporaryFolder(t);
