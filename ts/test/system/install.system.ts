@@ -8,12 +8,14 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
+import { typeCheck } from '../in-process/consumer.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { IsolatedRegistry } from './isolated-registry.ts';
 
@@ -111,6 +113,20 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
       refund(await output(['node', 'esm.mjs'], { cwd })),
       refund(await output(['node', 'cjs.cjs'], { cwd })),
     );
+  });
+
+  test('gives programs its types, in both module systems', async (t) => {
+    const cwd = await installed(t);
+    mkdirSync(join(cwd, 'node_modules', '@types'));
+    symlinkSync(join(REPOSITORY, 'node_modules', '@types', 'node'), join(cwd, 'node_modules', '@types', 'node'));
+    const use = `
+      export const team = async (engine: LocalEngine): Promise<'a' | 'b'> =>
+        (await engine.decide({ state: 1, questions: { q: { type: 'choice', criteria: ['a', 'b'] } } })).answers.q.choice;`;
+    for (const name of ['esm.mts', 'cjs.cts']) {
+      writeFileSync(join(cwd, name), `import { type LocalEngine } from '@svc/server';${use}`);
+    }
+    const { code, stdout } = await typeCheck(cwd, 'nodenext', ['esm.mts', 'cjs.cts']);
+    assert.deepEqual([code, stdout], [0, '']);
   });
 
   test('without its optional packages says in one line what is missing', async (t) => {
