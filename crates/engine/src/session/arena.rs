@@ -7,7 +7,7 @@ use ort::environment::Environment;
 use ort::memory::{AllocationDevice, Allocator, AllocatorType, MemoryInfo, MemoryType};
 use ort::session::Session;
 
-use super::runtime::taken;
+use super::failure::taken;
 
 /// How the arena grows: by what is asked for, where ONNX Runtime's own would double each time.
 const SETTINGS: [(&CStr, usize); 1] = [(c"arena_extend_strategy", 1)];

@@ -11,7 +11,7 @@ use ort::memory::{Allocator, MemoryInfo};
 use ort::value::DynValue;
 
 use super::blocks::{Block, Blocks};
-use super::runtime::{run_failed, taken};
+use super::failure::{run_failed, taken};
 use crate::Error;
 
 /// The tensors that a layout gives to a graph and takes from it.

@@ -13,10 +13,12 @@ use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use self::blocks::Blocks;
-use self::lane::{LaneSettings, SharedWeights};
+use self::failure::run_failed;
+use self::lane::LaneSettings;
 use self::reader::{Plan, Reader};
 use self::running::Running;
-use self::runtime::{environment, run_failed};
+use self::runtime::environment;
+use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::queue::Stop;
 
@@ -24,11 +26,13 @@ pub mod allocator;
 mod arena;
 mod blocks;
 mod device;
+mod failure;
 mod lane;
 mod memory;
 mod reader;
 mod running;
 mod runtime;
+mod shared_weights;
 mod tensors;
 
 pub use self::device::Device;

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use prost::bytes::Bytes;
 
 use super::allocator;
-use super::lane::SharedWeights;
 use super::memory::Memory;
+use super::shared_weights::SharedWeights;
 use crate::reading::{KeptTensor, reading_part};
 
 /// Reads states once the part is open and was found to give the bits of the whole graph.

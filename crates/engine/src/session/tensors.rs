@@ -7,8 +7,9 @@ use ort::session::builder::GraphOptimizationLevel;
 use ort::value::TensorElementType;
 use ort::value::{Outlet, ValueType};
 
+use super::failure::cause;
 use super::memory::Interface;
-use super::runtime::{cause, environment};
+use super::runtime::environment;
 use crate::Error;
 
 /// One input or output of a graph.

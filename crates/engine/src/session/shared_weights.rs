@@ -1,0 +1,58 @@
+//! What all sessions of a graph have in common: its weights, and how they run.
+
+use std::sync::Arc;
+
+use ort::environment::Environment;
+use ort::session::Session;
+use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights, SessionBuilder};
+use ort::value::{DynValue, Tensor};
+use prost::bytes::Bytes;
+
+use crate::weights::{Values, weights};
+
+/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
+pub(super) struct SharedWeights {
+    values: Vec<(String, Arc<DynValue>)>,
+    prepacked: PrepackedWeights,
+}
+
+impl SharedWeights {
+    /// The weights of a graph, for several sessions; a lone session does best with its own, and is given an empty graph
+    /// here.
+    pub(super) fn read(graph: &Bytes) -> ort::Result<Self> {
+        let weights = weights(graph).into_iter().map(|weight| {
+            let (name, shape) = (weight.name, weight.shape);
+            let value = match weight.values {
+                Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::I8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+                Values::U8(values) => Tensor::from_array((shape, values))?.into_dyn(),
+            };
+            Ok((name, Arc::new(value)))
+        });
+        Ok(Self {
+            values: weights.collect::<ort::Result<_>>()?,
+            prepacked: PrepackedWeights::new(),
+        })
+    }
+
+    /// The settings of a session that uses them.
+    pub(super) fn session(
+        &self,
+        environment: &Environment,
+        threads: usize,
+    ) -> ort::Result<SessionBuilder> {
+        let mut builder = Session::builder(environment)?
+            .with_optimization_level(GraphOptimizationLevel::All)?
+            .with_intra_threads(threads)?
+            // Shapes differ from run to run: a remembered pattern would only hold memory.
+            .with_memory_pattern(false)?
+            // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
+            .with_config_entry("session.force_spinning_stop", "1")?
+            .with_prepacked_weights(&self.prepacked)?
+            .with_env_allocators()?;
+        for (name, value) in &self.values {
+            builder = builder.with_initializer(name, Arc::clone(value))?;
+        }
+        Ok(builder)
+    }
+}
