@@ -10,6 +10,7 @@ use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
 
 use crate::Error;
+pub use crate::backend::Backend;
 use crate::batch::{Batch, PullReply};
 use crate::cache::CacheStats;
 use crate::layout::Plan;
@@ -17,7 +18,7 @@ use crate::model::{Info, Model, Source};
 use crate::question::Question;
 use crate::queue::{Entry, Limits, Load, Queue, Stop};
 use crate::session::MAX_THREADS;
-pub use crate::stages::{Answered, Backend, Counts, Reply, Timing};
+pub use crate::stages::{Answered, Counts, Reply, Timing};
 use crate::stages::{Bounds, Stages, Work, expire, serve};
 use crate::tenure::Held;
 use crate::tokenize::Meter;

@@ -4,6 +4,7 @@
 //! turns on the model, [`session`] runs it, [`decode`] turns logits into probabilities, [`wire`] writes.
 //! [`stages`] joins them, [`batch`] takes many states through them; [`engine`] is all of it, [`node`] its N-API face.
 
+pub mod backend;
 pub mod batch;
 pub mod cache;
 pub mod decode;

@@ -4,20 +4,20 @@
 //! line until it is empty; the others go on encoding, so a request never waits for a thread to wake up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 
 use crate::Error;
-use crate::cache::CacheStats;
-use crate::decode::{Answer, Logits};
+use crate::backend::Backend;
+use crate::decode::Logits;
 use crate::layout::{EncodedQuestions, Plan};
-use crate::model::{Info, Model};
 use crate::question::{Kind, Question};
-use crate::queue::{Queue, Stop, Turn};
-use crate::tenure::{Held, Tenure};
+use crate::queue::{Queue, Turn};
+use crate::session::allocator;
+use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
 use crate::wire::Format;
 use crate::wire::systemone::Usage;
@@ -66,88 +66,6 @@ pub struct Answered {
 /// What is called with the outcome of a request, once, on a thread of the engine.
 pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
 
-/// What the engine runs: the model, or in tests something that stands in for it.
-pub trait Backend: Send + Sync {
-    /// See [`Model::encode_questions`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn encode_questions(
-        &self,
-        questions: &[Question],
-        meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error>;
-    /// See [`Model::encode_state`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn encode_state(
-        &self,
-        state: &str,
-        questions: &EncodedQuestions,
-        meter: &mut Meter<'_>,
-    ) -> Result<Plan, Error>;
-    /// See [`Model::run`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error>;
-    /// See [`Model::decode`].
-    ///
-    /// # Errors
-    /// Those of the model.
-    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
-    /// See [`Model::info`]; none of what only stands in for a model.
-    fn info(&self) -> Option<&Info> {
-        None
-    }
-    /// See [`Model::cache_stats`].
-    fn cache_stats(&self) -> CacheStats {
-        CacheStats::default()
-    }
-    /// See [`Model::terminate`].
-    fn terminate(&self);
-}
-
-impl Backend for Model {
-    fn encode_questions(
-        &self,
-        questions: &[Question],
-        meter: &mut Meter<'_>,
-    ) -> Result<EncodedQuestions, Error> {
-        self.encode_questions(questions, meter)
-    }
-
-    fn encode_state(
-        &self,
-        state: &str,
-        questions: &EncodedQuestions,
-        meter: &mut Meter<'_>,
-    ) -> Result<Plan, Error> {
-        self.encode_state(state, questions, meter)
-    }
-
-    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        self.run(plan, stop)
-    }
-
-    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
-        self.decode(question, logits)
-    }
-
-    fn info(&self) -> Option<&Info> {
-        Some(self.info())
-    }
-
-    fn cache_stats(&self) -> CacheStats {
-        self.cache_stats()
-    }
-
-    fn terminate(&self) {
-        self.terminate();
-    }
-}
-
 /// A request that is ready for the model.
 pub struct Work {
     /// The shape of the answer.
@@ -180,6 +98,20 @@ pub struct Bounds {
     pub refuse_truncation: bool,
 }
 
+/// Frees a model on a thread of the engine: that takes its time, and whoever lets go may be the thread of the callers.
+fn free_on_a_thread(stages: Weak<Stages>) -> Free {
+    Arc::new(move |backend| {
+        let Some(stages) = stages.upgrade() else {
+            return;
+        };
+        // An engine that has ended has no threads; then it is freed here.
+        let _ = stages.send(backend, |backend, _| {
+            drop(backend);
+            allocator::give_back();
+        });
+    })
+}
+
 /// The model, its line, and the way to the threads that work for them.
 pub struct Stages {
     /// Who encodes, runs and decodes.
@@ -200,7 +132,7 @@ impl Stages {
         tasks: Sender<Task>,
     ) -> Arc<Self> {
         Arc::new_cyclic(|stages| Self {
-            tenure: Tenure::new(backend, stages),
+            tenure: Tenure::new(backend, free_on_a_thread(stages.clone())),
             queue,
             bounds,
             tasks: Mutex::new(Some(tasks)),

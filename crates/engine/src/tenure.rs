@@ -8,15 +8,16 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use crate::session::allocator;
-use crate::stages::{Backend, Stages};
+use crate::backend::Backend;
 
-/// A model that requests hold. When the last of them lets go of one that was replaced, a thread of the engine frees it:
-/// that takes its time, and whoever lets go may be the thread of the callers.
+/// Frees a model that nobody holds any more.
+pub type Free = Arc<dyn Fn(Arc<dyn Backend>) + Send + Sync>;
+
+/// A model that requests hold; it is freed when the last of them lets go of it.
 pub struct Held {
     /// There until it is dropped.
     backend: Option<Arc<dyn Backend>>,
-    stages: Weak<Stages>,
+    free: Free,
 }
 
 impl Deref for Held {
@@ -30,20 +31,15 @@ impl Deref for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let (Some(backend), Some(stages)) = (self.backend.take(), self.stages.upgrade()) else {
-            return;
-        };
-        // An engine that has ended has no threads; then it is freed here.
-        let _ = stages.send(backend, |backend, _| {
-            drop(backend);
-            allocator::give_back();
-        });
+        if let Some(backend) = self.backend.take() {
+            (self.free)(backend);
+        }
     }
 }
 
 /// Who answers.
 pub struct Tenure {
-    stages: Weak<Stages>,
+    free: Free,
     state: Mutex<State>,
 }
 
@@ -55,10 +51,10 @@ struct State {
 
 impl Tenure {
     /// The tenure that begins with `backend`.
-    pub fn new(backend: Arc<dyn Backend>, stages: &Weak<Stages>) -> Self {
-        let current = held(backend, stages);
+    pub fn new(backend: Arc<dyn Backend>, free: Free) -> Self {
+        let current = held(backend, &free);
         Self {
-            stages: stages.clone(),
+            free,
             state: Mutex::new(State {
                 current,
                 replaced: Vec::new(),
@@ -73,7 +69,7 @@ impl Tenure {
 
     /// Has `backend` answer from now on; the one before it is freed when nobody holds it any more.
     pub fn replace(&self, backend: Arc<dyn Backend>) {
-        let next = held(backend, &self.stages);
+        let next = held(backend, &self.free);
         let mut state = self.state.lock();
         let before = std::mem::replace(&mut state.current, next);
         state.replaced.retain(|model| model.strong_count() > 0);
@@ -90,9 +86,9 @@ impl Tenure {
     }
 }
 
-fn held(backend: Arc<dyn Backend>, stages: &Weak<Stages>) -> Arc<Held> {
+fn held(backend: Arc<dyn Backend>, free: &Free) -> Arc<Held> {
     Arc::new(Held {
         backend: Some(backend),
-        stages: stages.clone(),
+        free: Arc::clone(free),
     })
 }

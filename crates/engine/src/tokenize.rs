@@ -40,6 +40,13 @@ impl Tokenizer {
             inner.with_model(model);
         }
         let words = has_plain_words(&inner).then(Words::default);
+        if let (Some(_), ModelWrapper::BPE(model)) = (&words, inner.get_model()) {
+            // Words are cached here. What the library caches of them stays with each thread for good, whatever becomes of
+            // the model.
+            let mut model = model.clone();
+            model.resize_cache(0);
+            inner.with_model(ModelWrapper::BPE(model));
+        }
         Ok(Self {
             inner,
             vocabulary,
