@@ -18,7 +18,7 @@ const { STATE_TOKENS } = await import('./targets.mjs');
 const PARTS = ['floor', 'python', 'marker', 'mosec', 'infinity', 'load', 'mix', 'sweep'];
 const STATES = [20, 164, 912, 4000];
 const FULL = {
-  rounds: 8,
+  rounds: 12,
   seconds: 4.5,
   loadMs: 400,
   loadTurns: 3,

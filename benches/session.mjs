@@ -102,10 +102,13 @@ function seriesOf({ own, input, answering, threads, withFloor }) {
     { key: 'side', isKept: false, way: 'side' },
     { key: 'side-kept', isKept: true, way: 'side' },
   ];
+  const running = withFloor ? bare.map((one) => new Running({ ...one, bare: own.bare, input, setting })) : [];
   return [
+    // What is compared to what stands side by side: a machine that is slow for a second is so for both.
     new Asking({ key: 'new', server: fresh, input, isKept: false }),
+    ...running.filter(({ isKept }) => !isKept),
     new Asking({ key: 'kept', server: kept, input, isKept: true }),
-    ...(withFloor ? bare.map((one) => new Running({ ...one, bare: own.bare, input, setting })) : []),
+    ...running.filter(({ isKept }) => isKept),
     ...answering.map(({ key, server, oneQuestionMs }) => {
       const series = new Asking({ key, server, input, isKept: false });
       // A slow one is not run to find out that it is slow.
