@@ -324,7 +324,7 @@ function Remove-Old {
         try { [IO.Directory]::Move($folder.FullName, (Join-Path $Prefix ".new.$($folder.Name).$PID")) } catch { continue }
     }
     Get-ChildItem -LiteralPath $Prefix -Directory -Filter '.new.*' -Force |
-        Where-Object { $_.FullName -ne $script:Work } |
+        Where-Object { $_.Name -ne (Split-Path -Leaf $script:Work) } |
         Remove-Item -Recurse -Force -ErrorAction SilentlyContinue
 }
 
@@ -407,9 +407,12 @@ function Uninstall-Svc {
 function Remove-UserFiles {
     $folder = Split-Path -Parent $Config
     $data = if ($env:SVC_DATA) { $env:SVC_DATA } else { Join-Path $env:LOCALAPPDATA 'svc' }
-    $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.api-key", "$data\svc.password",
-        "$data\models")
+    $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.api-key", "$data\svc.password")
+    # What the server fetched is called by its sha256; other models in the folder are the user's own.
+    $files += @(Get-ChildItem -LiteralPath "$data\models" -Force -ErrorAction SilentlyContinue |
+        Where-Object { $_.Name -match '^([0-9a-f]{64}|sources|\.(fetch|gone)-.*)$' } | ForEach-Object { $_.FullName })
     foreach ($path in $files | Where-Object { Test-Path -LiteralPath $_ }) { Remove-Item -LiteralPath $path -Recurse -Force }
+    Remove-EmptyFolder "$data\models"
     Remove-EmptyFolder $folder
     Remove-EmptyFolder $data
     Write-Line '  Settings and data are removed as well.'

@@ -530,6 +530,20 @@ uninstall() {
   fi
 }
 
+# What the server fetched is called by its sha256; other models in the folder are the user's own.
+purge_models() {
+  for entry in "$1"/* "$1"/.fetch-* "$1"/.gone-*; do
+    name=${entry##*/}
+    case $name in
+      sources | .fetch-* | .gone-*) ;;
+      *[!0-9a-f]*) continue ;;
+      *) [ ${#name} -eq 64 ] || continue ;;
+    esac
+    rm -rf "$entry"
+  done
+  rmdir "$1" 2>/dev/null || true
+}
+
 # Only what svc made or reads by these names: the folders may hold other things.
 purge_user_files() {
   [ -z "$config" ] || {
@@ -539,7 +553,7 @@ purge_user_files() {
   }
   rm -f "$data/svc.api-key" "$data/svc.password"
   for folder in "$data" "${XDG_CACHE_HOME:-${HOME:-}/.cache}/svc" "${HOME:-}/Library/Caches/svc"; do
-    rm -rf "$folder/models"
+    purge_models "$folder/models"
     rmdir "$folder" 2>/dev/null || true
   done
   say "  Settings and data are removed as well."

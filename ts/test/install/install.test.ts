@@ -144,17 +144,22 @@ if (process.platform !== 'win32') {
       place.writeSettings('{}');
       const data = join(place.home, '.local', 'state', 'svc');
       const cache = join(place.home, '.cache', 'svc');
-      for (const folder of [data, cache]) mkdirSync(join(folder, 'models', 'x'), { recursive: true });
+      const fetched = 'a'.repeat(64);
+      for (const folder of [data, cache]) {
+        for (const name of [fetched, 'sources', '.fetch-1'])
+          mkdirSync(join(folder, 'models', name), { recursive: true });
+      }
+      mkdirSync(join(data, 'models', 'own'));
       for (const file of [join(data, 'mine'), join(place.settings, '..', 'svc.api-key')]) writeFileSync(file, '');
       const stdout = accepted(await place.install(['--uninstall']));
       assert.equal(stdout, `svc is removed from ${place.prefix}.\n  The settings stay: ${place.settings}\n`);
       assert.equal(place.kept, undefined);
       assert.deepEqual(readdirSync(join(place.prefix, 'bin')), []);
-      assert.ok(existsSync(place.settings) && existsSync(join(data, 'models', 'x')));
+      assert.ok(existsSync(place.settings) && existsSync(join(data, 'models', fetched)));
       const purged = accepted(await place.install(['--uninstall', '--purge']));
       assert.match(purged, /^svc is not installed in .*\n {2}Settings and data are removed as well\.\n$/);
       assert.ok(!existsSync(join(place.settings, '..')) && !existsSync(cache));
-      assert.deepEqual(readdirSync(data), ['mine']);
+      assert.deepEqual([readdirSync(data).sort(), readdirSync(join(data, 'models'))], [['mine', 'models'], ['own']]);
     });
 
     test('does nothing when only a part of it comes through a pipe, wherever it ends, and all when it comes whole', async (t) => {
