@@ -1,7 +1,7 @@
 # The image of the server: docs/container.md says how it is run. The tags name exact versions; whoever wants the exact
-# bytes as well appends their digest, as in node:22.23.3-bookworm-slim@sha256:...
+# bytes as well appends their digest, as in node:22.23.2-bookworm-slim@sha256:...
 
-FROM node:22.23.3-bookworm-slim AS node
+FROM node:22.23.2-bookworm-slim AS node
 
 FROM rust:1.95.0-slim-bookworm AS build
 COPY --from=node /usr/local/bin/ /usr/local/bin/
@@ -15,7 +15,7 @@ COPY scripts/ scripts/
 COPY ts/ ts/
 RUN node scripts/build.mjs
 
-FROM node:22.23.3-bookworm-slim
+FROM node:22.23.2-bookworm-slim
 ARG VERSION=unknown
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="svc" \
