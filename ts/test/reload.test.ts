@@ -40,6 +40,10 @@ class FakeSource implements ModelSource {
     this.told.push(`reject ${folder}`);
   }
 
+  async close(): Promise<void> {
+    this.told.push('close');
+  }
+
   watch(listener: SourceListener, signal: AbortSignal): void {
     this.watched = { listener, signal };
   }
@@ -154,6 +158,19 @@ suite('the reloader', () => {
     assert.deepEqual([before.signal.aborted, settings.source.watched?.signal.aborted], [true, false]);
     await before.listener.found(source.model('too late'));
     assert.deepEqual(engine.swaps, ['other']);
+    assert.deepEqual([source.told, settings.source.told], [['close'], ['close', 'accept other']]);
+  });
+
+  test('does not load once more what a reload has taken while the source was looking', async () => {
+    const { reloader, engine, source } = await startReloader();
+    const { listener } = source.watched ?? assert.fail();
+    const model = { ...source.model('next'), sha256: 'b' };
+    source.offer = async () => model;
+    await reloader.reload();
+    await listener.found(model);
+    assert.deepEqual(engine.swaps, ['next']);
+    await listener.found({ ...model, sha256: 'c' });
+    assert.deepEqual(engine.swaps, ['next', 'next']);
   });
 
   test('waits for no source any more once it is stopped, and calls that no failure', async () => {

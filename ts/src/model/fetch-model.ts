@@ -164,7 +164,10 @@ class Fetch {
     { folder, path, bytes }: { folder: string; path: string; bytes: number },
   ): Promise<string> {
     const file = join(folder, ...path.split('/'));
-    await mkdir(dirname(file), { recursive: true });
+    await mkdir(dirname(file), { recursive: true }).catch((error: unknown) => {
+      opened.body.destroy();
+      throw error;
+    });
     const what = `${this.#request.source}: ${path}`;
     return (await download(opened, file, { ...this.#downloadOptions(what), bytes })).sha256;
   }

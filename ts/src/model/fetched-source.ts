@@ -104,12 +104,18 @@ export class FetchedSource implements ModelSource {
 
   async reject({ sha256 }: FoundModel): Promise<FoundModel | undefined> {
     if (sha256 === undefined) return undefined;
+    // It could not be loaded a second time, and goes on answering.
+    if (sha256 === this.#answering) return undefined;
     this.#rejected.set(sha256, `${this.source}: what it offers could not be loaded`);
     if (sha256 === this.#good) this.#good = undefined;
-    if (sha256 !== this.#answering) await this.#release(sha256);
+    await this.#release(sha256);
     if (this.#options.isLocal) return undefined;
     const good = await this.#cached();
     return good === undefined ? this.#embedded([]) : this.#found(good);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#open.keys()].map((sha256) => this.#release(sha256)));
   }
 
   watch(listener: SourceListener, signal: AbortSignal): void {
@@ -119,15 +125,17 @@ export class FetchedSource implements ModelSource {
 
   async #watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
     let told = '';
+    let reported = this.#status;
     for (;;) {
       const waitMs = this.#nextLookMs();
       if (waitMs === undefined) return;
       await delay(waitMs, undefined, { signal, ref: false });
-      const before = this.#status;
       const problem = await this.#offer(listener, signal);
       if (problem !== undefined && problem !== told) listener.note(problem);
       told = problem ?? '';
-      if (!isSame(before, this.#status)) listener.status(this.#status);
+      // A reload may have asked meanwhile, too.
+      if (!isSame(reported, this.#status)) listener.status(this.#status);
+      reported = this.#status;
     }
   }
 
@@ -158,6 +166,7 @@ export class FetchedSource implements ModelSource {
     try {
       await listener.found(model);
     } catch (error) {
+      this.#failures += 1;
       await this.reject(model);
       throw error;
     }
@@ -183,6 +192,7 @@ export class FetchedSource implements ModelSource {
     try {
       const model = await this.#fetched(signal, makeWorkspace);
       await this.#prove(model);
+      signal.throwIfAborted();
       this.#failures = 0;
       this.#status = { offline: false, remoteVersion: this.#status.remoteVersion };
       return this.#found(model);
@@ -230,7 +240,10 @@ export class FetchedSource implements ModelSource {
   async #prove({ sha256, folder }: CachedModel): Promise<void> {
     if (sha256 === this.#good) return;
     const refused = this.#rejected.get(sha256);
-    if (refused !== undefined) throw new SourceError(refused);
+    if (refused !== undefined) {
+      await this.#release(sha256);
+      throw new SourceError(refused);
+    }
     try {
       await this.#options.prove(folder);
     } catch (error) {

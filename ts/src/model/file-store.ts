@@ -1,6 +1,5 @@
 /** An archive on this disk. */
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { errorCode } from '../exclusive-file.ts';
 import { SourceError } from './source-error.ts';
 import type { Opened, OpenOptions, Store } from './store.ts';
@@ -12,14 +11,25 @@ export class FileStore implements Store {
     this.#path = path;
   }
 
-  async open(_path: undefined, { etag, signal }: OpenOptions): Promise<Opened | 'unchanged'> {
-    const file = await stat(this.#path).catch((error: unknown) => {
+  async open(_path: undefined, { etag }: Pick<OpenOptions, 'etag'>): Promise<Opened | 'unchanged'> {
+    // Open before anything is promised: a stream that cannot be opened would say so when nobody listens yet.
+    const file = await open(this.#path).catch((error: unknown) => {
       const problem = errorCode(error) === 'ENOENT' ? 'no such file' : `cannot be read (${errorCode(error)})`;
       throw new SourceError(`${this.#path}: ${problem}`, { isAway: true, cause: error });
     });
-    if (!file.isFile()) throw new SourceError(`${this.#path}: is not a file`, { isAway: true });
-    const tag = `${file.size}-${file.mtimeMs}-${file.ino}`;
+    const opened = await this.#opened(file, etag).catch(async (error: unknown) => {
+      await file.close();
+      throw error;
+    });
+    if (opened === 'unchanged') await file.close();
+    return opened;
+  }
+
+  async #opened(file: FileHandle, etag: string | undefined): Promise<Opened | 'unchanged'> {
+    const status = await file.stat();
+    if (!status.isFile()) throw new SourceError(`${this.#path}: is not a file`, { isAway: true });
+    const tag = `${status.size}-${status.mtimeMs}-${status.ino}`;
     if (tag === etag) return 'unchanged';
-    return { body: createReadStream(this.#path, { signal }), bytes: file.size, etag: tag };
+    return { body: file.createReadStream(), bytes: status.size, etag: tag };
   }
 }

@@ -38,6 +38,8 @@ export class FolderSource implements ModelSource {
 
   async reject(): Promise<undefined> {}
 
+  async close(): Promise<void> {}
+
   watch(): void {}
 
   async #check(): Promise<void> {

@@ -11,6 +11,7 @@ const STALE_MS = 10 * RENEW_MS;
 
 /** The marks of this process: what ends in order leaves none behind. */
 const held = new Set<string>();
+let removesAtExit = false;
 
 function removeAll(): void {
   for (const path of held) rmSync(path, { force: true });
@@ -28,7 +29,8 @@ export class Lease {
       utimes(path, now, now).catch(() => {});
     }, RENEW_MS);
     this.#timer.unref();
-    if (held.size === 0) process.once('exit', removeAll);
+    if (!removesAtExit) process.once('exit', removeAll);
+    removesAtExit = true;
     held.add(path);
   }
 

@@ -26,6 +26,8 @@ export class Reloader {
   #source: Promise<ModelSource>;
   #watching = new AbortController();
   #latest: Promise<void>;
+  /** The digest of the model that answers, where it was fetched. */
+  #answering: string | undefined;
   /** The reload that has not begun. */
   #next: Promise<void> | undefined;
 
@@ -69,8 +71,15 @@ export class Reloader {
       this.#next = undefined;
       const before = await this.#source;
       const source = await this.#parts.open(before);
-      await this.#replace(source, await source.refresh(this.#stopped.signal));
-      if (source !== before) this.#watch(source);
+      try {
+        await this.#replace(source, await source.refresh(this.#stopped.signal));
+      } catch (error) {
+        if (source !== before) await source.close();
+        throw error;
+      }
+      if (source === before) return;
+      this.#watch(source);
+      await before.close();
     });
     return this.#next;
   }
@@ -87,12 +96,15 @@ export class Reloader {
       found: (model) =>
         this.#enqueue(
           async () => {
-            // Another source has taken its place meanwhile.
-            if (!signal.aborted) await this.#replace(source, model);
+            // Another source has taken its place meanwhile, or a reload has found the same.
+            const isAnswering = model.sha256 !== undefined && model.sha256 === this.#answering;
+            if (!signal.aborted && !isAnswering) await this.#replace(source, model);
           },
           { isOffer: true },
         ),
-      status: (status) => slot.sourceIs(status),
+      status: (status) => {
+        if (!signal.aborted) slot.sourceIs(status);
+      },
       note: (line) => log.warn(line),
     };
     source.watch(listener, signal);
@@ -118,6 +130,7 @@ export class Reloader {
       await source.reject(model);
       throw error;
     }
+    this.#answering = model.sha256;
     slot.loaded(engine, model);
     logLoaded(log, engine.info());
     await source.accept(model);

@@ -66,6 +66,8 @@ export interface ModelSource {
    * @returns what a start takes instead, if there is anything: the last good one, else the embedded one.
    */
   reject(model: FoundModel): Promise<FoundModel | undefined>;
+  /** Lets go of the models in the cache: another source has taken the place of this one. */
+  close(): Promise<void>;
   /** Looks for a newer model every `refresh_minutes`, and sooner while the wanted one is missing, until `signal` fires. */
   watch(listener: SourceListener, signal: AbortSignal): void;
 }

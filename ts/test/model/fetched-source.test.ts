@@ -622,12 +622,16 @@ suite('a source that is watched', () => {
   });
 
   test('gives the last good one for a newer that cannot be loaded, and the embedded one for the last good one', async (t) => {
-    const server = await serverWith(t);
-    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5 });
-    const first = await source.find(never);
-    await source.accept(first);
+    const [server, folder] = [await serverWith(t), temporaryFolder(t)];
+    const before = sourceOf(t, `${server.url}/m.tar.gz`, { folder });
+    const first = await before.find(never);
+    await before.accept(first);
     publish(server, filesOf('2'));
-    assert.equal((await source.reject(await source.refresh(never)))?.folder, first.folder);
+    assert.equal((await before.reject(await before.refresh(never)))?.folder, first.folder);
+    // It answers: that it cannot be loaded once more says nothing against it.
+    assert.equal(await before.reject(first), undefined);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder, refreshMs: 5 });
+    assert.equal((await source.find(never)).folder, first.folder);
     const last = await source.reject(first);
     assert.ok(last !== undefined && isEmbedded(last));
     assert.equal(await source.reject(last), undefined);
@@ -712,6 +716,11 @@ suite('an archive of this machine', () => {
     await assert.rejects(archiveSource(t, path, folder).find(never), {
       name: 'Refusal',
       message: /cannot be unpacked/,
+    });
+    // No file system lets anybody open a name of this length; root may open what nobody else may.
+    const unopened = join(folder, `${'x'.repeat(300)}.tar.gz`);
+    await assert.rejects(archiveSource(t, unopened, folder).find(never), {
+      message: /cannot be read \(ENAMETOOLONG\)$/,
     });
     mkdirSync(join(folder, 'd.tar.gz'));
     await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), folder).find(never), { message: /is not a file$/ });
