@@ -19,5 +19,5 @@ test('schemathesis finds nothing that the server does otherwise than its documen
     env: { ...CREDENTIALS, SCHEMATHESIS_HOOKS: join(FOLDER, 'hooks.py') },
   });
   assert.deepEqual([code, stderr], [0, ''], stdout);
-  assert.match(stdout, /Tested: 13/);
+  assert.match(stdout, /Tested: 14/);
 });
