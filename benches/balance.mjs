@@ -5,9 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -18,7 +16,7 @@ import { percentile, underLoad } from './measure.mjs';
 import { circumstances, table, writeSection } from './section.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const { requestBytes, start, startServer } = await import('./server.mjs');
+const { freePort, requestBytes, start, startServer } = await import('./server.mjs');
 
 const SERVERS = 3;
 const CONNECTIONS = 12;
@@ -31,15 +29,6 @@ const BY_STATE = /^ {2}balance hdr\(x-svc-state\)\n {2}hash-type .*\n {2}hash-ba
 const config = readFileSync('deploy/haproxy/haproxy.cfg', 'utf8');
 assert.match(config, BY_STATE);
 const CONFIGS = { 'by the state': config, 'by turns': config.replace(BY_STATE, '  balance roundrobin\n') };
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 async function startBalancer(name, servers) {
   const file = join(folder, `${name}.cfg`);

@@ -2,13 +2,11 @@
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import process from 'node:process';
 import { MODEL, modelConfig } from './inputs.mjs';
-import { start, startServer } from './server.mjs';
+import { freePort, start, startServer } from './server.mjs';
 
 const FOLDER = resolve('target', 'bench');
 const PYTHON = resolve('benches', 'peers', 'python');
@@ -173,15 +171,6 @@ function rerank(body) {
 function requireScores(answer, _reference, { questions }) {
   const scores = JSON.parse(answer).results.map(({ relevance_score: score }) => score);
   if (scores.length !== questions || !scores.every(Number.isFinite)) throw new Error(`scores ${scores}`);
-}
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 function digest(files) {
