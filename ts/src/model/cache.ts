@@ -17,6 +17,7 @@ import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
 import { errorCode } from '../exclusive-file.ts';
 import { digestOf, digestsOf, filesIn } from './file-digest.ts';
+import { modelFolderName } from './folder-names.ts';
 import { isInUse, Lease } from './lease.ts';
 import { namesOf, sha256Of } from './manifest.ts';
 import { SourceError } from './source-error.ts';
@@ -103,8 +104,8 @@ export class ModelCache {
   async keep(workspace: Workspace, folder: string, sha256: string): Promise<void> {
     const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder)];
     const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
-    const name =
-      /^[a-z0-9][\w.-]{0,63}$/i.test(basename(folder)) && basename(folder) !== ENTRY_FILE ? basename(folder) : 'model';
+    // One that is called as the record beside it gets the name of those without one.
+    const name = modelFolderName(basename(folder) === ENTRY_FILE ? '' : basename(folder));
     await mkdir(entry);
     await rename(folder, join(entry, name));
     const { version } = await namesOf(join(entry, name));

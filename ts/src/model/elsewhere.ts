@@ -5,6 +5,7 @@ import { ModelCache } from './cache.ts';
 import { TRANSFER_LIMITS } from './download.ts';
 import { FetchedSource } from './fetched-source.ts';
 import { FileStore } from './file-store.ts';
+import { modelFolderName } from './folder-names.ts';
 import { type Location, requireSafeScheme } from './location.ts';
 import { S3Store } from './s3-store.ts';
 import { publicSource } from './slot.ts';
@@ -63,6 +64,5 @@ function nameOf(location: Elsewhere): string {
   const path = location.at === 'url' ? location.url.pathname : location.at === 's3' ? location.key : location.path;
   const parts = path.split(/[\\/]/).filter((part) => part !== '');
   const last = location.packaging.kind === 'manifest' ? parts.at(-2) : parts.at(-1);
-  const name = basename(last ?? '').replace(/\.(tar\.gz|tgz|zip)$/i, '');
-  return /^[a-z0-9][\w.-]{0,63}$/i.test(name) ? name : 'model';
+  return modelFolderName(basename(last ?? '').replace(/\.(tar\.gz|tgz|zip)$/i, ''));
 }

@@ -9,6 +9,11 @@ const MAX_DEPTH = 8;
 const FORBIDDEN = /[\u0000-\u001f\u007f<>:"|?*\\]|[. ]$/;
 const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
 
+/** Returns `name` if a model folder may be called so on every system, else `model`. */
+export function modelFolderName(name: string): string {
+  return /^[a-z0-9][\w.-]{0,63}$/i.test(name) ? name : 'model';
+}
+
 /** The names of one folder's files, each a safe one and none twice, also where upper and lower case are the same. */
 export class FolderNames {
   readonly #spellings = new Map<string, { readonly path: string; readonly isFolder: boolean }>();

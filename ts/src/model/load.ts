@@ -5,6 +5,7 @@ import { Refusal } from '../refusal.ts';
 import { engineOptions } from './engine-options.ts';
 import { openModelSource } from './open-source.ts';
 import type { FoundModel, ModelSource } from './source.ts';
+import { reason } from './source-error.ts';
 
 /** A model that is ready to answer. */
 export interface LoadedEngine {
@@ -29,7 +30,7 @@ export async function startEngine(config: Config, signal: AbortSignal): Promise<
     } catch (error) {
       const instead = await source.reject(model);
       if (instead === undefined) throw error;
-      model = { ...instead, notes: [...model.notes, error instanceof Error ? error.message : String(error)] };
+      model = { ...instead, notes: [...model.notes, reason(error)] };
     }
   }
 }

@@ -5,6 +5,7 @@ import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import type { LoadedEngine } from './load.ts';
 import type { EngineSlot } from './slot.ts';
 import type { FoundModel, ModelSource, SourceListener } from './source.ts';
+import { reason } from './source-error.ts';
 
 export interface ReloaderParts {
   readonly slot: EngineSlot;
@@ -72,7 +73,7 @@ export class Reloader {
       const before = await this.#source;
       const source = await this.#parts.open(before);
       try {
-        await this.#replace(source, await source.refresh(this.#stopped.signal));
+        await this.#take(source, await source.refresh(this.#stopped.signal));
       } catch (error) {
         if (source !== before) await source.close();
         throw error;
@@ -98,7 +99,7 @@ export class Reloader {
           async () => {
             // Another source has taken its place meanwhile, or a reload has found the same.
             const isAnswering = model.sha256 !== undefined && model.sha256 === this.#answering;
-            if (!signal.aborted && !isAnswering) await this.#replace(source, model);
+            if (!signal.aborted && !isAnswering) await this.#replace(model);
           },
           { isOffer: true },
         ),
@@ -120,20 +121,25 @@ export class Reloader {
     return done;
   }
 
-  async #replace(source: ModelSource, model: FoundModel): Promise<void> {
-    const { slot, log } = this.#parts;
-    const { engine } = slot.require();
-    for (const note of model.notes) log.warn(note);
+  /** Replaces the model and tells its source how that went, as a source does itself of what it offers. */
+  async #take(source: ModelSource, model: FoundModel): Promise<void> {
     try {
-      await engine.swap(model.folder);
+      await this.#replace(model);
     } catch (error) {
       await source.reject(model);
       throw error;
     }
+    await source.accept(model);
+  }
+
+  async #replace(model: FoundModel): Promise<void> {
+    const { slot, log } = this.#parts;
+    const { engine } = slot.require();
+    for (const note of model.notes) log.warn(note);
+    await engine.swap(model.folder);
     this.#answering = model.sha256;
     slot.loaded(engine, model);
     logLoaded(log, engine.info());
-    await source.accept(model);
   }
 
   #failed(error: unknown, kind: { readonly isOffer?: boolean }): void {
@@ -141,8 +147,7 @@ export class Reloader {
     // The server ends: it needs no other model.
     if (code === 'closing' || this.#stopped.signal.aborted) return;
     this.#parts.slot.failed(code, kind);
-    const reason = error instanceof Error ? error.message : String(error);
-    this.#parts.log.error({ code }, `the model was not replaced: ${reason}`);
+    this.#parts.log.error({ code }, `the model was not replaced: ${reason(error)}`);
   }
 }
 

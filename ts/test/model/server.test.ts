@@ -4,12 +4,13 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText, sha256Of } from '../../src/model/manifest.ts';
-import { assertGolden, copyOfFixture, type Fixture, fixture, goldenLines, TOLERANCES } from '../addon/model-folders.ts';
+import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
+import { assertAnswers, health, reload } from './live-model.ts';
 
 /** Offers a folder as a manifest with its files, and as an archive. */
 async function offer(server: HostileServer, folder: string): Promise<{ archive: Buffer; manifest: string }> {
@@ -44,15 +45,6 @@ async function world(t: TestContext, name?: Fixture): Promise<World> {
     return live;
   };
   return { server, data, start };
-}
-
-const health = async (live: LiveServer) => JSON.parse((await live.get('/health')).text);
-const reload = (live: LiveServer) => live.send({ method: 'POST', path: '/reload' });
-
-async function assertAnswers(live: LiveServer, name: Fixture): Promise<void> {
-  const [golden] = goldenLines(fixture(name));
-  assert.ok(golden);
-  assertGolden(await live.answer(golden.body), golden, TOLERANCES[name]);
 }
 
 async function end(live: LiveServer): Promise<void> {

@@ -7,16 +7,9 @@ import { after, before, suite, type TestContext, test } from 'node:test';
 import { CreateBucketCommand, DeleteObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText } from '../../src/model/manifest.ts';
-import {
-  assertGolden,
-  copyOfFixture,
-  type Fixture,
-  fixture,
-  goldenLines,
-  REPOSITORY,
-  TOLERANCES,
-} from '../addon/model-folders.ts';
+import { copyOfFixture, fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { tarOf } from '../model/archives.ts';
+import { assertAnswers, health, reload } from '../model/live-model.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -62,15 +55,6 @@ suite('a model in a bucket', () => {
         ...env,
       },
     });
-  }
-
-  const health = async (live: LiveServer) => JSON.parse((await live.get('/health')).text);
-  const reload = (live: LiveServer) => live.send({ method: 'POST', path: '/reload' });
-
-  async function assertAnswers(live: LiveServer, name: Fixture): Promise<void> {
-    const [golden] = goldenLines(fixture(name));
-    assert.ok(golden);
-    assertGolden(await live.answer(golden.body), golden, TOLERANCES[name]);
   }
 
   test('is taken by its prefix, and the newer one when an object has changed', async (t) => {
