@@ -119,20 +119,18 @@ impl Memory {
 
     /// Whether the keys and values are the same bits.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        let floats = |value: &DynValue| {
-            let (_, floats) = value.try_extract_tensor::<f32>().ok()?;
-            Some(
-                floats
-                    .iter()
-                    .map(|float| float.to_bits())
-                    .collect::<Vec<_>>(),
-            )
+        let is_same = |(own, its): (&DynValue, &DynValue)| {
+            let (Ok((_, own)), Ok((_, its))) = (
+                own.try_extract_tensor::<f32>(),
+                its.try_extract_tensor::<f32>(),
+            ) else {
+                return false;
+            };
+            let bits = |float: &f32| float.to_bits();
+            own.iter().map(bits).eq(its.iter().map(bits))
         };
-        let pairs = self.values.iter().zip(&other.values);
-        self.values.len() == other.values.len()
-            && pairs
-                .into_iter()
-                .all(|(own, its)| floats(own).is_some_and(|own| Some(own) == floats(its)))
+        let mut pairs = self.values.iter().zip(&other.values);
+        self.values.len() == other.values.len() && pairs.all(is_same)
     }
 
     /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
