@@ -128,6 +128,13 @@ test('the autoscaler looks at a metric that the adapter makes of one that the se
   for (const name of series) assert.match(text, new RegExp(`^${name}\\{phase="wait"\\} `, 'm'));
 });
 
+test('the chart takes every setting that is a variable, but for those that it has other values for', () => {
+  const schema = JSON.parse(read('deploy', 'helm', 'svc', 'values.schema.json'));
+  const others = new Set(['generated', 'listen', 'device', 'api_key', 'password']);
+  const keys = Object.keys(ConfigSchema.properties).filter((key) => !others.has(key));
+  assert.deepEqual(schema.properties.settings.propertyNames.enum, keys);
+});
+
 test('the chart has the version of the package', () => {
   const chart = parse(read('deploy', 'helm', 'svc', 'Chart.yaml'));
   assert.deepEqual([chart.version, chart.appVersion], [version, version]);

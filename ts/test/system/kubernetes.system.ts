@@ -3,9 +3,17 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { suite, test } from 'node:test';
 import { parse } from 'yaml';
+import { loadConfig } from '../../src/config.ts';
 import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { built, check, helm, KUSTOMIZE, type Manifest, rendered } from './kubernetes.ts';
+import { built, check, helm, KUSTOMIZE, type Manifest, rendered, renderedFrom } from './kubernetes.ts';
+
+/** The pods as far as they are looked at here. */
+interface Pod {
+  readonly containers: readonly [
+    { readonly env: readonly { readonly name: string; readonly value?: string }[]; readonly envFrom: unknown },
+  ];
+}
 
 const kinds = (objects: readonly Manifest[]) => objects.map(({ kind }) => kind).sort();
 
@@ -63,8 +71,6 @@ suite('the chart', () => {
       'image.repository=registry.example/svc',
       'image.tag=v1',
       'imagePullSecrets[0].name=pull',
-      'settings.max_body_bytes=100000000',
-      'settings.state_cache_precision=fp16',
       'args[0]=--log-level',
       'args[1]=warn',
       'autoscaling.kind=keda',
@@ -81,11 +87,40 @@ suite('the chart', () => {
     ]);
     assert.deepEqual(kinds(objects), [...ALWAYS, 'ScaledObject', 'Secret', 'ServiceMonitor'].sort());
     await check(t, objects);
-    assert.match(JSON.stringify(pods(objects)), /\{"name":"SVC_MAX_BODY_BYTES","value":"100000000"\}/);
     const fixed = await rendered(['existingSecret=svc', 'autoscaling.kind=none', 'networkPolicy.enabled=false']);
     assert.deepEqual(kinds(fixed), ALWAYS.filter((kind) => kind !== 'NetworkPolicy').sort());
     assert.equal(fixed.find(({ kind }) => kind === 'Deployment')?.spec?.replicas, 3);
     await check(t, fixed);
+  });
+
+  test('passes settings of every type as the server reads them, and what else the pods need', async (t) => {
+    const settings = {
+      model: 's3://bucket/model',
+      model_max_bytes: 100_000_000,
+      s3_path_style: true,
+      refresh_minutes: 0,
+      cors_origins: ['https://a.example', 'https://b.example'],
+      state_cache_precision: 'fp16',
+    };
+    const env = [{ name: 'AWS_REGION', value: 'eu-west-1' }];
+    const envFrom = [{ secretRef: { name: 'bucket' } }];
+    const annotations = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::1:role/svc' };
+    const values = { existingSecret: 'svc', settings, env, envFrom, serviceAccount: { annotations } };
+    const objects = await renderedFrom(t, values);
+    await check(t, objects);
+    assert.deepEqual(objects.find(({ kind }) => kind === 'ServiceAccount')?.metadata.annotations, annotations);
+    const [container] = (pods(objects) as Pod).containers;
+    assert.deepEqual(container.envFrom, envFrom);
+    const variables = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
+    const { AWS_REGION: region } = variables;
+    assert.equal(region, 'eu-west-1');
+    const { config } = loadConfig({ env: variables, cwd: temporaryFolder(t) });
+    assert.equal(config.model, settings.model);
+    assert.equal(config.modelMaxBytes, settings.model_max_bytes);
+    assert.equal(config.s3PathStyle, true);
+    assert.equal(config.refreshMinutes, 0);
+    assert.deepEqual(config.corsOrigins, settings.cors_origins);
+    assert.equal(config.stateCachePrecision, 'fp16');
   });
 
   for (const [what, values, message] of [
@@ -93,6 +128,7 @@ suite('the chart', () => {
     ['a short password', ['password=short', 'apiKey=at-least-16-characters'], /at '\/password'/],
     ['a short key', ['password=at least 12 characters', 'apiKey=short'], /at '\/apiKey'/],
     ['a key among the settings', ['existingSecret=svc', 'settings.api_key=x'], /invalid propertyName 'api_key'/],
+    ['a setting that is none', ['existingSecret=svc', 'settings.max_que=1'], /invalid propertyName 'max_que'/],
     ['a value that is none', ['existingSecret=svc', 'replica=3'], /'replica' not allowed/],
     [
       'too short a time to end',

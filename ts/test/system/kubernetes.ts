@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { Ajv } from 'ajv';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments, stringify } from 'yaml';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -29,7 +29,7 @@ const DEFINITIONS: Readonly<Record<string, readonly [module: string, file: strin
 /** An object as far as it is looked at here. */
 export interface Manifest {
   readonly kind: string;
-  readonly metadata: { readonly name: string };
+  readonly metadata: { readonly name: string; readonly annotations?: unknown };
   readonly spec?: { readonly template?: unknown; readonly replicas?: number };
 }
 
@@ -49,11 +49,17 @@ export const helm = (command: string, args: readonly string[] = []) =>
   runCommand(tool('helm'), { args: [command, ...(command === 'template' ? ['svc'] : []), CHART, ...args] });
 
 /** What helm makes of the chart with these values. */
-export async function rendered(values: readonly string[]): Promise<Manifest[]> {
-  const { code, stdout, stderr } = await helm(
-    'template',
-    values.flatMap((value) => ['--set', value]),
-  );
+export const rendered = (values: readonly string[]) => template(values.flatMap((value) => ['--set', value]));
+
+/** What helm makes of the chart with a file of values. */
+export function renderedFrom(t: TestContext, values: object): Promise<Manifest[]> {
+  const file = join(temporaryFolder(t), 'values.yaml');
+  writeFileSync(file, stringify(values));
+  return template(['--values', file]);
+}
+
+async function template(args: readonly string[]): Promise<Manifest[]> {
+  const { code, stdout, stderr } = await helm('template', args);
   assert.equal(code, 0, stderr);
   return manifests(stdout);
 }
