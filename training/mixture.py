@@ -3,8 +3,8 @@ from collections import Counter, defaultdict
 from itertools import accumulate
 from random import Random
 
-from .layout import Encoded, Group, encode
-from .recipes import INTENTS, PLAIN, Pools, make_group, matching
+from .layout import STATE_MAX, Encoded, Group, encode
+from .recipes import INTENTS, PLAIN, Pools, long_document, make_group, matching
 from .rows import Row, option_count, state_key
 from .wording import MATCH, humanized
 
@@ -16,6 +16,8 @@ WEIGHTS = {
 }
 MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1, "service": 1}
 DEFAULT_WEIGHT = 1.0
+# Long texts that are made as they are needed: few of them are much to read.
+DOCUMENTS, DOCUMENT_WEIGHT = "documents", 2.5
 # Where cutting the state may cut the evidence: longer states are passed over instead.
 EVIDENCE = frozenset({"infotabs", "boolq_train1886", "tabfact_val", "generated", "qnli_dev", "mnli_dev"})
 STATE_LIMITS = (192, 192, 192, 192, 448)
@@ -37,6 +39,7 @@ class Mixture:
         self.pools = make_pools(rows)
         weights = {source: WEIGHTS.get(source, DEFAULT_WEIGHT) for source in self.states}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
+        weights[DOCUMENTS] = DOCUMENT_WEIGHT
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -46,7 +49,7 @@ class Mixture:
         while len(encoded) < size:
             group = self.draw(rng)
             if group.asked:
-                limit = rng.choice(STATE_LIMITS)
+                limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
                 if row.part.count(1) + row.part.count(2) < limit or group.source not in EVIDENCE:
                     encoded.append(row)
@@ -55,6 +58,8 @@ class Mixture:
     def draw(self, rng: Random) -> Group:
         """One group."""
         name = rng.choices(self.names, self.weights)[0]
+        if name == DOCUMENTS:
+            return long_document(rng, self.pools)
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:"))
         rows = rng.choices(self.states[name], cum_weights=self.shares[name])[0]

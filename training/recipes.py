@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 from . import wording as words
+from .generate.documents import document
 from .layout import Asked, Group
 from .rows import Row, label_index, option_count
 
@@ -16,6 +17,8 @@ CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "c
 CLEAN = frozenset({"hwu64_fold1", "snips", "sgd"})
 # Rows that are asked as they stand: they vary by themselves, or are a user's own.
 PLAIN = frozenset({"generated", "own"})
+# The powers of two between which the number of words of a long text lies.
+LONG_WORDS = (6.0, 11.0)
 
 
 @dataclass
@@ -235,6 +238,12 @@ def matching(rng: Random, pools: Pools, kind: str) -> Group:
     rng.shuffle(options)
     asked = choice(words.reworded(rng, rng.choice(words.MATCH[kind])), dict(options), [name for name, _ in options].index(answer))
     return Group(kind, words.render(rng, state), [asked])
+
+
+def long_document(rng: Random, pools: Pools) -> Group:
+    """A long text and questions about single sentences of it; as many short ones as long ones."""
+    state, asked = document(rng, pools.texts, round(2 ** rng.uniform(*LONG_WORDS)))
+    return Group("documents", state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
 
 
 def yes_no(rng: Random, rows: list[Row]) -> Group:

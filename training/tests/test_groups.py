@@ -1,12 +1,15 @@
+from random import Random
+
 import torch
 
 from training import layout
 from training.batches import collate
 from training.folder import labels
 from training.layout import Asked, Group, encode
-from training.mixture import Mixture
+from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
+from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
@@ -35,6 +38,24 @@ def test_every_target_is_a_distribution_over_the_options_and_pairs_name_options_
             for question, option in pair:
                 assert option < len(row.group.asked[question].target)
                 assert row.group.asked[question].target[option] == row.group.asked[pair[0][0]].target[pair[0][1]]
+
+
+def test_a_long_text_says_what_its_questions_ask_for():
+    rng = Random(3)
+    for words in (50, 400, 2000) * 20:
+        state, asked = document(rng, ["nothing of interest"], words)
+        assert len(state) > 3 * words
+        for question, answer in asked:
+            if question["type"] == "choice":
+                assert answer in question["criteria"]
+                assert (answer in state) or answer in ABSENT
+
+
+def test_long_texts_are_read_to_their_end():
+    rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 400) if row.group.source == DOCUMENTS]
+    assert len(rows) > 1
+    for row in rows:
+        assert sum(part > 0 for part in row.part) == sum(map(len, layout.chunks(row.group.state, layout.STATE_MAX)))
 
 
 def test_a_pool_follows_from_seed_and_place():
