@@ -53,6 +53,14 @@ progress() { [ ! -t 1 ] || say "$1"; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
+# A path as a shell takes it.
+quoted() {
+  case $1 in
+    *[!0-9A-Za-z/._+-]*) printf '%s\n' "$1" | awk -v quote="'" '{ gsub(quote, quote "\\" quote quote); print quote $0 quote }' ;;
+    *) say "$1" ;;
+  esac
+}
+
 first_line() { printf '%s\n' "$1" | awk 'NF { print; exit }'; }
 last_line() { printf '%s\n' "$1" | awk 'NF { line = $0 } END { print line }'; }
 
@@ -68,7 +76,7 @@ fail_because() {
 }
 
 parse_arguments() {
-  work='' fresh=''
+  work='' fresh='' own_run=''
   action=install version='' from='' prefix='' config=${SVC_CONFIG:-} keeps_config=false force=false purge=false
   while [ $# -gt 0 ]; do
     case $1 in
@@ -83,7 +91,7 @@ parse_arguments() {
     esac
     case $1 in
       --version) version=${2#v} && shift ;;
-      --from) from=${2%/} && shift ;;
+      --from) from=$2 && shift ;;
       --prefix) prefix=$2 && shift ;;
       --config) config=$2 && shift ;;
       --no-config) keeps_config=true ;;
@@ -200,16 +208,18 @@ order() {
 
 # --- One run at a time -----------------------------------------------------------------------------------------------
 
-# A run shows itself as a file that has its process in the name. It goes on when it sees no other; of two that see each
-# other the one with the higher number steps back. What a killed run leaves behind belongs to no process.
+# A run shows itself as a file that has its process in the name, and when that started. It goes on when it sees no other;
+# of two that see each other the one with the higher number steps back. What a killed run leaves behind belongs to no
+# process, also when another one has got its number.
 take_turn() {
   problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home cannot be made" "$problem"
+  own_run=$home/.run.$$.$(start_of $$)
   waited_s=0
   while :; do
-    problem=$( (: >"$home/.run.$$") 2>&1) || fail_because "$home cannot be written" "$problem"
+    problem=$( (: >"$own_run") 2>&1) || fail_because "$home cannot be written" "$problem"
     other=$(other_run)
     [ -n "$other" ] || return 0
-    [ "$other" -gt $$ ] || rm -f "$home/.run.$$"
+    [ "$other" -gt $$ ] || rm -f "$own_run"
     [ "$waited_s" -gt 0 ] || progress "waiting for another run (process $other)"
     [ "$waited_s" -lt "$longest_wait_s" ] || fail "another run (process $other) is at work in $home"
     waited_s=$((waited_s + 1))
@@ -220,21 +230,38 @@ take_turn() {
 # The lowest process number of the other runs.
 other_run() {
   for file in "$home"/.run.*; do
-    process=${file##*.run.}
+    [ "$file" != "$own_run" ] || continue
+    run=${file##*/.run.}
+    process=${run%%.*}
     case $process in
-      *[!0-9]* | "" | "$$") continue ;;
+      *[!0-9]* | "") continue ;;
     esac
-    if is_alive "$process"; then say "$process"; else rm -f "$file"; fi
+    if is_alive "$process" "${run#*.}"; then say "$process"; else rm -f "$file"; fi
   done | sort -n | head -n 1
 }
 
-is_alive() { kill -0 "$1" 2>/dev/null || [ -d "/proc/$1" ] || ps -p "$1" >/dev/null 2>&1; }
+# When process $1 started, in a few letters and digits; nothing when there is none, or it has ended.
+start_of() {
+  if [ -e /proc/self/stat ]; then
+    # Before the state, in brackets, is the name of the program, which may hold anything.
+    awk '{ sub(/^.*\) /, "") } $1 != "Z" && $1 != "X" { print $20 }' "/proc/$1/stat" 2>/dev/null || :
+  else
+    TZ=UTC0 ps -p "$1" -o stat= -o lstart= 2>/dev/null |
+      awk '$1 !~ /^Z/ { $1 = ""; gsub(/[^0-9A-Za-z]+/, "-"); print }'
+  fi
+}
+
+# Whether process $1 is the one that started at $2. Where nothing tells when, its number has to do.
+is_alive() {
+  [ "$(start_of "$1")" = "$2" ] || return 1
+  [ -n "$2" ] || kill -0 "$1" 2>/dev/null
+}
 
 # Removes what this run has made, also a version that it did not get to switch to. A signal may come when it just did.
 clean_up() {
   [ -z "$fresh" ] || [ "$fresh" = "$home/$(target_of current)" ] || rm -rf "$fresh"
   [ -z "$work" ] || rm -rf "$work"
-  rm -f "$home/.run.$$"
+  [ -z "$own_run" ] || rm -f "$own_run"
 }
 
 # --- Getting a release -----------------------------------------------------------------------------------------------
@@ -251,43 +278,69 @@ fetch() {
   esac
 }
 
-# Loads URL $1 into the file $2.
+# Loads URL $1 into the file $2. What was asked for in a safe way is not taken in another.
 download() {
   url=$1 status=0 said=''
   if has curl; then
-    # What was asked for in a safe way is not taken in another.
-    case $url in
-      https:*) protocols='=https' ;;
-      *) protocols='=http,https' ;;
-    esac
-    set -- curl --fail --location --proto "$protocols" --retry 3 --connect-timeout 20 --speed-limit 1 --speed-time 60 \
-      --output "$2" "$url"
-    case $url in
-      *"/$sums") bar=false ;;
-      *) if [ -t 2 ]; then bar=true; else bar=false; fi ;;
-    esac
-    if [ "$bar" = true ]; then
-      "$@" --progress-bar || status=$?
-    else
-      said=$("$@" --silent --show-error 2>&1) || status=$?
-    fi
+    code_of_full_disk=23
+    load_with_curl "$2"
   elif has wget; then
-    said=$(wget -q -T 60 -O "$2" "$url" 2>&1) || status=$?
+    code_of_full_disk=3
+    case $url in
+      https:*) load_safely_with_wget "$2" ;;
+      *) said=$(wget -q -T 60 -O "$2" "$url" 2>&1) || status=$? ;;
+    esac
   else
     fail 'curl or wget is needed and not installed'
   fi
-  case $status-$1 in
-    0-*) ;;
-    # The codes of a file that cannot be written to its end.
-    23-curl | 3-http*) fail "$home: no space is left there" ;;
+  case $status in
+    0) ;;
+    "$code_of_full_disk") fail "$home: no space is left there" ;;
     *) fail "$url cannot be had: $(last_line "${said:-error $status of the download}")" ;;
   esac
+}
+
+load_with_curl() {
+  case $url in
+    https:*) protocols='=https' ;;
+    *) protocols='=http,https' ;;
+  esac
+  set -- curl --fail --location --proto "$protocols" --retry 3 --connect-timeout 20 --speed-limit 1 --speed-time 60 \
+    --output "$1" "$url"
+  if [ -t 2 ] && [ "${url##*/}" != "$sums" ]; then
+    "$@" --progress-bar || status=$?
+  else
+    said=$("$@" --silent --show-error 2>&1) || status=$?
+  fi
+}
+
+# Left to itself, wget goes from https to http when it is told to: so it is led step by step.
+load_safely_with_wget() {
+  case $(wget --version 2>/dev/null) in
+    'GNU Wget '*) ;;
+    *) fail 'curl or GNU Wget is needed for https and not installed' ;;
+  esac
+  step=$url
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    status=0
+    headers=$(wget -q --server-response --max-redirect=0 -t 3 -T 60 -O "$1" "$step" 2>&1) || status=$?
+    said=$(printf '%s\n' "$headers" | awk '/^ *HTTP\// { sub(/^ */, ""); line = $0 } END { print line }')
+    next=$(printf '%s\n' "$headers" | awk '/^ *HTTP\// { code = $2 } tolower($1) == "location:" && code ~ /^3/ { print $2; exit }')
+    case $next in
+      '') return 0 ;;
+      https://*) step=$next ;;
+      //*) step=https:$next ;;
+      /*) host=${step#https://} && step=https://${host%%/*}$next ;;
+      *) said="it leads to $next, which is not https" && return 0 ;;
+    esac
+  done
 }
 
 # Sets `version`, where none was asked for, and `place`, where its archive is.
 find_release() {
   if [ -n "$from" ]; then
     place=${from#file://}
+    place=${place%/}
   elif [ -n "$version" ]; then
     place=$releases/download/v$version
   else
@@ -401,29 +454,33 @@ add_settings() {
   said=$(bare "$1/$program" config add-missing "$config") || fail "$(last_line "$said")"
 }
 
-command_target=../lib/svc/current/$program
-
-is_ours() { [ -h "$prefix/bin/svc" ] && [ "$(readlink "$prefix/bin/svc")" = "$command_target" ]; }
+# Whether the command leads to what is installed here, by whatever name its folder was called then.
+is_ours() {
+  [ -h "$prefix/bin/svc" ] || return 1
+  # shellcheck disable=SC3013 # It is in POSIX by now, and was in every shell before.
+  [ "$(readlink "$prefix/bin/svc")" = "$home/current/$program" ] || [ "$prefix/bin/svc" -ef "$home/current/$program" ]
+}
 
 check_command() {
   [ ! -e "$prefix/bin/svc" ] && [ ! -h "$prefix/bin/svc" ] || is_ours ||
     fail "$prefix/bin/svc is not from this installer; move it away, or name another folder with --prefix"
 }
 
+# The link is absolute: where bin is a link itself, a relative one would lead elsewhere.
 add_command() {
   is_ours || {
-    problem=$(mkdir -p "$prefix/bin" 2>&1 && ln -s "$command_target" "$prefix/bin/svc" 2>&1) ||
+    problem=$(mkdir -p "$prefix/bin" 2>&1 && ln -s "$home/current/$program" "$prefix/bin/svc" 2>&1) ||
       fail_because "$prefix/bin/svc cannot be made" "$problem"
   }
 }
 
-# Removes all versions but the current one and the one before.
+# Removes all versions but the current one and the one before. What cannot be removed harms nothing and stays.
 remove_old() {
   kept=" $(target_of current) $(target_of previous) "
   for folder in "$home"/versions/*; do
     case $kept in
       *" versions/${folder##*/} "*) ;;
-      *) rm -rf "$folder" ;;
+      *) rm -rf "$folder" 2>/dev/null || true ;;
     esac
   done
 }
@@ -436,7 +493,7 @@ begin() {
   trap 'exit 130' INT
   trap 'exit 143' TERM
   take_turn
-  rm -rf "$home"/.new.*
+  rm -rf "$home"/.new.* 2>/dev/null || true
   remove_old
   made=$(mktemp -d "$home/.new.XXXXXX" 2>&1) || fail_because "$home cannot be written" "$made"
   work=$made
@@ -475,20 +532,20 @@ install_svc() {
 
 tell_next_steps() {
   place_of_it=
-  [ "$prefix" = "${HOME:-}/.local" ] || place_of_it=" --prefix $prefix"
+  [ "$prefix" = "${HOME:-}/.local" ] || place_of_it=" --prefix $(quoted "$prefix")"
   if [ -n "$old" ]; then
     say "svc $version is installed in $prefix, in place of $installed."
     say "  A server that runs is still $installed: restart it."
-    say "  To go back:  sh $home/current/share/install.sh --rollback$place_of_it"
+    say "  To go back:  sh $(quoted "$home/current/share/install.sh") --rollback$place_of_it"
     return 0
   fi
   say "svc $version is installed in $prefix."
   case ":$PATH:" in
     *":$prefix/bin:"*) command=svc ;;
-    *) command=$prefix/bin/svc ;;
+    *) command=$(quoted "$prefix/bin/svc") ;;
   esac
   settings=
-  [ -z "$config" ] || settings=" --config $config"
+  [ -z "$config" ] || settings=" --config $(quoted "$config")"
   say "  start it:      $command serve$settings"
   say "  look it over:  $command doctor$settings"
   [ "$command" = svc ] || say "  find it:       export PATH=\"$prefix/bin:\$PATH\", in the profile of your shell"
@@ -516,8 +573,8 @@ uninstall() {
     if is_ours; then
       problem=$(rm "$prefix/bin/svc" 2>&1) || fail_because "$prefix/bin/svc cannot be removed" "$problem"
     fi
-    rm -f "$home/current" "$home/previous"
-    rm -rf "$home/versions" "$work" "$home/.run.$$"
+    problem=$(rm -rf "$home/current" "$home/previous" "$home/versions" "$work" "$own_run" 2>&1) ||
+      fail_because "$home cannot be removed" "$problem"
     rmdir "$home" 2>/dev/null || true
     say "svc is removed from $prefix."
   else

@@ -1,10 +1,20 @@
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { accepted, INSTALLER, installed, Place, refusal } from './place.ts';
+import { accepted, INSTALLER, installed, Place, programFolder, programPath, refusal } from './place.ts';
 import { Releases } from './releases.ts';
 
 if (process.platform !== 'win32') {
@@ -35,7 +45,7 @@ if (process.platform !== 'win32') {
       const releases = new Releases(t).add({ version: '0.1.0' });
       const place = new Place(t);
       const args = [`--from=file://${releases.folder}/`, '--prefix', 'a folder/x', '--no-config'];
-      assert.match(accepted(await place.install(args)), /a folder\/x\/bin\/svc serve\n/);
+      assert.match(accepted(await place.install(args)), /'.*\/a folder\/x\/bin\/svc' serve\n/);
       assert.ok(existsSync(join(place.home, 'a folder', 'x', 'bin', 'svc')));
       assert.ok(!existsSync(place.settings));
     });
@@ -129,14 +139,87 @@ if (process.platform !== 'win32') {
       assert.equal(place.kept?.versions.length, 2);
     });
 
+    test('waits for another run', async (t) => {
+      const { place, releases } = await installed(t);
+      const unpacks = join(place.home, 'unpacks');
+      const goOn = join(place.home, 'go on');
+      const tar = `: >'${unpacks}'
+while [ ! -e '${goOn}' ]; do sleep 0.1; done
+exec '${await programPath('tar')}' "$@"`;
+      const args = ['--from', releases.folder, '--no-config', '--force'];
+      const first = place.install(args, { programs: await programFolder(t, { tar }) });
+      while (!existsSync(unpacks)) await setImmediate();
+      const sleep = `: >'${goOn}'; exec '${await programPath('sleep')}' "$@"`;
+      accepted(await place.install([...args, '--version', '0.1.0'], { programs: await programFolder(t, { sleep }) }));
+      assert.ok(existsSync(goOn));
+      accepted(await first);
+      assert.equal(await place.version(), '0.1.0');
+    });
+
     test('clears what a run left behind that was killed, and does not wait for it', async (t) => {
       const { place, releases } = await installed(t);
       const folder = join(place.prefix, 'lib', 'svc');
       const { stdout: dead } = await runCommand('sh', { args: ['-c', 'printf $$'] });
-      writeFileSync(join(folder, `.run.${dead}`), '');
+      // The number of the second belongs to another process by now: to this one.
+      for (const run of [dead, process.pid]) writeFileSync(join(folder, `.run.${run}.1`), '');
       for (const name of ['.new.abc', join('versions', '0.1.9')]) mkdirSync(join(folder, name));
       accepted(await place.install(['--from', releases.folder]));
       assert.deepEqual(place.kept, { names: ['current', 'previous', 'versions'], versions: ['0.1.0', '0.2.0'] });
+    });
+
+    test('does not wait for a run that was killed and whose parent does not care', async (t) => {
+      const { place, releases } = await installed(t);
+      const shot = join(place.home, 'shot');
+      const tar = `for run in '${place.prefix}'/lib/svc/.run.*; do run=\${run##*/.run.}; kill -9 "\${run%%.*}"; done
+: >'${shot}'`;
+      const args = ['--from', releases.folder, '--no-config'];
+      // What the shell becomes does not know of the child that it had.
+      const shell = ['sh', '-c', 'sh "$@" & exec sleep 1000', 'sh'];
+      place.start(args, { shell, programs: await programFolder(t, { tar }) });
+      while (!existsSync(shot)) await setImmediate();
+      accepted(await place.install(args));
+      assert.deepEqual(place.kept, { names: ['current', 'previous', 'versions'], versions: ['0.1.0', '0.2.0'] });
+    });
+
+    test('is done also when something old cannot be removed', async (t) => {
+      const { place, releases } = await installed(t);
+      mkdirSync(join(place.prefix, 'lib', 'svc', 'versions', '0.0.9'));
+      const rm = `case "$*" in *0.0.9*) echo 'rm: x: Permission denied' >&2; exit 1 ;; esac
+exec '${await programPath('rm')}' "$@"`;
+      accepted(await place.install(['--from', releases.folder], { programs: await programFolder(t, { rm }) }));
+      assert.deepEqual(place.kept?.versions, ['0.0.9', '0.1.0', '0.2.0']);
+      accepted(await place.install(['--rollback']));
+      assert.deepEqual(place.kept?.versions, ['0.1.0', '0.2.0']);
+    });
+
+    test('leads to svc also from a folder of programs that lies elsewhere, and from a home with two names', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const place = new Place(t);
+      const elsewhere = join(place.home, 'dotfiles', 'linux', 'bin');
+      mkdirSync(elsewhere, { recursive: true });
+      mkdirSync(place.prefix);
+      symlinkSync(elsewhere, join(place.prefix, 'bin'));
+      const args = ['--from', releases.folder, '--no-config'];
+      accepted(await place.install(args));
+      assert.equal(await place.version(), '0.1.0');
+      const name = join(temporaryFolder(t), 'home');
+      symlinkSync(place.home, name);
+      releases.add({ version: '0.2.0' });
+      accepted(await place.install([...args, '--prefix', join(name, '.local')]));
+      assert.equal(await place.version(), '0.2.0');
+      accepted(await place.install(['--uninstall', '--prefix', join(name, '.local')]));
+      assert.deepEqual(readdirSync(elsewhere), []);
+    });
+
+    test('prints commands that a shell takes, whatever the home is called', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0' });
+      const place = new Place(t);
+      const HOME = join(place.home, "Mia's $HOME");
+      mkdirSync(HOME);
+      const stdout = accepted(await place.install(['--from', releases.folder], { env: { HOME } }));
+      const [, command = ''] = /start it: +(.*)\n/.exec(stdout) ?? [];
+      const { stdout: given } = await runCommand('sh', { args: ['-c', command] });
+      assert.equal(given, `0.1.0 was given: serve --config ${HOME}/.config/svc/svc.json\n`);
     });
 
     test('removes svc and leaves settings and data, or removes them too', async (t) => {

@@ -3,26 +3,8 @@ import { chmodSync, cpSync, existsSync, readdirSync, readlinkSync, rmSync, write
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { accepted, installed, Place, programFolder, programPath } from './place.ts';
+import { accepted, installed, Place, programFolder, programPath, TOOLS } from './place.ts';
 import { Releases } from './releases.ts';
-
-/** Every program that the installer starts by its name. */
-const TOOLS = [
-  'awk',
-  'cp',
-  'curl',
-  'dirname',
-  'env',
-  'getconf',
-  'gzip',
-  'head',
-  'ln',
-  'mkdir',
-  'mktemp',
-  'mv',
-  'readlink',
-];
-TOOLS.push('rm', 'rmdir', 'sha256sum', 'shasum', 'sort', 'tar', 'uname');
 
 /** Programs of which one, the nth that is started, kills the installer instead of doing its work. */
 class Killer {
@@ -38,7 +20,7 @@ class Killer {
     const folder = temporaryFolder(t);
     const [aim, pid, shot, started] = ['aim', 'pid', 'shot', 'started'].map((name) => join(folder, name));
     const scripts: Record<string, string> = {};
-    for (const tool of TOOLS) {
+    for (const tool of [...TOOLS, 'curl', 'sha256sum', 'shasum']) {
       const path = await programPath(tool);
       // `sh` is the installer itself: what is killed is the process that it starts as.
       if (path === '') continue;
@@ -91,7 +73,7 @@ function shape({ prefix }: Place): string {
   const names = readdirSync(prefix, { recursive: true }) as string[];
   const links = ['current', 'previous'].map((name) => join('lib', 'svc', name)).filter((name) => names.includes(name));
   const targets = links.map((name) => `${name}: ${readlinkSync(join(prefix, name))}`);
-  const plain = names.map((name) => name.replace(/\.new\.\w+/, '.new').replace(/\.run\.\d+/, '.run'));
+  const plain = names.map((name) => name.replace(/\.new\.\w+/, '.new').replace(/\.run\.\d+\.[\w-]+/, '.run'));
   return [...plain.sort(), ...targets].join('\n');
 }
 
@@ -158,7 +140,7 @@ if (process.platform !== 'win32') {
     test('a signal at the moment of the switch leaves the version that is switched to', async (t) => {
       const { place, releases } = await installed(t);
       // The installer's own process is in the name of the file with which it shows itself.
-      const terminate = `for run in "$HOME"/../.run.*; do kill -TERM "\${run##*.}"; done`;
+      const terminate = `for run in "$HOME"/../.run.*; do run=\${run##*/.run.}; kill -TERM "\${run%%.*}"; done`;
       releases.add({ version: '0.2.0', nodeThen: `case "$4" in */current) ${terminate} ;; esac` });
       const { code, stderr } = await place.install(['--from', releases.folder, '--no-config']);
       assert.deepEqual([code, stderr], [143, '']);

@@ -24,6 +24,12 @@ const { PATH: searchPath = '' } = process.env;
 /** The installer of Linux and macOS. */
 export const INSTALLER = join(REPOSITORY, 'deploy', 'install.sh');
 
+/** Every program that the installer starts by its name, but for those that load a file and those that sum it. */
+export const TOOLS: readonly string[] = [
+  ...['awk', 'cp', 'dirname', 'env', 'getconf', 'gzip', 'head', 'ln', 'mkdir', 'mktemp', 'mv', 'ps', 'readlink'],
+  ...['rm', 'rmdir', 'sleep', 'sort', 'tar', 'uname'],
+];
+
 export interface InstallOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** A folder of programs that go before those of the system. */

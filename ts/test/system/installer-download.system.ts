@@ -3,10 +3,10 @@ import { existsSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { runCommand } from '../addon/program.ts';
-import { accepted, installed, Place, programFolder, programPath, refusal, refused } from '../install/place.ts';
+import { accepted, installed, Place, programFolder, programPath, refusal, refused, TOOLS } from '../install/place.ts';
 import { archiveName, Releases } from '../install/releases.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { hangUp, serveReleases } from './release-server.ts';
+import { hangUp, serveReleases, serveSafely } from './release-server.ts';
 
 /** curl tries again after a second, and then after two. */
 const withoutRetry = `for curl in $(which -a curl); do [ "$curl" = "$0" ] || break; done; exec "$curl" "$@" --retry 0`;
@@ -33,7 +33,7 @@ suite('install.sh', () => {
     for (const from of [`${url}/flat/`, `file://${releases.folder}`, releases.folder]) {
       const place = new Place(t);
       const stdout = accepted(await place.install([`--from=${from}`, '--prefix', 'a folder/x', '--no-config']));
-      assert.match(stdout, /a folder\/x\/bin\/svc serve\n/);
+      assert.match(stdout, /'.*\/a folder\/x\/bin\/svc' serve\n/);
       assert.ok(existsSync(join(place.home, 'a folder', 'x', 'bin', 'svc')));
       assert.ok(!existsSync(place.settings));
     }
@@ -42,24 +42,8 @@ suite('install.sh', () => {
   test('loads with wget where there is no curl, and sums with shasum or openssl where there is no sha256sum', async (t) => {
     const releases = new Releases(t).add({ version: '0.1.0' });
     const { url } = await serveReleases(t, releases);
-    const tools = [
-      'awk',
-      'cat',
-      'cp',
-      'dirname',
-      'env',
-      'getconf',
-      'gzip',
-      'head',
-      'ln',
-      'mkdir',
-      'mktemp',
-      'mv',
-      'ps',
-    ];
-    const others = ['readlink', 'rm', 'rmdir', 'sh', 'sleep', 'sort', 'tar', 'uname', 'wget'];
     for (const sum of ['shasum', 'openssl']) {
-      const programs = await programFolder(t, {}, [...tools, ...others, sum]);
+      const programs = await programFolder(t, {}, [...TOOLS, 'sh', 'wget', sum]);
       const place = new Place(t);
       const options = { env: { SVC_RELEASES: url, PATH: programs } };
       accepted(await place.install(['--version', 'v0.1.0', '--no-config'], options));
@@ -67,6 +51,40 @@ suite('install.sh', () => {
       const missing = await place.install(['--version', '0.3.0'], options);
       assert.match(refusal(missing), /\/download\/v0\.3\.0\/SHA256SUMS cannot be had: error \d+ of the download$/);
     }
+  });
+
+  test('takes what it asks for by https only by https, wherever it is led', async (t) => {
+    const releases = new Releases(t).add({ version: '0.1.0' });
+    const plain = await serveReleases(t, releases);
+    const safe = await serveSafely(t, releases);
+    const trusted = { CURL_CA_BUNDLE: safe.certificate, WGETRC: safe.wgetSettings };
+    for (const loader of ['curl', 'wget']) {
+      const programs = await programFolder(t, {}, [...TOOLS, 'sh', 'sha256sum', loader]);
+      const env = { ...trusted, PATH: programs };
+      const place = new Place(t);
+      safe.lead('/start', `${safe.url}/absolute`);
+      safe.lead('/absolute', '/relative');
+      accepted(await place.install(['--from', `${safe.url}/start`, '--no-config'], { env }));
+      assert.equal(await place.version(), '0.1.0');
+      safe.lead('/absolute', `${plain.url}/flat`);
+      const other = new Place(t);
+      const line = refusal(await other.install(['--from', `${safe.url}/start`, '--no-config'], { env }));
+      assert.match(
+        line,
+        /\/start\/SHA256SUMS cannot be had: .*(?:"http" not supported|leads to http:.*, which is not https)/,
+      );
+      safe.lead('/start', `${safe.url}/start`);
+      assert.match(
+        refusal(await other.install(['--from', `${safe.url}/start`], { env })),
+        /SHA256SUMS cannot be had: /,
+      );
+      assert.match(refusal(await other.install(['--from', `${safe.url}/nowhere/x`], { env })), /cannot be had: .*404/);
+    }
+    const wget = `exec '${await programPath('busybox')}' wget "$@"`;
+    const programs = await programFolder(t, { wget }, [...TOOLS, 'sh', 'sha256sum']);
+    const line = refusal(await new Place(t).install(['--from', safe.url], { env: { ...trusted, PATH: programs } }));
+    assert.equal(line, 'curl or GNU Wget is needed for https and not installed');
+    assert.deepEqual(plain.asked, []);
   });
 
   test('needs no more than a shell and tools of POSIX', async (t) => {

@@ -1,10 +1,13 @@
 /** A host of releases. */
-import { readdirSync, readFileSync } from 'node:fs';
-import { createServer, type ServerResponse } from 'node:http';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import { createServer as createSafeServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { archiveName, type Releases } from '../install/releases.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 /** Answers one request for a file in another way than by sending it. */
 type Answer = (response: ServerResponse, bytes: Buffer) => void;
@@ -44,10 +47,53 @@ export async function serveReleases(
     if (answer === undefined) response.end(bytes);
     else answer(response, bytes);
   });
+  return { url: `http://${await listen(test, server)}`, asked };
+}
+
+/** Starts a server that lives as long as the test, and returns its host and port. */
+async function listen(
+  test: TestContext,
+  server: Pick<Server, 'listen' | 'address' | 'close' | 'closeAllConnections'>,
+): Promise<string> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   test.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+export interface SafeServer {
+  readonly url: string;
+  /** The file that curl is to trust, and the settings of wget that say the same. */
+  readonly certificate: string;
+  readonly wgetSettings: string;
+  /** Sends whoever asks for a file in the folder `from` on to the same file in `to`. */
+  lead(from: string, to: string): void;
+}
+
+/** Serves releases by https, in a folder of any name at the top. */
+export async function serveSafely(test: TestContext, releases: Releases): Promise<SafeServer> {
+  const folder = temporaryFolder(test);
+  const [key, certificate, wgetSettings] = ['key.pem', 'certificate.pem', 'wgetrc'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
+  const kind = ['-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  execFileSync('openssl', ['req', ...kind, ...subject, '-keyout', key, '-out', certificate], { stdio: 'pipe' });
+  writeFileSync(wgetSettings, `ca_certificate = ${certificate}\n`);
+  const ways = new Map<string, string>();
+  const server = createSafeServer({ key: readFileSync(key), cert: readFileSync(certificate) }, (request, response) => {
+    const [, from = '', name = ''] = /^(\/[^/]+)\/([^/]+)$/.exec(request.url ?? '') ?? [];
+    const to = ways.get(from);
+    if (to !== undefined) response.writeHead(302, { location: `${to}/${name}` }).end();
+    else if (readdirSync(releases.folder).includes(name)) response.end(readFileSync(join(releases.folder, name)));
+    else response.writeHead(404).end('no such file');
+  });
+  return {
+    url: `https://${await listen(test, server)}`,
+    certificate,
+    wgetSettings,
+    lead: (from, to) => void ways.set(from, to),
+  };
 }
