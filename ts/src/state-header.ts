@@ -2,7 +2,7 @@
  * The header by which a load balancer sends requests about one state to one server, which has read it already.
  * `docs/scaling.md` defines it for every client; the server itself ignores it.
  */
-import { createHash } from 'node:crypto';
+import { sha256Of } from './sha256.ts';
 
 export const STATE_HEADER = 'x-svc-state';
 
@@ -13,5 +13,5 @@ const DIGITS = 16;
 export function stateDigest(stateJson: string): string {
   const json = stateJson.trim();
   const text = json.startsWith('"') ? String(JSON.parse(json)) : json;
-  return createHash('sha256').update(text).digest('hex').slice(0, DIGITS);
+  return sha256Of(text).slice(0, DIGITS);
 }

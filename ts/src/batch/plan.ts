@@ -1,9 +1,10 @@
 /** What a batch is to do, made of the command's options. */
-import { createHash } from 'node:crypto';
+
 import { readFileSync } from 'node:fs';
 import { extname, parse, resolve } from 'node:path';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
+import { sha256Of } from '../sha256.ts';
 import type { OutputPaths } from './output.ts';
 import type { Selection } from './row.ts';
 
@@ -89,7 +90,7 @@ export function batchPlan(input: string, options: BatchOptions): BatchPlan {
     paths,
     isResumed: options.resume === true,
     isOverwritten: options.overwrite === true,
-    settings: createHash('sha256').update(JSON.stringify(meaning)).digest('hex'),
+    settings: sha256Of(JSON.stringify(meaning)),
   };
 }
 

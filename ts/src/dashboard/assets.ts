@@ -1,8 +1,9 @@
 /** The pages' static files: built from `ts/browser` into folders of `dist`, read once, named after what is in them. */
-import { createHash } from 'node:crypto';
+
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { DIST } from '../dist.ts';
+import { sha256Of } from '../sha256.ts';
 import type { AssetPaths } from './page.ts';
 
 /** One file of a page. */
@@ -52,7 +53,7 @@ function readFiles<Name extends string>(folder: string, wanted: Readonly<Record<
   const add = ({ name, ending, type }: AssetFile) => {
     const body = readFileSync(fileURLToPath(new URL(`${folder}/${name}.${ending}`, DIST)));
     // A new content is a new address, so that browsers may keep the old one for ever.
-    const digest = createHash('sha256').update(body).digest('hex').slice(0, 12);
+    const digest = sha256Of(body).slice(0, 12);
     const path = `/${folder}/${name}.${digest}.${ending}`;
     files.set(path, { type, body });
     return path;

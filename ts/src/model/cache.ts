@@ -16,10 +16,11 @@ import { basename, join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
 import { errorCode } from '../exclusive-file.ts';
+import { sha256Of } from '../sha256.ts';
 import { digestOf, digestsOf, filesIn } from './file-digest.ts';
 import { modelFolderName } from './folder-names.ts';
 import { isInUse, Lease } from './lease.ts';
-import { namesOf, sha256Of } from './manifest.ts';
+import { namesOf } from './manifest.ts';
 import { SourceError } from './source-error.ts';
 
 const ENTRY_FILE = 'entry.json';

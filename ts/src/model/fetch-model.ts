@@ -1,18 +1,11 @@
 /** From what a source offers to a model folder on this disk, checked. */
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { sha256Of } from '../sha256.ts';
 import { type DownloadOptions, download, downloadText, type FetchLimits } from './download.ts';
 import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat, Packaging } from './location.ts';
-import {
-  MANIFEST_FILE,
-  MAX_MANIFEST_BYTES,
-  type Manifest,
-  manifestText,
-  namesOf,
-  parseManifest,
-  sha256Of,
-} from './manifest.ts';
+import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, manifestText, namesOf, parseManifest } from './manifest.ts';
 import { SourceError } from './source-error.ts';
 import type { Listed, Opened, Store } from './store.ts';
 import { modelFolderIn, unpack } from './unpack.ts';

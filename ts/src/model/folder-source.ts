@@ -1,7 +1,8 @@
 /** A model folder of this machine, the embedded one among them. */
 import { defaultModel } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
-import { manifestText, sha256Of } from './manifest.ts';
+import { sha256Of } from '../sha256.ts';
+import { manifestText } from './manifest.ts';
 import type { FoundModel, ModelSource } from './source.ts';
 import { reason } from './source-error.ts';
 

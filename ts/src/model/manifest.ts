@@ -1,5 +1,4 @@
 /** The list of a model's files with their digests, as `svc model manifest` writes it and a source offers it. */
-import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
@@ -65,11 +64,6 @@ export async function namesOf(folder: string): Promise<{ name: string; version: 
   const config: unknown = parseOrNothing(text);
   const { name, version } = (typeof config === 'object' && config !== null ? config : {}) as Record<string, unknown>;
   return { name: typeof name === 'string' ? name : '', version: typeof version === 'string' ? version : '' };
-}
-
-/** Hex sha256 of a text. */
-export function sha256Of(text: string | Uint8Array): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 function parseOrNothing(text: string): unknown {

@@ -1,5 +1,5 @@
 /** Whether a question's labels tell enough to calibrate it, and with what: judged on states that no fit has seen. */
-import { createHash } from 'node:crypto';
+import { sha256Of } from '../sha256.ts';
 import { type Calibration, calibrated, type Example, fit } from './fit.ts';
 import { type Judged, logLoss, type Measures, mean, measures } from './measures.ts';
 
@@ -76,7 +76,7 @@ function foldsOf(examples: readonly Example[], seed: number): number[] {
   const counts = new Map<string, number>();
   for (const { state } of examples) counts.set(state, (counts.get(state) ?? 0) + 1);
   const ordered = [...counts.keys()]
-    .map((state) => [createHash('sha256').update(`${seed}\n${state}`).digest('hex'), state] as const)
+    .map((state) => [sha256Of(`${seed}\n${state}`), state] as const)
     .toSorted(([one], [other]) => (one < other ? -1 : 1));
   const sizes = new Array<number>(FOLDS).fill(0);
   const foldOf = new Map<string, number>();

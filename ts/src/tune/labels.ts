@@ -1,5 +1,5 @@
 /** Labelled rows: a state, a question about it, and which answer is right. */
-import { createHash } from 'node:crypto';
+
 import { extname } from 'node:path';
 import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
 import { openCsv } from '../batch/read-csv.ts';
@@ -8,6 +8,7 @@ import { type GoodRow, type Source, START } from '../batch/row.ts';
 import { canonicalQuestions, EngineError } from '../engine.ts';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
+import { sha256Of } from '../sha256.ts';
 
 export type Kind = 'choice' | 'score' | 'noul';
 
@@ -152,7 +153,7 @@ function askedQuestion(path: string, json: string, where: string): AskedQuestion
     const body = `{"state":"","questions":{${JSON.stringify(where)}:${json}}}`;
     const [canonical = ''] = canonicalQuestions(Buffer.from(body));
     const [kind, instructions, options] = JSON.parse(canonical) as [Kind, string, [string, string | null][]];
-    const key = createHash('sha256').update(canonical).digest('hex');
+    const key = sha256Of(canonical);
     return { key, kind, instructions, options: options.map(([name]) => name), json };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;

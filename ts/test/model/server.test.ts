@@ -3,7 +3,8 @@ import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } fr
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { filesIn } from '../../src/model/file-digest.ts';
-import { manifestText, sha256Of } from '../../src/model/manifest.ts';
+import { manifestText } from '../../src/model/manifest.ts';
+import { sha256Of } from '../../src/sha256.ts';
 import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc } from '../svc-process.ts';
