@@ -23,7 +23,7 @@ import { listModels } from './routes/models.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { showAsset, showHome } from './routes/pages.ts';
 import { listRecipes, showRecipe } from './routes/recipes.ts';
-import { reloadModel } from './routes/reload.ts';
+import { type ReloadParts, reloadModel } from './routes/reload.ts';
 import { showStats, statsSnapshot } from './routes/stats.ts';
 import type { Secret } from './secret.ts';
 import type { FinishedDecision, Stats } from './stats.ts';
@@ -46,7 +46,7 @@ export interface AppParts {
   readonly stats: Stats;
   readonly metrics: Metrics;
   /** Replaces the model by the one that the settings name now. */
-  readonly reload: () => Promise<void>;
+  readonly reload: ReloadParts['reload'];
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {

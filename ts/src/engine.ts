@@ -4,7 +4,7 @@
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { engineFolder, missingEngine, modelFolder, unsupportedPlatform } from './parts.ts';
+import { engineFolder, missingEngine, missingModel, modelFolder, unsupportedPlatform } from './parts.ts';
 
 /** Where the model comes from, what it runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
@@ -249,7 +249,7 @@ export function defaultRuntime(): string {
 export function defaultModel(): string {
   const folder = modelFolder();
   if (folder !== undefined) return folder;
-  throw new EngineError({ code: 'bad_model', message: 'the package @svc/model-small is not installed' });
+  throw new EngineError({ code: 'bad_model', message: missingModel() });
 }
 
 function installedEngine(): string {

@@ -27,6 +27,10 @@ export const ENGINES: Readonly<Record<string, string>> = {
 /** The oldest glibc that the engine runs on. */
 export const MIN_GLIBC = '2.28';
 
+const MODEL_PACKAGE = '@svc/model-small';
+/** From `dist` on. */
+const MODEL_FOLDER = '../models/svc-small';
+
 const requireHere = createRequire(import.meta.url);
 
 /** The folder of the engine: the addon and ONNX Runtime. Undefined when it is not installed. */
@@ -36,7 +40,13 @@ export function engineFolder(): string | undefined {
 
 /** The folder of the embedded model. Undefined when it is not installed. */
 export function modelFolder(): string | undefined {
-  return beside('../models/svc-small') ?? packageFolder('@svc/model-small');
+  return beside(MODEL_FOLDER) ?? packageFolder(MODEL_PACKAGE);
+}
+
+/** Where there is no embedded model, as one line. */
+export function missingModel(): string {
+  const folder = fileURLToPath(new URL(MODEL_FOLDER, DIST));
+  return `the embedded model is not installed: there is no package ${MODEL_PACKAGE} and no folder ${folder}`;
 }
 
 /** Why there is no engine here, and what to do, as one line. */

@@ -50,7 +50,12 @@ export async function runServer(
   const reloader = new Reloader({
     slot: engine,
     loaded: starting.loaded,
-    open: (before) => reopenModelSource(reread().config, before),
+    open: async (before) => reopenModelSource(reread().config, before),
+    async prove(folder, signal) {
+      // A start needs none of it.
+      const { tryModel } = await import('./model/trial.ts');
+      await tryModel(config, folder, signal);
+    },
     log,
   });
   const reload = () => reloader.reload();
@@ -67,9 +72,10 @@ export async function runServer(
     await starting.loaded.catch(() => {});
   });
   reloadOnHangUp(() => {
-    log.info('SIGHUP: loading the model anew');
+    const { isQueued, done } = reload();
+    log.info(`SIGHUP: loading the model anew${isQueued ? ', once the reload that is under way has ended' : ''}`);
     // What goes wrong is in the log.
-    reload().catch(() => {});
+    done.catch(() => {});
   });
   const { address, port } = await server.listen(config.listen);
   log.info(`listening on http://${formatAddress({ host: address, port })}`);

@@ -36,9 +36,11 @@ class FakeSource implements ModelSource {
     this.told.push(`accept ${folder}`);
   }
 
-  async reject({ folder }: FoundModel): Promise<undefined> {
+  async reject({ folder }: FoundModel): Promise<void> {
     this.told.push(`reject ${folder}`);
   }
+
+  async instead(): Promise<undefined> {}
 
   async close(): Promise<void> {
     this.told.push('close');
@@ -57,22 +59,25 @@ async function startReloader() {
   const settings = { source };
   const model = source.model('first');
   const loaded = Promise.resolve({ engine, source, model });
-  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, log });
+  const trial = { prove: async (_folder: string, _signal: AbortSignal) => {} };
+  const prove = (folder: string, signal: AbortSignal) => trial.prove(folder, signal);
+  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, prove, log });
   await reloader.start();
   const health = () => slot.health('serving');
-  return { reloader, engine, slot, source, settings, lines, health };
+  const reload = () => reloader.reload().done;
+  return { reloader, reload, engine, slot, source, settings, trial, lines, health };
 }
 
 suite('the reloader', () => {
   test('takes what the source offers, and tells it that it is good', async () => {
-    const { reloader, source, health } = await startReloader();
+    const { reload, source, health } = await startReloader();
     source.offer = async () => ({ ...source.model('next'), remoteVersion: '7', notes: ['it was slow'] });
-    await reloader.reload();
+    await reload();
     assert.deepEqual([health().dir, health().remote_version, source.told], ['next', '7', ['accept next']]);
   });
 
   test('loads one model at a time, and a reload that waits is the same for all who ask meanwhile', async () => {
-    const { reloader, engine, source } = await startReloader();
+    const { reloader, reload, engine, source, health } = await startReloader();
     const folders = ['a', 'b', 'c'];
     source.offer = async () => source.model(folders.shift() ?? 'none');
     const running = { now: 0, most: 0 };
@@ -83,39 +88,42 @@ suite('the reloader', () => {
       running.now -= 1;
       return { dir };
     };
-    const first = reloader.reload();
+    const first = reload();
     await until(() => release.length === 1);
-    const later = [reloader.reload(), reloader.reload()];
+    assert.equal(health().reload, 'running');
+    const asked = [reloader.reload(), reloader.reload()];
+    assert.deepEqual([...asked.map(({ isQueued }) => isQueued), health().reload], [true, true, 'queued']);
+    const later: Promise<unknown>[] = asked.map(({ done }) => done);
     assert.ok(source.watched);
-    later.push(source.watched.listener.found(source.model('found')));
+    later.push(source.watched.listener.found(source.model('found'), () => true));
     for (let count = 1; count <= 3; count++) {
       await until(() => release.length === count);
       release[count - 1]?.();
     }
     await Promise.all([first, ...later]);
-    assert.deepEqual([engine.swaps, running.most], [['a', 'b', 'found'], 1]);
+    assert.deepEqual([engine.swaps, running.most, health().reload], [['a', 'b', 'found'], 1, undefined]);
   });
 
   test('goes on with the model that is there when the next one cannot be taken, and with the next reload', async () => {
-    const { reloader, engine, source, health, lines } = await startReloader();
+    const { reload, engine, source, health, lines } = await startReloader();
     const { next } = engine;
     engine.next = () => Promise.reject(new EngineError({ code: 'bad_model', message: 'broken: no graph' }));
-    await assert.rejects(reloader.reload(), { code: 'bad_model' });
+    await assert.rejects(reload(), { code: 'bad_model' });
     assert.deepEqual([health().dir, health().failed_reload?.code], ['first', 'bad_model']);
     assert.deepEqual(source.told, ['reject first']);
     assert.equal(lines.at(-1)?.msg, 'the model was not replaced: broken: no graph');
     source.offer = () => Promise.reject(new Error('nobody answers'));
-    await assert.rejects(reloader.reload(), { message: 'nobody answers' });
+    await assert.rejects(reload(), { message: 'nobody answers' });
     assert.equal(health().failed_reload?.code, 'load_failed');
     [engine.next, source.offer] = [next, async () => source.model('good')];
-    await reloader.reload();
+    await reload();
     assert.deepEqual([health().dir, health().failed_reload], ['good', undefined]);
   });
 
   test('takes what a watched source has found, and what it says of itself', async () => {
     const { source, health, lines } = await startReloader();
     const { listener } = source.watched ?? assert.fail();
-    await listener.found(source.model('newer'));
+    await listener.found(source.model('newer'), () => true);
     assert.equal(health().dir, 'newer');
     listener.status({ offline: true, remoteVersion: '8' });
     assert.deepEqual([health().offline, health().remote_version, health().dir], [true, '8', 'newer']);
@@ -128,59 +136,118 @@ suite('the reloader', () => {
   });
 
   test('says that an offer cannot be taken until another one is made, and that a reload failed until one succeeds', async () => {
-    const { reloader, engine, source, health } = await startReloader();
+    const { reload, engine, source, health } = await startReloader();
     const { listener } = source.watched ?? assert.fail();
     const { next } = engine;
     engine.next = () => Promise.reject(new EngineError({ code: 'bad_model', message: 'broken' }));
-    await assert.rejects(listener.found(source.model('broken')));
+    await assert.rejects(listener.found(source.model('broken'), () => true));
     listener.status({ offline: false, isRefused: true });
     assert.equal(health().failed_reload?.code, 'bad_model');
     listener.status({ offline: false });
     assert.equal(health().failed_reload, undefined);
-    await assert.rejects(reloader.reload());
+    await assert.rejects(reload());
     listener.status({ offline: false });
     assert.equal(health().failed_reload?.code, 'bad_model');
     engine.next = next;
-    await reloader.reload();
+    await reload();
     assert.equal(health().failed_reload, undefined);
   });
 
   test('watches another source once its model answers, and no longer the one before', async () => {
-    const { reloader, engine, source, settings, health } = await startReloader();
+    const { reload, engine, source, settings, health } = await startReloader();
     const before = source.watched ?? assert.fail();
     settings.source = new FakeSource('s3://b');
     settings.source.offer = () => Promise.reject(new Error('nobody answers'));
-    await assert.rejects(reloader.reload());
+    await assert.rejects(reload());
     assert.deepEqual([before.signal.aborted, settings.source.watched], [false, undefined]);
     settings.source.offer = async () => settings.source.model('other');
-    await reloader.reload();
+    await reload();
     assert.equal(health().source, 's3://b');
     assert.deepEqual([before.signal.aborted, settings.source.watched?.signal.aborted], [true, false]);
-    await before.listener.found(source.model('too late'));
+    assert.equal(await before.listener.found(source.model('too late'), () => true), false);
     assert.deepEqual(engine.swaps, ['other']);
     assert.deepEqual([source.told, settings.source.told], [['close'], ['close', 'accept other']]);
   });
 
   test('does not load once more what a reload has taken while the source was looking', async () => {
-    const { reloader, engine, source } = await startReloader();
+    const { reload, engine, source } = await startReloader();
     const { listener } = source.watched ?? assert.fail();
     const model = { ...source.model('next'), sha256: 'b' };
     source.offer = async () => model;
-    await reloader.reload();
-    await listener.found(model);
+    await reload();
+    assert.equal(await listener.found(model, () => true), true);
     assert.deepEqual(engine.swaps, ['next']);
-    await listener.found({ ...model, sha256: 'c' });
+    await listener.found({ ...model, sha256: 'c' }, () => true);
     assert.deepEqual(engine.swaps, ['next', 'next']);
+  });
+
+  test('does not let an older offer follow the newer model of a reload', async () => {
+    const { reload, engine, source } = await startReloader();
+    const { listener } = source.watched ?? assert.fail();
+    let isNewest = true;
+    source.offer = async () => {
+      isNewest = false;
+      return source.model('newer');
+    };
+    const reloaded = reload();
+    // It was fetched before the reload has looked, and waits for it.
+    const found = listener.found(source.model('older'), () => isNewest);
+    await reloaded;
+    assert.equal(await found, false);
+    assert.deepEqual(engine.swaps, ['newer']);
+  });
+
+  test('asks a folder for its reference answers before each swap, and what was fetched only where it came from', async () => {
+    const { reload, engine, source, trial, health } = await startReloader();
+    trial.prove = async (folder) => {
+      throw new Error(`${folder}: gives another answer`);
+    };
+    await assert.rejects(reload(), { message: 'first: gives another answer' });
+    assert.deepEqual([engine.swaps, health().failed_reload?.code, source.told], [[], 'load_failed', ['reject first']]);
+    source.offer = async () => ({ ...source.model('fetched'), sha256: 'a' });
+    await reload();
+    assert.deepEqual(engine.swaps, ['fetched']);
+  });
+
+  test('does not wait for a slow source that the settings do not name any more, and tells nobody that it was taken', async () => {
+    const { reloader, engine, source, settings } = await startReloader();
+    const slow = new FakeSource('https://slow.example');
+    slow.offer = (signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    settings.source = slow;
+    const first = reloader.reload();
+    await new Promise(setImmediate);
+    // The same settings: it is waited for.
+    const second = reloader.reload();
+    await new Promise(setImmediate);
+    assert.deepEqual(slow.told, []);
+    settings.source = source;
+    source.offer = async () => source.model('wanted');
+    const third = reloader.reload();
+    await assert.rejects(first.done, { message: 'https://slow.example: is not what the settings name any more' });
+    await Promise.all([second.done, third.done]);
+    assert.deepEqual([engine.swaps, slow.told, source.told], [['wanted'], ['close'], ['close', 'accept wanted']]);
+  });
+
+  test('ends a trial when it is stopped', async () => {
+    const { reloader, engine, trial } = await startReloader();
+    trial.prove = (_, signal) =>
+      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+    const { done } = reloader.reload();
+    await new Promise(setImmediate);
+    reloader.stop();
+    await assert.rejects(done, { name: 'AbortError' });
+    assert.deepEqual(engine.swaps, []);
   });
 
   test('waits for no source any more once it is stopped, and calls that no failure', async () => {
     const { reloader, source, health, lines } = await startReloader();
     source.offer = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
-    const reload = reloader.reload();
+    const { done } = reloader.reload();
     await new Promise(setImmediate);
     reloader.stop();
-    await assert.rejects(reload, { name: 'AbortError' });
+    await assert.rejects(done, { name: 'AbortError' });
     assert.deepEqual([source.watched?.signal.aborted, health().failed_reload], [true, undefined]);
     assert.ok(lines.every(({ level }) => level < 50));
   });

@@ -64,7 +64,10 @@ async function decideOnce(config: Config): Promise<Required<Pick<Checked, 'answe
   try {
     const reply = await engine.decide(REQUEST);
     if (reply.failure === undefined) {
-      return { answer: reply.body, references: await tryReferences(engine, model.folder) };
+      return {
+        answer: reply.body,
+        references: await tryReferences(engine, model.folder, new AbortController().signal),
+      };
     }
     const { message, cause } = reply.failure;
     throw new Refusal(cause === undefined ? message : `${message}: ${cause}`);

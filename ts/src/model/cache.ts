@@ -62,6 +62,12 @@ export interface Workspace {
   remove(): Promise<void>;
 }
 
+interface KeepOptions {
+  /** The name that it gets. */
+  readonly sha256: string;
+  readonly signal: AbortSignal;
+}
+
 export interface CacheOptions {
   readonly folder: string;
   /** What all models together may take, but for those that are needed. */
@@ -102,8 +108,8 @@ export class ModelCache {
   }
 
   /** Takes a model folder in a workspace into the cache, whole and under its name, unless it is there. */
-  async keep(workspace: Workspace, folder: string, sha256: string): Promise<void> {
-    const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder)];
+  async keep(workspace: Workspace, folder: string, { sha256, signal }: KeepOptions): Promise<void> {
+    const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder, signal)];
     const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
     // One that is called as the record beside it gets the name of those without one.
     const name = modelFolderName(basename(folder) === ENTRY_FILE ? '' : basename(folder));
@@ -119,11 +125,16 @@ export class ModelCache {
   }
 
   /** Returns the model with this digest, every file of it checked; what is damaged is removed. */
-  async open(sha256: string): Promise<CachedModel | undefined> {
+  async open(sha256: string, signal?: AbortSignal): Promise<CachedModel | undefined> {
     const folder = join(this.#folder, sha256);
     if (!NAME.test(sha256) || !(await exists(folder))) return undefined;
     const lease = await Lease.take(folder);
-    const entry = await checkedEntry(folder);
+    const entry = await checkedEntry(folder, signal);
+    // What was not looked at whole is not known to be damaged.
+    if (entry === undefined && signal?.aborted) {
+      await lease?.release();
+      signal.throwIfAborted();
+    }
     if (entry === undefined) {
       await lease?.release();
       // Whoever uses it has read it before it was damaged.
@@ -208,7 +219,7 @@ export class ModelCache {
 }
 
 /** The record of an entry whose files are all there, as they were, and no others. */
-async function checkedEntry(folder: string): Promise<Entry | undefined> {
+async function checkedEntry(folder: string, signal: AbortSignal | undefined): Promise<Entry | undefined> {
   const entry = await readJson(EntrySchema, join(folder, ENTRY_FILE));
   if (entry === undefined || basename(entry.folder) !== entry.folder) return undefined;
   const model = join(folder, entry.folder);
@@ -218,7 +229,7 @@ async function checkedEntry(folder: string): Promise<Entry | undefined> {
     for (const { path, isFile } of found) {
       const wanted = Object.hasOwn(entry.files, path) ? entry.files[path] : undefined;
       if (!isFile || wanted === undefined) return undefined;
-      const { sha256, bytes } = await digestOf(join(model, ...path.split('/')));
+      const { sha256, bytes } = await digestOf(join(model, ...path.split('/')), signal);
       if (sha256 !== wanted.sha256 || bytes !== wanted.bytes) return undefined;
     }
     return entry;

@@ -6,6 +6,7 @@ import { TRANSFER_LIMITS } from './download.ts';
 import { FetchedSource } from './fetched-source.ts';
 import { FileStore } from './file-store.ts';
 import { modelFolderName } from './folder-names.ts';
+import { embeddedModel } from './folder-source.ts';
 import { type Location, requireSafeScheme } from './location.ts';
 import { S3Store } from './s3-store.ts';
 import { publicSource } from './slot.ts';
@@ -34,9 +35,10 @@ export function openElsewhere(location: Elsewhere, config: Config): ModelSource 
     limits: { maxBytes: config.modelMaxBytes, totalMs: config.modelFetchMs, ...TRANSFER_LIMITS },
     cache: new ModelCache({ folder: config.modelCache, maxBytes: config.modelCacheBytes }),
     refreshMs: config.refreshMinutes * 60_000,
-    async prove(folder) {
-      await tryModel(config, folder);
+    async prove(folder, signal) {
+      await tryModel(config, folder, signal);
     },
+    embedded: embeddedModel,
   });
 }
 

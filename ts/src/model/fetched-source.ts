@@ -3,7 +3,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Refusal } from '../refusal.ts';
 import type { CachedModel, ModelCache, Workspace } from './cache.ts';
 import { type FetchRequest, fetchModel } from './fetch-model.ts';
-import { embeddedModel } from './folder-source.ts';
 import type { FoundModel, ModelSource, SourceListener, SourceStatus } from './source.ts';
 import { reason, SourceError } from './source-error.ts';
 
@@ -22,11 +21,17 @@ export interface FetchedSourceOptions
   /** The first wait before it tries again. */
   readonly retryMs?: number;
   /**
-   * Tries a model that was fetched, beside the one that answers.
+   * Tries a model that was fetched, beside the one that answers. It ends when `signal` fires.
    *
    * @throws what is wrong with it.
    */
-  readonly prove: (folder: string) => Promise<void>;
+  readonly prove: (folder: string, signal: AbortSignal) => Promise<void>;
+  /**
+   * The model that answers where there is no other.
+   *
+   * @throws EngineError when it is not installed.
+   */
+  readonly embedded: () => FoundModel;
 }
 
 /** What the source offered when it was last asked. */
@@ -62,7 +67,7 @@ export class FetchedSource implements ModelSource {
 
   async find(signal: AbortSignal): Promise<FoundModel> {
     const { isLocal, pinned } = this.#options;
-    const cached = await this.#cached();
+    const cached = await this.#cached(signal);
     if (cached !== undefined && !isLocal) {
       // Nobody knows yet whether the source is there, unless it does not matter.
       this.#status = { offline: pinned === '' };
@@ -72,13 +77,15 @@ export class FetchedSource implements ModelSource {
       return await this.#ask(signal);
     } catch (error) {
       if (isLocal || !(error instanceof SourceError)) throw refusal(error);
-      return this.#embedded([`${error.message}; the embedded model answers until it can be had`]);
+      return this.#embedded(error.message, 'the embedded model answers until it can be had');
     }
   }
 
   async refresh(signal: AbortSignal): Promise<FoundModel> {
     // Somebody may have mended what was in its way.
     this.#rejected.clear();
+    // What was good in another process need not be fetched or tried again.
+    if (this.#seen === undefined) await this.#cached(signal);
     try {
       return await this.#ask(signal);
     } catch (error) {
@@ -102,16 +109,20 @@ export class FetchedSource implements ModelSource {
     await cache.prune(new Set([model.sha256])).catch(() => {});
   }
 
-  async reject({ sha256 }: FoundModel): Promise<FoundModel | undefined> {
-    if (sha256 === undefined) return undefined;
+  async reject({ sha256 }: FoundModel): Promise<void> {
     // It could not be loaded a second time, and goes on answering.
-    if (sha256 === this.#answering) return undefined;
+    if (sha256 === undefined || sha256 === this.#answering) return;
     this.#rejected.set(sha256, `${this.source}: what it offers could not be loaded`);
     if (sha256 === this.#good) this.#good = undefined;
     await this.#release(sha256);
-    if (this.#options.isLocal) return undefined;
+  }
+
+  async instead({ sha256, notes }: FoundModel, why: string): Promise<FoundModel | undefined> {
+    // There is nothing below the embedded one, and a file of this machine is an error of whoever named it.
+    if (sha256 === undefined || this.#options.isLocal) return undefined;
     const good = await this.#cached();
-    return good === undefined ? this.#embedded([]) : this.#found(good);
+    const model = good === undefined ? this.#embedded(why) : { ...this.#found(good), notes: [why] };
+    return { ...model, notes: [...notes, ...model.notes] };
   }
 
   async close(): Promise<void> {
@@ -163,8 +174,9 @@ export class FetchedSource implements ModelSource {
   }
 
   async #handOver(model: FoundModel, listener: SourceListener, signal: AbortSignal): Promise<void> {
+    let isTaken: boolean;
     try {
-      await listener.found(model);
+      isTaken = await listener.found(model, () => this.#seen?.sha256 === model.sha256);
     } catch (error) {
       this.#failures += 1;
       await this.reject(model);
@@ -172,7 +184,8 @@ export class FetchedSource implements ModelSource {
     }
     // Nobody may have taken it after that.
     signal.throwIfAborted();
-    await this.accept(model);
+    if (isTaken) await this.accept(model);
+    else if (model.sha256 !== undefined && model.sha256 !== this.#answering) await this.#release(model.sha256);
   }
 
   #ask(signal: AbortSignal): Promise<FoundModel> {
@@ -191,7 +204,7 @@ export class FetchedSource implements ModelSource {
     };
     try {
       const model = await this.#fetched(signal, makeWorkspace);
-      await this.#prove(model);
+      await this.#prove(model, signal);
       signal.throwIfAborted();
       this.#failures = 0;
       this.#status = { offline: false, remoteVersion: this.#status.remoteVersion };
@@ -214,12 +227,12 @@ export class FetchedSource implements ModelSource {
     const { cache, ...options } = this.#options;
     let workspace: Workspace | undefined;
     // A tag only helps where the model that it is of is still here.
-    const known = this.#seen && (await this.#model(this.#seen.sha256)) ? this.#seen : undefined;
+    const known = this.#seen && (await this.#model(this.#seen.sha256, signal)) ? this.#seen : undefined;
     const fetched = await fetchModel({
       ...options,
       etag: known?.etag,
       signal,
-      isHere: async (sha256) => (await this.#model(sha256)) !== undefined,
+      isHere: async (sha256) => (await this.#model(sha256, signal)) !== undefined,
       workspace: async () => {
         workspace = await makeWorkspace();
         return workspace.folder;
@@ -231,13 +244,13 @@ export class FetchedSource implements ModelSource {
     if (fetched === 'unchanged' && known === undefined) throw new SourceError(`${this.source}: sent nothing`);
     const seen = fetched === 'unchanged' ? known : fetched;
     if (fetched !== 'unchanged' && fetched.folder !== undefined && workspace !== undefined) {
-      await cache.keep(workspace, fetched.folder, fetched.sha256);
+      await cache.keep(workspace, fetched.folder, { sha256: fetched.sha256, signal });
     }
-    return this.#opened(seen);
+    return this.#opened(seen, signal);
   }
 
   /** What was good before is good; what was not stays so. */
-  async #prove({ sha256, folder }: CachedModel): Promise<void> {
+  async #prove({ sha256, folder }: CachedModel, signal: AbortSignal): Promise<void> {
     if (sha256 === this.#good) return;
     const refused = this.#rejected.get(sha256);
     if (refused !== undefined) {
@@ -245,36 +258,38 @@ export class FetchedSource implements ModelSource {
       throw new SourceError(refused);
     }
     try {
-      await this.#options.prove(folder);
+      await this.#options.prove(folder, signal);
     } catch (error) {
+      // A trial that was ended says nothing against the model.
+      signal.throwIfAborted();
       this.#rejected.set(sha256, `${this.source}: what it offers is not taken: ${reason(error)}`);
       await this.#release(sha256);
       throw error;
     }
   }
 
-  async #opened(seen: Seen | undefined): Promise<CachedModel> {
-    const model = seen && (await this.#model(seen.sha256));
+  async #opened(seen: Seen | undefined, signal: AbortSignal): Promise<CachedModel> {
+    const model = seen && (await this.#model(seen.sha256, signal));
     if (seen === undefined || model === undefined) throw new SourceError(`${this.source}: was lost from the cache`);
     this.#seen = { sha256: seen.sha256, etag: seen.etag };
     this.#status = { ...this.#status, remoteVersion: model.version };
     return model;
   }
 
-  async #model(sha256: string): Promise<CachedModel | undefined> {
-    const open = this.#open.get(sha256) ?? (await this.#options.cache.open(sha256));
+  async #model(sha256: string, signal?: AbortSignal): Promise<CachedModel | undefined> {
+    const open = this.#open.get(sha256) ?? (await this.#options.cache.open(sha256, signal));
     if (open !== undefined) this.#open.set(sha256, open);
     return open;
   }
 
   /** The model in the cache that may answer without the source being asked. */
-  async #cached(): Promise<CachedModel | undefined> {
+  async #cached(signal?: AbortSignal): Promise<CachedModel | undefined> {
     const { cache, identity, pinned } = this.#options;
     const good = await cache.lastGood(identity);
     // One that is pinned and was not tried takes the way of what is fetched.
     if (good === undefined || (pinned !== '' && good.sha256 !== pinned) || this.#rejected.has(good.sha256))
       return undefined;
-    const model = await this.#model(good.sha256);
+    const model = await this.#model(good.sha256, signal);
     if (model === undefined) return undefined;
     this.#good = good.sha256;
     this.#seen ??= { sha256: good.sha256, etag: good.etag };
@@ -291,8 +306,13 @@ export class FetchedSource implements ModelSource {
     return { folder, sha256, source: this.source, fallback: false, notes: [], ...this.#status };
   }
 
-  #embedded(notes: readonly string[]): FoundModel {
-    return { ...embeddedModel(), fallback: true, notes, ...this.#status };
+  /** @throws Refusal with `why` as well when it is not there. */
+  #embedded(why: string, meanwhile = 'the embedded model answers instead'): FoundModel {
+    try {
+      return { ...this.#options.embedded(), fallback: true, notes: [`${why}; ${meanwhile}`], ...this.#status };
+    } catch (error) {
+      throw new Refusal(`${why}; the embedded model cannot answer instead: ${reason(error)}`, { cause: error });
+    }
   }
 }
 

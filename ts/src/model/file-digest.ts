@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 
 export interface FileDigest {
   readonly bytes: number;
@@ -11,16 +10,15 @@ export interface FileDigest {
   readonly sha256: string;
 }
 
-/** Returns the length and the digest of a file. */
-export async function digestOf(path: string): Promise<FileDigest> {
+/** Returns the length and the digest of a file. It ends when `signal` fires: files may be long. */
+export async function digestOf(path: string, signal?: AbortSignal): Promise<FileDigest> {
   const hash = createHash('sha256');
   let bytes = 0;
-  await pipeline(createReadStream(path, { highWaterMark: 2 ** 20 }), async (chunks: AsyncIterable<Buffer>) => {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      bytes += chunk.length;
-    }
-  });
+  for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>) {
+    signal?.throwIfAborted();
+    hash.update(chunk);
+    bytes += chunk.length;
+  }
   return { bytes, sha256: hash.digest('hex') };
 }
 
@@ -40,10 +38,10 @@ export async function filesIn(folder: string): Promise<{ path: string; isFile: b
 }
 
 /** Returns the digests of all files of `folder` by path; what is neither a file nor a folder is left out. */
-export async function digestsOf(folder: string): Promise<Record<string, FileDigest>> {
+export async function digestsOf(folder: string, signal?: AbortSignal): Promise<Record<string, FileDigest>> {
   const digests: [string, FileDigest][] = [];
   for (const { path, isFile } of await filesIn(folder)) {
-    if (isFile) digests.push([path, await digestOf(join(folder, ...path.split('/')))]);
+    if (isFile) digests.push([path, await digestOf(join(folder, ...path.split('/')), signal)]);
   }
   return Object.fromEntries(digests);
 }

@@ -26,26 +26,29 @@ export class FolderSource implements ModelSource {
     this.#pinned = pinned;
   }
 
-  async find(): Promise<FoundModel> {
-    await this.#check();
+  async find(signal: AbortSignal): Promise<FoundModel> {
+    await this.#check(signal);
     return found({ folder: this.#folder, source: this.source });
   }
 
-  refresh(): Promise<FoundModel> {
-    return this.find();
+  refresh(signal: AbortSignal): Promise<FoundModel> {
+    return this.find(signal);
   }
 
   async accept(): Promise<void> {}
 
-  async reject(): Promise<undefined> {}
+  async reject(): Promise<void> {}
+
+  async instead(): Promise<undefined> {}
 
   async close(): Promise<void> {}
 
   watch(): void {}
 
-  async #check(): Promise<void> {
+  async #check(signal: AbortSignal): Promise<void> {
     if (this.#pinned === '') return;
-    const sha256 = await manifestText(this.#folder).then(sha256Of, (error: unknown) => {
+    const sha256 = await manifestText(this.#folder, signal).then(sha256Of, (error: unknown) => {
+      signal.throwIfAborted();
       throw new Refusal(`${this.source}: ${reason(error)}`);
     });
     if (sha256 === this.#pinned) return;

@@ -17,7 +17,7 @@ export interface LoadedEngine {
 
 /**
  * The engine that a server begins with. A model from elsewhere that cannot be loaded gives way to the last good one, that
- * to the embedded one.
+ * to the embedded one. When `signal` fires, nothing more is fetched, tried or loaded.
  *
  * @throws Refusal when no model can be loaded, or the settings name none.
  */
@@ -25,12 +25,15 @@ export async function startEngine(config: Config, signal: AbortSignal): Promise<
   const source = await openModelSource(config);
   let model = await source.find(signal);
   for (;;) {
+    signal.throwIfAborted();
     try {
       return await load(config, source, model);
     } catch (error) {
-      const instead = await source.reject(model);
-      if (instead === undefined) throw error;
-      model = { ...instead, notes: [...model.notes, reason(error)] };
+      signal.throwIfAborted();
+      await source.reject(model);
+      const instead = await source.instead(model, reason(error));
+      if (instead === undefined) throw withNotes(model.notes, error);
+      model = instead;
     }
   }
 }
@@ -79,11 +82,16 @@ async function findNow(source: ModelSource): Promise<FoundModel> {
   try {
     return await source.refresh(never);
   } catch (error) {
-    const model = await source.find(never);
-    if (model.fallback || !(error instanceof Refusal)) throw error;
+    const model = await source.find(never).catch(() => undefined);
+    if (model === undefined || model.fallback || !(error instanceof Refusal)) throw error;
     process.stderr.write(`${error.message}; the last good one is used\n`);
     return model;
   }
+}
+
+/** A model that stands in for another has notes that say what was wrong with that. */
+function withNotes(notes: readonly string[], error: unknown): unknown {
+  return notes.length === 0 ? error : new Refusal([...notes, reason(error)].join('; '), { cause: error });
 }
 
 function refusal(error: unknown): unknown {

@@ -48,9 +48,9 @@ export function parseManifest(text: string): Manifest {
 }
 
 /** Returns the manifest of a model folder as text: the same folder always has the same. */
-export async function manifestText(folder: string): Promise<string> {
+export async function manifestText(folder: string, signal?: AbortSignal): Promise<string> {
   const { name, version } = await namesOf(folder);
-  const digests = Object.entries(await digestsOf(folder)).filter(([path]) => path !== MANIFEST_FILE);
+  const digests = Object.entries(await digestsOf(folder, signal)).filter(([path]) => path !== MANIFEST_FILE);
   const files: Record<string, FileDigest> = Object.fromEntries(digests);
   return `${JSON.stringify({ name, version, files }, null, 2)}\n`;
 }

@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import { EngineError, type ModelInfo } from '../engine.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
+import { Refusal } from '../refusal.ts';
 import type { LoadedEngine } from './load.ts';
 import type { EngineSlot } from './slot.ts';
 import type { FoundModel, ModelSource, SourceListener } from './source.ts';
@@ -17,7 +18,29 @@ export interface ReloaderParts {
    * @throws Refusal when a setting is wrong.
    */
   readonly open: (before: ModelSource) => Promise<ModelSource>;
+  /**
+   * Asks a model folder for its own reference answers, beside the model that answers. It ends when `signal` fires.
+   *
+   * @throws what is wrong with it.
+   */
+  readonly prove: (folder: string, signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
+}
+
+/** A reload that somebody has asked for. */
+export interface AskedReload {
+  /** Whether it begins when the one that is under way has ended. */
+  readonly isQueued: boolean;
+  /** Resolves when the model answers that the settings and their source name then; rejects with what has prevented it. */
+  readonly done: Promise<void>;
+}
+
+/** A reload that has begun. */
+interface RunningReload {
+  /** Ends the fetching and the trial. */
+  readonly stop: AbortController;
+  /** Known when the settings are read. */
+  source?: ModelSource;
 }
 
 /** One load at a time. Whatever goes wrong with it, the model that answers goes on answering. */
@@ -31,6 +54,7 @@ export class Reloader {
   #answering: string | undefined;
   /** The reload that has not begun. */
   #next: Promise<void> | undefined;
+  #running: RunningReload | undefined;
 
   constructor(parts: ReloaderParts) {
     this.#parts = parts;
@@ -59,30 +83,62 @@ export class Reloader {
   stop(): void {
     this.#stopped.abort();
     this.#watching.abort();
+    this.#running?.stop.abort();
   }
 
   /**
-   * Loads the model that the settings and their source name now. It resolves when that answers; a second call before the
-   * first has begun is the same.
-   *
-   * @throws what has prevented it. It is in the log, too.
+   * Has the model loaded that the settings and their source name. It begins at once, or once after the reload that is under
+   * way: however many ask meanwhile, they ask for the same. What goes wrong is in the log, too.
    */
-  reload(): Promise<void> {
-    this.#next ??= this.#enqueue(async () => {
-      this.#next = undefined;
-      const before = await this.#source;
-      const source = await this.#parts.open(before);
-      try {
-        await this.#take(source, await source.refresh(this.#stopped.signal));
-      } catch (error) {
-        if (source !== before) await source.close();
-        throw error;
-      }
-      if (source === before) return;
-      this.#watch(source);
-      await before.close();
-    });
-    return this.#next;
+  reload(): AskedReload {
+    const running = this.#running;
+    this.#next ??= this.#enqueue(() => this.#reloadNow());
+    // What was asked for may be gone, and its source slow.
+    if (running !== undefined) this.#endOutdated(running).catch(() => {});
+    this.#tellState();
+    return { isQueued: running !== undefined, done: this.#next };
+  }
+
+  async #reloadNow(): Promise<void> {
+    const running: RunningReload = { stop: new AbortController() };
+    [this.#running, this.#next] = [running, undefined];
+    this.#tellState();
+    try {
+      await this.#reloadFrom(await this.#source, running);
+    } finally {
+      this.#running = undefined;
+      this.#tellState();
+    }
+  }
+
+  async #reloadFrom(before: ModelSource, running: RunningReload): Promise<void> {
+    const { signal } = running.stop;
+    this.#stopped.signal.throwIfAborted();
+    const source = await this.#parts.open(before);
+    running.source = source;
+    try {
+      await this.#take(source, await source.refresh(signal), signal);
+    } catch (error) {
+      if (source !== before) await source.close();
+      throw error;
+    }
+    if (source === before) return;
+    this.#watch(source);
+    await before.close();
+  }
+
+  /** Ends a reload whose source the settings do not name any more. One that is being loaded already is loaded. */
+  async #endOutdated({ source, stop }: RunningReload): Promise<void> {
+    if (source === undefined) return;
+    const now = await this.#parts.open(source);
+    if (now === source) return;
+    await now.close();
+    stop.abort(new Refusal(`${source.source}: is not what the settings name any more`));
+  }
+
+  #tellState(): void {
+    const running = this.#running && 'running';
+    this.#parts.slot.reloadIs(this.#next ? 'queued' : running);
   }
 
   /** Watches `source` in place of the one before. */
@@ -94,12 +150,14 @@ export class Reloader {
     const { signal } = this.#watching;
     const { slot, log } = this.#parts;
     const listener: SourceListener = {
-      found: (model) =>
+      found: (model, isWanted) =>
         this.#enqueue(
           async () => {
-            // Another source has taken its place meanwhile, or a reload has found the same.
+            // Another source has taken its place meanwhile, or a reload has found a newer one.
+            if (signal.aborted || !isWanted()) return false;
             const isAnswering = model.sha256 !== undefined && model.sha256 === this.#answering;
-            if (!signal.aborted && !isAnswering) await this.#replace(model);
+            if (!isAnswering) await this.#replace(model);
+            return true;
           },
           { isOffer: true },
         ),
@@ -112,18 +170,23 @@ export class Reloader {
   }
 
   /** Does `load` when the one before it is done. */
-  #enqueue(load: () => Promise<void>, kind: { readonly isOffer?: boolean } = {}): Promise<void> {
+  #enqueue<Result>(load: () => Promise<Result>, kind: { readonly isOffer?: boolean } = {}): Promise<Result> {
     const done = this.#latest.then(load).catch((error: unknown) => {
       this.#failed(error, kind);
       throw error;
     });
-    this.#latest = done.catch(() => {});
+    this.#latest = done.then(
+      () => {},
+      () => {},
+    );
     return done;
   }
 
   /** Replaces the model and tells its source how that went, as a source does itself of what it offers. */
-  async #take(source: ModelSource, model: FoundModel): Promise<void> {
+  async #take(source: ModelSource, model: FoundModel, signal: AbortSignal): Promise<void> {
     try {
+      // What was fetched has been tried by its source; a folder may be another than at the last time.
+      if (model.sha256 === undefined) await this.#parts.prove(model.folder, signal);
       await this.#replace(model);
     } catch (error) {
       await source.reject(model);

@@ -52,6 +52,7 @@ const NO_CACHE: CacheStats = { hits: 0, misses: 0, evictions: 0, entries: 0, byt
 export class EngineSlot {
   #model: LoadedModel | undefined;
   #failure: LoadFailure | undefined;
+  #reload: 'running' | 'queued' | undefined;
 
   /** The loaded model, if there is one. */
   get model(): LoadedModel | undefined {
@@ -101,6 +102,11 @@ export class EngineSlot {
     this.#failure = { code, at: new Date(), isOffer };
   }
 
+  /** Takes note of a reload that is under way, and of one more behind it. */
+  reloadIs(state: 'running' | 'queued' | undefined): void {
+    this.#reload = state;
+  }
+
   /** Returns how much work the loaded model has; none while there is no model. */
   queue(): QueueLoad {
     return this.#model?.engine.queue() ?? { running: 0, waiting: 0 };
@@ -114,7 +120,7 @@ export class EngineSlot {
   /** Returns the health record; all is well only when its `status` is `ok`. */
   health(phase: Phase): Health {
     const known = this.#model ? modelHealth(this.#model, this.#failure) : NOT_LOADED;
-    return { status: this.#status(phase), ...known };
+    return { status: this.#status(phase), ...known, ...(this.#reload && { reload: this.#reload }) };
   }
 
   #status(phase: Phase): 'ok' | 'loading' | 'draining' | 'error' {

@@ -27,11 +27,13 @@ export interface FoundModel extends SourceStatus {
 /** Who is told when the source changes. */
 export interface SourceListener {
   /**
-   * A newer model is on this disk: loads it, tries it and lets it answer.
+   * A newer model is on this disk: loads it and lets it answer, when those before it in the line are done and `isWanted`
+   * still holds.
    *
-   * @returns a promise that rejects when the model cannot be taken; it is then not offered again until it changes.
+   * @returns whether it answers; it rejects when the model cannot be taken, which is then not offered again until it
+   * changes.
    */
-  found(model: FoundModel): Promise<void>;
+  found(model: FoundModel, isWanted: () => boolean): Promise<boolean>;
   /**
    * The source went away or came back, or offers another version, or one that cannot be taken. The model that answers is
    * still the same.
@@ -49,7 +51,7 @@ export interface ModelSource {
    * The model to start with. With a good one on this disk it does not wait for the source; else it fetches, and gives the
    * embedded one when that fails.
    *
-   * @throws Refusal when a folder or archive of this machine is missing or wrong.
+   * @throws Refusal when a folder or archive of this machine is missing or wrong, and when there is no embedded one.
    */
   find(signal: AbortSignal): Promise<FoundModel>;
   /**
@@ -60,12 +62,16 @@ export interface ModelSource {
   refresh(signal: AbortSignal): Promise<FoundModel>;
   /** Notes that `model` was loaded, answered its trial and now answers: the next start may begin with it. */
   accept(model: FoundModel): Promise<void>;
+  /** Notes that `model` cannot be taken. */
+  reject(model: FoundModel): Promise<void>;
   /**
-   * Notes that `model` cannot be taken.
+   * What a start takes instead of `model`, which was rejected: the last good one, else the embedded one. Undefined where
+   * nothing may answer in its place.
    *
-   * @returns what a start takes instead, if there is anything: the last good one, else the embedded one.
+   * @param why - What was wrong with `model`, for the log.
+   * @throws Refusal when there is no embedded one.
    */
-  reject(model: FoundModel): Promise<FoundModel | undefined>;
+  instead(model: FoundModel, why: string): Promise<FoundModel | undefined>;
   /** Lets go of the models in the cache: another source has taken the place of this one. */
   close(): Promise<void>;
   /** Looks for a newer model every `refresh_minutes`, and sooner while the wanted one is missing, until `signal` fires. */

@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Node, parseTree } from 'jsonc-parser';
 import type { Config } from '../config.ts';
-import { type Engine, loadEngine } from '../engine.ts';
+import { type Engine, loadEngine, type Reply } from '../engine.ts';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
 import { engineOptions } from './engine-options.ts';
@@ -34,33 +34,39 @@ interface Answer {
 }
 
 /**
- * Tries a model folder in an engine of its own, and returns how many reference answers it has.
+ * Tries a model folder in an engine of its own, and returns how many reference answers it has. It ends when `signal`
+ * fires.
  *
  * @throws Refusal when it gives another; EngineError when it cannot be loaded.
  */
-export async function tryModel(config: Config, folder: string): Promise<number> {
+export async function tryModel(config: Config, folder: string, signal: AbortSignal): Promise<number> {
+  signal.throwIfAborted();
   const engine = await loadEngine(engineOptions(config, folder));
   try {
-    return await tryReferences(engine, folder);
+    return await tryReferences(engine, folder, signal);
   } finally {
     await engine.close();
   }
 }
 
 /**
- * Asks an engine for the reference answers of its model folder, and returns how many there were.
+ * Asks an engine for the reference answers of its model folder, and returns how many there were. It ends when `signal`
+ * fires.
  *
  * @throws Refusal when one is not what it should be.
  */
-export async function tryReferences(engine: Engine, folder: string): Promise<number> {
+export async function tryReferences(engine: Engine, folder: string, signal: AbortSignal): Promise<number> {
   const references = await readReferences(folder);
-  for (const reference of references) await tryReference(engine, reference, join(folder, FILE));
+  for (const reference of references) {
+    const reply = await engine.decide(Buffer.from(reference.body), { signal });
+    signal.throwIfAborted();
+    compare(reply, reference, join(folder, FILE));
+  }
   return references.length;
 }
 
-async function tryReference(engine: Engine, reference: Reference, file: string): Promise<void> {
+function compare(reply: Reply, reference: Reference, file: string): void {
   const where = `${file}: line ${reference.line}`;
-  const reply = await engine.decide(Buffer.from(reference.body));
   if (reply.failure !== undefined) {
     if (OVER_LIMITS.has(reply.failure.code)) return;
     throw new Refusal(`${where}: ${reply.failure.message}`);

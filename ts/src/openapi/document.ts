@@ -91,7 +91,7 @@ function requestBody(name: keyof typeof REQUEST_EXAMPLES): object {
 }
 
 function responses(operation: Operation): object {
-  const { request, access, answer, answerHeaders, unavailable, path } = operation;
+  const { request, access, answer, accepted, answerHeaders, unavailable, path } = operation;
   const refusals = Object.entries({ ...REFUSALS, ...(request !== undefined && BODY_REFUSALS) });
   const errors = path === DECISIONS_PATH ? OPENAI_ERRORS : ERRORS;
   return {
@@ -100,6 +100,7 @@ function responses(operation: Operation): object {
       ...(answerHeaders && { headers: headers(answerHeaders) }),
       content: contentOf(answer),
     },
+    ...(accepted !== undefined && { 202: { description: accepted, content: contentOf(answer) } }),
     ...Object.fromEntries(
       refusals.map(([status, description]) => [status, { description, content: contentOf(errors) }]),
     ),

@@ -23,6 +23,8 @@ export interface Operation {
   readonly request?: keyof typeof REQUEST_EXAMPLES;
   /** What a 200 may be. */
   readonly answer: readonly Content[];
+  /** When the same is answered with 202, before it is done. */
+  readonly accepted?: string;
   readonly answerHeaders?: Readonly<Record<string, TSchema>>;
   /** What a 503 is, where it is not an error like any other. */
   readonly unavailable?: Content;
@@ -148,6 +150,7 @@ const OPERATOR: readonly Operation[] = [
     summary: 'Loads the model that the settings name now, and answers when it is the one that decides',
     access: 'password',
     answer: [json('Health')],
+    accepted: 'Another reload is under way: this one follows it',
   },
   { method: 'get', path: '/', id: 'dashboard', summary: 'The dashboard', access: 'password', answer: [page] },
   { method: 'get', path: '/recipes', id: 'recipes', summary: 'The recipes', access: 'password', answer: [page] },

@@ -3,22 +3,26 @@ import type { Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { RequestState } from '../middleware/request.ts';
-import { codeOf } from '../model/reload.ts';
+import { type AskedReload, codeOf } from '../model/reload.ts';
 import type { EngineSlot } from '../model/slot.ts';
 
 export interface ReloadParts {
   readonly engine: EngineSlot;
   readonly lifecycle: Lifecycle;
-  /** Resolves when the model is replaced. */
-  readonly reload: () => Promise<void>;
+  readonly reload: () => AskedReload;
 }
 
-/** Answers with the health record, once the model that it describes answers. */
+/**
+ * Answers with the health record, once the model that it describes answers. Where another reload is under way, which may
+ * take long, it answers 202 at once.
+ */
 export function reloadModel({ engine, lifecycle, reload }: ReloadParts): Middleware<RequestState> {
   return async (ctx) => {
     engine.require();
+    const { isQueued, done } = reload();
     try {
-      await reload();
+      if (isQueued) ctx.status = 202;
+      else await done;
     } catch (error) {
       const message = `the model was not replaced (${codeOf(error)}); the log has the reason`;
       throw new HttpFailure('reload_failed', message, {}, error instanceof Error ? { cause: error } : {});

@@ -49,6 +49,20 @@ suite('POST /reload', () => {
     }
   });
 
+  test('answers 202 at once where it has to wait for another, and /health says that it waits', async (t) => {
+    const { decide, get, slot } = await startServer(t, {
+      reload: () => {
+        slot.reloadIs('queued');
+        return { isQueued: true, done: new Promise(() => {}) };
+      },
+    });
+    const { status, text } = await decide(POST);
+    assert.deepEqual([status, JSON.parse(text).reload], [202, 'queued']);
+    assert.equal(text, (await get('/health')).text);
+    slot.reloadIs(undefined);
+    assert.equal(JSON.parse((await get('/health')).text).reload, undefined);
+  });
+
   test('gives 503 while the first model is loading, and 405 to GET', async (t) => {
     const { decide } = await startServer(t, { isLoading: true });
     const { status, text } = await decide(POST);

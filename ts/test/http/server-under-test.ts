@@ -10,6 +10,7 @@ import type { Config } from '../../src/config.ts';
 import { Lifecycle } from '../../src/lifecycle.ts';
 import { Metrics } from '../../src/metrics.ts';
 import type { ApiKey } from '../../src/middleware/api-key.ts';
+import type { AskedReload } from '../../src/model/reload.ts';
 import { EngineSlot } from '../../src/model/slot.ts';
 import { Secret } from '../../src/secret.ts';
 import { createHttpServer, type HttpServer, type HttpTimeouts } from '../../src/server.ts';
@@ -31,7 +32,7 @@ export interface Options {
   /** Leave the model unloaded. */
   readonly isLoading?: boolean;
   /** What a reload does. */
-  readonly reload?: () => Promise<void>;
+  readonly reload?: () => Promise<void> | AskedReload;
 }
 
 /** What a test looks at in a line of the log. */
@@ -99,7 +100,11 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
-  const { reload = async () => {} } = options;
+  const { reload: reloaded = async () => {} } = options;
+  const reload = () => {
+    const asked = reloaded();
+    return asked instanceof Promise ? { isQueued: false, done: asked } : asked;
+  };
   const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts });

@@ -7,6 +7,7 @@ import { ModelCache } from '../../src/model/cache.ts';
 import type { FetchLimits } from '../../src/model/download.ts';
 import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';
 import { FileStore } from '../../src/model/file-store.ts';
+import { embeddedModel } from '../../src/model/folder-source.ts';
 import { manifestText } from '../../src/model/manifest.ts';
 import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { WebStore } from '../../src/model/web-store.ts';
@@ -46,6 +47,7 @@ function sourceOf(
     refreshMs: 0,
     retryMs: 1,
     prove: async () => {},
+    embedded: embeddedModel,
     ...changes,
   });
 }
@@ -85,13 +87,14 @@ class Listener {
   readonly models: FoundModel[] = [];
   readonly statuses: SourceStatus[] = [];
   readonly notes: string[] = [];
-  take: (model: FoundModel) => Promise<void> = async () => {};
+  take: (model: FoundModel, isWanted: () => boolean) => Promise<void> = async () => {};
   #changed = () => {};
 
-  async found(model: FoundModel): Promise<void> {
+  async found(model: FoundModel, isWanted: () => boolean): Promise<boolean> {
     this.models.push(model);
-    await this.take(model);
+    await this.take(model, isWanted);
     this.#changed();
+    return isWanted();
   }
 
   status(status: SourceStatus): void {
@@ -628,14 +631,21 @@ suite('a source that is watched', () => {
     const first = await before.find(never);
     await before.accept(first);
     publish(server, filesOf('2'));
-    assert.equal((await before.reject(await before.refresh(never)))?.folder, first.folder);
+    const newer = await before.refresh(never);
+    await before.reject(newer);
+    const lastGood = (await before.instead(newer, 'it has no graph')) ?? assert.fail();
+    assert.deepEqual([lastGood.folder, lastGood.notes], [first.folder, ['it has no graph']]);
     // It answers: that it cannot be loaded once more says nothing against it.
-    assert.equal(await before.reject(first), undefined);
+    await before.reject(first);
+    assert.equal((await before.instead(newer, ''))?.folder, first.folder);
     const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder, refreshMs: 5 });
     assert.equal((await source.find(never)).folder, first.folder);
-    const last = await source.reject(first);
-    assert.ok(last !== undefined && isEmbedded(last));
-    assert.equal(await source.reject(last), undefined);
+    await source.reject(first);
+    const last = (await source.instead(first, 'nor this')) ?? assert.fail();
+    assert.ok(isEmbedded(last));
+    assert.deepEqual(last.notes, ['nor this; the embedded model answers instead']);
+    await source.reject(last);
+    assert.equal(await source.instead(last, ''), undefined);
     publish(server, filesOf('1'));
     await source.accept(last);
     const listener = new Listener().watch(t, source);
@@ -666,6 +676,83 @@ suite('a source that is watched', () => {
     clearInterval(alive);
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '1');
+  });
+
+  test('does not take for good an offer that was old when its turn came', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder, refreshMs: 5 });
+    await source.accept(await source.find(never));
+    publish(server, filesOf('2'));
+    const listener = new Listener();
+    const wanted: boolean[] = [];
+    listener.take = async ({ remoteVersion }, isWanted) => {
+      if (remoteVersion !== '2') return;
+      wanted.push(isWanted());
+      publish(server, filesOf('3'));
+      await source.accept(await source.refresh(never));
+      wanted.push(isWanted());
+    };
+    listener.watch(t, source);
+    await listener.until(({ models }) => wanted.length === 2 && models.length === 1);
+    // Two looks later it has been told that nobody took it.
+    const requests = server.requests.length;
+    while (server.requests.length < requests + 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    assert.deepEqual(wanted, [true, false]);
+    server.stop();
+    assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '3');
+  });
+
+  test('ends with its signal in the middle of a trial, which then says nothing against the model', async (t) => {
+    const server = await serverWith(t);
+    const stop = new AbortController();
+    let trials = 0;
+    const prove = (_: string, signal: AbortSignal) => {
+      trials += 1;
+      if (trials > 1) return Promise.resolve();
+      stop.abort(new Error('the end'));
+      return new Promise<void>((_, reject) => {
+        if (signal.aborted) reject(new Error('ended'));
+      });
+    };
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { prove });
+    await assert.rejects(source.find(stop.signal), { message: 'the end' });
+    assert.equal(configOf(await source.find(never)).version, '1');
+    assert.equal(trials, 2);
+  });
+
+  test('is neither sent nor tried again for another process that was told it is good', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const before = sourceOf(t, `${server.url}/m.tar.gz`, { folder });
+    await before.accept(await before.find(never));
+    const tags: (string | undefined)[] = [];
+    server.on('/m.tar.gz', (request, response) => {
+      tags.push(request.headers['if-none-match']);
+      response.writeHead(304).end();
+    });
+    const prove = () => assert.fail('it was tried');
+    const model = await sourceOf(t, `${server.url}/m.tar.gz`, { folder, prove }).refresh(never);
+    assert.deepEqual([configOf(model).version, tags.length, typeof tags[0]], ['1', 1, 'string']);
+  });
+
+  test('says why when there is no embedded one either, and why that is not there', async (t) => {
+    const server = await HostileServer.start(t);
+    const embedded = () => {
+      throw new Error('the embedded model is not installed');
+    };
+    const message =
+      /none\.zip: status 404; the embedded model cannot answer instead: the embedded model is not installed$/;
+    const source = sourceOf(t, `${server.url}/none.zip`, { embedded });
+    await assert.rejects(source.find(never), { name: 'Refusal', message });
+    publish(server, filesOf('1'));
+    const broken = sourceOf(t, `${server.url}/m.zip`, { embedded });
+    const model = await broken.find(never);
+    await broken.reject(model);
+    await assert.rejects(broken.instead(model, 'it has no graph'), {
+      name: 'Refusal',
+      message: 'it has no graph; the embedded model cannot answer instead: the embedded model is not installed',
+    });
   });
 
   test('ends with its signal, in the middle of a transfer too, and leaves nothing', async (t) => {

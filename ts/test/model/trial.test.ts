@@ -5,6 +5,9 @@ import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine.ts';
 import { memberText, tryReferences } from '../../src/model/trial.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
+import { FakeEngine, untilCancelled } from '../fake-engine.ts';
+
+const never = new AbortController().signal;
 
 suite('the reference answers of a model folder', () => {
   test('are those that its engine gives, for every kind of model', async (t) => {
@@ -13,20 +16,20 @@ suite('the reference answers of a model folder', () => {
       const lines = readFileSync(join(fixture(name), 'golden.jsonl'), 'utf8')
         .trimEnd()
         .split('\n').length;
-      assert.equal(await tryReferences(engine, fixture(name)), Math.min(lines, 32), name);
+      assert.equal(await tryReferences(engine, fixture(name), never), Math.min(lines, 32), name);
     }
-    assert.equal(await tryReferences(await startEngine(t), defaultModel()), 31);
+    assert.equal(await tryReferences(await startEngine(t), defaultModel(), never), 31);
   });
 
   test('need not be there', async (t) => {
     const folder = copyOfFixture(t, 'marker');
     rmSync(join(folder, 'golden.jsonl'));
-    assert.equal(await tryReferences(await startEngine(t, { model: folder }), folder), 0);
+    assert.equal(await tryReferences(await startEngine(t, { model: folder }), folder, never), 0);
   });
 
   test('may be over the limits of the server', async (t) => {
     const engine = await startEngine(t, { model: fixture('marker'), maxTokens: 1 });
-    assert.equal(await tryReferences(engine, fixture('marker')), 32);
+    assert.equal(await tryReferences(engine, fixture('marker'), never), 32);
   });
 
   for (const [what, line, message] of [
@@ -56,12 +59,23 @@ suite('the reference answers of a model folder', () => {
     test(`refuse ${what}, with the line`, async (t) => {
       const folder = copyOfFixture(t, 'marker');
       writeFileSync(join(folder, 'golden.jsonl'), `${line}\n`);
-      await assert.rejects(tryReferences(await startEngine(t, { model: folder }), folder), {
+      await assert.rejects(tryReferences(await startEngine(t, { model: folder }), folder, never), {
         name: 'Refusal',
         message,
       });
     });
   }
+
+  test('are not asked for any more once somebody wants to stop', async () => {
+    const engine = new FakeEngine();
+    engine.answer = untilCancelled;
+    const stop = new AbortController();
+    const trial = tryReferences(engine, fixture('marker'), stop.signal);
+    await engine.called();
+    stop.abort();
+    await assert.rejects(trial, { name: 'AbortError' });
+    assert.equal(engine.calls.length, 1);
+  });
 
   test('are asked as they are written, numbers for names in their order', () => {
     assert.equal(memberText('{"a":1,"request" : {"10": "x", "2":1.0}}', 'request'), '{"10": "x", "2":1.0}');

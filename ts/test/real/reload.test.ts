@@ -82,6 +82,20 @@ suite('a reload', () => {
     });
   }
 
+  test('of a folder that does not give its own reference answers changes nothing; a start takes it', async (t) => {
+    const wrong = copyOfFixture(t, 'shared-state');
+    cpSync(join(fixture('marker'), 'golden.jsonl'), join(wrong, 'golden.jsonl'));
+    const { server, setModel, health, answer, reload } = await startWithSettings(t, fixture('marker'));
+    const [before, first] = [await health(), await answer()];
+    setModel(wrong);
+    assert.equal((await reload()).status, 500);
+    const { failed_reload, ...rest } = await health();
+    assert.deepEqual([rest, failed_reload.code, await answer()], [before, 'load_failed', first]);
+    await server.process.logged(/"msg":"the model was not replaced: [^"]+golden\.jsonl: line \d+: /);
+    const started = await LiveServer.start(t, { model: wrong });
+    assert.equal((await started.get('/health')).status, 200);
+  });
+
   // Windows has no such signal.
   if (process.platform !== 'win32') {
     test('is what SIGHUP asks for, also while the first model is loading', async (t) => {

@@ -1,6 +1,7 @@
 /** Fetches the archive at a URL into a cache and accepts it: a process that a test kills. */
 import { ModelCache } from '../../../src/model/cache.ts';
 import { FetchedSource } from '../../../src/model/fetched-source.ts';
+import { embeddedModel } from '../../../src/model/folder-source.ts';
 import { WebStore } from '../../../src/model/web-store.ts';
 
 const [url = '', folder = ''] = process.argv.slice(2);
@@ -16,5 +17,6 @@ const source = new FetchedSource({
   cache: new ModelCache({ folder, maxBytes: 2 ** 30 }),
   refreshMs: 0,
   prove: async () => {},
+  embedded: embeddedModel,
 });
 await source.accept(await source.find(new AbortController().signal));
