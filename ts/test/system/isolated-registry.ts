@@ -6,9 +6,11 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -16,14 +18,21 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
 
 const SOURCES = join(REPOSITORY, 'ts', 'test', 'system', 'registry');
 const ADDRESS = '127.0.0.1:4873';
 
-/** The network is made and entered by root. */
+/** The network is made and entered by root, who then becomes a user again. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
+const [CALLER = 0, CALLER_GROUP = 0] = [process.geteuid?.(), process.getegid?.()];
+
+/** What becomes a user and group. */
+function becoming(user: number, group: number): readonly string[] {
+  return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups'];
+}
 
 /** What `npm` and the commands that it starts need beside Node. */
 const COMMANDS = ['env', 'sh'];
@@ -31,7 +40,7 @@ const COMMANDS = ['env', 'sh'];
 export interface InsideOptions {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** The user and group that the command runs as; root's when left out. */
+  /** The user and group that the command runs as, which only root may choose; those of this process when left out. */
   readonly user?: number;
   /** A command that hangs is killed. */
   readonly timeoutMs?: number;
@@ -70,21 +79,12 @@ export class IsolatedRegistry {
     execFileSync('npm', ['install', '--no-audit', '--no-package-lock', '--silent'], { cwd: folder, stdio: 'inherit' });
     writeFileSync(join(folder, 'npmrc'), npmSettings(folder));
     const program = join(folder, 'node_modules', 'verdaccio', 'bin', 'verdaccio');
-    const serve = `ip link set lo up && exec "$@" --config ${join(folder, 'config.yaml')} --listen ${ADDRESS}`;
-    const [command = '', ...args] = [
-      ...AS_ROOT,
-      'unshare',
-      '--net',
-      'sh',
-      '-c',
-      serve,
-      'sh',
-      process.execPath,
-      program,
-    ];
+    const inside = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && echo $$ >pid && exec "$@"', 'sh'];
     // It warns of being root, which only root could avoid here.
-    const env = { ...process.env, NODE_NO_WARNINGS: '1' };
-    const server = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder, env });
+    const serve = ['env', `HOME=${folder}`, 'NODE_NO_WARNINGS=1', process.execPath, program];
+    const options = ['--config', join(folder, 'config.yaml'), '--listen', ADDRESS];
+    const [command = '', ...args] = [...AS_ROOT, ...inside, ...becoming(CALLER, CALLER_GROUP), ...serve, ...options];
+    const server = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder });
     const registry = new IsolatedRegistry(folder, server);
     await registry.#answers();
     return registry;
@@ -94,8 +94,8 @@ export class IsolatedRegistry {
   run(command: readonly string[], { cwd, env = {}, user, timeoutMs = 120_000 }: InsideOptions): Promise<Ended> {
     const own = { PATH: this.#path, HOME: cwd, npm_config_userconfig: join(this.#folder, 'npmrc'), ...env };
     const variables = Object.entries(own).map(([name, value]) => `${name}=${value}`);
-    const as = user === undefined ? [] : ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups'];
-    const enter = ['nsenter', '--target', this.#init(), '--net'];
+    const as = user === undefined ? becoming(CALLER, CALLER_GROUP) : becoming(user, user);
+    const enter = ['nsenter', '--target', String(this.#pid), '--net'];
     const [program = '', ...args] = [...AS_ROOT, ...enter, ...as, '/usr/bin/env', '-i', ...variables, ...command];
     return runCommand(program, { args, cwd, timeoutMs });
   }
@@ -108,19 +108,22 @@ export class IsolatedRegistry {
   }
 
   stop(): void {
-    this.#server.kill('SIGKILL');
+    if (this.#pid !== undefined) process.kill(this.#pid, 'SIGKILL');
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** The first process of the network, which sudo, if there is one, has started. */
-  #init(): string {
-    const pid = String(this.#server.pid);
-    return AS_ROOT.length === 0 ? pid : execFileSync('pgrep', ['-P', pid], { encoding: 'utf8' }).trim();
+  /** The process of the registry, once it is in its network: of sudo, where that has started it, another one is known. */
+  get #pid(): number | undefined {
+    const file = join(this.#folder, 'pid');
+    const [, pid] = existsSync(file) ? (/^(\d+)\n$/.exec(readFileSync(file, 'utf8')) ?? []) : [];
+    return pid === undefined ? undefined : Number(pid);
   }
 
   async #answers(): Promise<void> {
     const ping = `fetch('http://${ADDRESS}/-/ping').then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))`;
     while (this.#server.exitCode === null) {
+      await setImmediate();
+      if (this.#pid === undefined) continue;
       const { code } = await this.run(['node', '-e', ping], { cwd: this.#folder });
       if (code === 0) return;
     }
