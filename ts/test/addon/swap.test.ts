@@ -82,4 +82,15 @@ suite('an engine whose model is swapped', () => {
     assert.match(String(await swapped), /^(swapped|closing)$/);
     await assert.rejects(engine.swap(fixture('marker')), { code: 'closing' });
   });
+
+  test('takes no model any more that was loaded when it was shut down', async (t) => {
+    const engine = await startEngine(t, { model: fixture('marker') });
+    const before = engine.info();
+    const swapped = engine.swap(fixture('shared-state'));
+    // The model is loaded meanwhile; the switch cannot be made before this thread is free.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000);
+    engine.shutdown();
+    await assert.rejects(swapped, { code: 'closing' });
+    assert.deepEqual(engine.info(), before);
+  });
 });

@@ -3,27 +3,24 @@
 // The macros of napi-derive generate items that have no documentation of their own.
 #![allow(missing_docs)]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use napi::bindgen_prelude::{Buffer, Object};
 use napi::{Env, JsDeferred};
 use napi_derive::napi;
-use parking_lot::Mutex;
 
 use crate::Error;
-use crate::engine::{Answered, Engine, Options};
+use crate::engine::{Answered, Options};
 use crate::error::CODES;
-use crate::model::Model;
 
 mod batch;
 pub mod inspection;
 pub mod questions;
+mod slot;
 mod types;
 
 use batch::{NativeBatch, NativeBatchCall};
+use slot::Slot;
 use types::{NativeCacheStats, NativeCall, NativeInfo, NativeLoad, NativeOptions, NativeReply};
 
 type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
@@ -33,64 +30,6 @@ type Deferred<T> = JsDeferred<T, Settle<T>>;
 #[napi]
 pub struct NativeEngine {
     slot: Arc<Slot>,
-}
-
-/// The engine once it is loaded.
-#[derive(Default)]
-struct Slot {
-    engine: Mutex<Option<Arc<Engine>>>,
-    /// Held while the model is loaded.
-    loading: Mutex<()>,
-    ended: AtomicBool,
-}
-
-impl Slot {
-    fn load(&self, options: Options) -> Result<(), Error> {
-        let _loading = self.loading.lock();
-        if self.ended.load(Ordering::SeqCst) {
-            return Err(Error::Closing);
-        }
-        let engine = catch_unwind(|| Engine::load(options)).unwrap_or(Err(Error::Panicked))?;
-        *self.engine.lock() = Some(Arc::new(engine));
-        Ok(())
-    }
-
-    fn load_next(&self, folder: PathBuf) -> Result<Model, Error> {
-        let _loading = self.loading.lock();
-        let engine = self.engine().filter(|_| !self.ended.load(Ordering::SeqCst));
-        let engine = engine.ok_or(Error::Closing)?;
-        let load = AssertUnwindSafe(|| engine.load_next(folder));
-        catch_unwind(load).unwrap_or(Err(Error::Panicked))
-    }
-
-    fn replace(&self, model: Model) -> Result<(), Error> {
-        let engine = self.engine().ok_or(Error::Closing)?;
-        engine.replace(Arc::new(model));
-        Ok(())
-    }
-
-    fn engine(&self) -> Option<Arc<Engine>> {
-        self.engine.lock().clone()
-    }
-
-    /// Lets the engine finish, then frees its model; one that is being loaded is waited for.
-    fn close(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        let _loading = self.loading.lock();
-        if let Some(engine) = self.engine() {
-            engine.close();
-        }
-        self.engine.lock().take();
-    }
-
-    /// Ends the engine, also one that is being loaded: ONNX Runtime must be at rest when the process exits.
-    fn shutdown(&self) {
-        self.ended.store(true, Ordering::SeqCst);
-        let _loading = self.loading.lock();
-        if let Some(engine) = self.engine() {
-            engine.shutdown();
-        }
-    }
 }
 
 #[napi]
@@ -113,7 +52,7 @@ impl NativeEngine {
         let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
         let slot = Arc::clone(&self.slot);
         let options = Options::from(options);
-        std::thread::spawn(move || {
+        self.slot.spawn(move || {
             let outcome = slot.load(options);
             deferred.resolve(Box::new(move |_| Ok(outcome.into())));
         });
@@ -125,12 +64,12 @@ impl NativeEngine {
     pub fn swap<'env>(&self, env: &'env Env, model: String) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
         let slot = Arc::clone(&self.slot);
-        std::thread::spawn(move || {
+        self.slot.spawn(move || {
             let loaded = slot.load_next(model.into());
             // The switch is made on the thread of the callers, so that they see the engine and what is said of it change
             // at the same moment.
             let switch = move |_| {
-                let outcome = loaded.and_then(|model| slot.replace(model));
+                let outcome = loaded.and_then(|handed| slot.replace(&handed));
                 Ok(outcome.into())
             };
             deferred.resolve(Box::new(switch));
@@ -219,7 +158,7 @@ impl NativeEngine {
     pub fn close<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<()>, _) = env.create_deferred()?;
         let slot = Arc::clone(&self.slot);
-        std::thread::spawn(move || {
+        self.slot.spawn(move || {
             slot.close();
             deferred.resolve(Box::new(|_| Ok(())));
         });
