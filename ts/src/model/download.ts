@@ -22,8 +22,6 @@ export const TRANSFER_LIMITS = { spanMs: 30_000, minBytesPerSpan: 16 * 2 ** 10 }
 
 export interface DownloadOptions {
   readonly limits: FetchLimits;
-  /** When all must be there, by `performance.now()`. */
-  readonly deadlineMs: number;
   readonly signal: AbortSignal;
   /** How messages name it. */
   readonly what: string;
@@ -92,16 +90,15 @@ interface Watch {
   end(): void;
 }
 
-function watchProgress({ body }: Opened, { limits, deadlineMs, signal, what }: DownloadOptions): Watch {
+function watchProgress({ body }: Opened, { limits, signal, what }: DownloadOptions): Watch {
   let total = 0;
   let before = 0;
-  const stop = (problem: string) => body.destroy(new SourceError(`${what}: ${problem}`, { isAway: true }));
+  const { minBytesPerSpan, spanMs } = limits;
+  const tooSlow = `${what}: fewer than ${minBytesPerSpan} bytes in ${spanMs / 1000} s`;
   const span = setInterval(() => {
-    const { minBytesPerSpan, spanMs } = limits;
-    if (total - before < minBytesPerSpan) stop(`fewer than ${minBytesPerSpan} bytes in ${spanMs / 1000} s`);
+    if (total - before < minBytesPerSpan) body.destroy(new SourceError(tooSlow, { isAway: true }));
     before = total;
-  }, limits.spanMs);
-  const end = setTimeout(() => stop(`not there after ${limits.totalMs / 1000} s`), deadlineMs - performance.now());
+  }, spanMs);
   const abort = () => body.destroy(new Error('aborted'));
   signal.addEventListener('abort', abort, { once: true });
   if (signal.aborted) abort();
@@ -112,7 +109,6 @@ function watchProgress({ body }: Opened, { limits, deadlineMs, signal, what }: D
     total: () => total,
     end() {
       clearInterval(span);
-      clearTimeout(end);
       signal.removeEventListener('abort', abort);
     },
   };

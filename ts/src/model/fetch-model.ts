@@ -41,11 +41,30 @@ export interface Fetched {
 }
 
 /**
- * Fetches a model, unless it is the one that is known.
+ * Fetches a model, unless it is the one that is known. What it does, unpacking too, ends with its time.
  *
  * @throws SourceError when there is none, or not all of it is as it must be. Nothing of it counts then.
  */
-export function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
+export async function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
+  const { signal, source, limits } = request;
+  const stop = new AbortController();
+  const end = () => stop.abort(signal.reason);
+  const isLate = new SourceError(`${source}: not there after ${limits.totalMs / 1000} s`, { isAway: true });
+  const timer = setTimeout(() => stop.abort(isLate), limits.totalMs);
+  signal.addEventListener('abort', end, { once: true });
+  if (signal.aborted) end();
+  try {
+    return await fetchPackaged({ ...request, signal: stop.signal });
+  } catch (error) {
+    stop.signal.throwIfAborted();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
+}
+
+function fetchPackaged(request: FetchRequest): Promise<Fetched | 'unchanged'> {
   const fetch = new Fetch(request);
   const { packaging } = request;
   if (packaging.kind === 'archive') return fetch.archive(packaging.format);
@@ -57,11 +76,9 @@ const LISTING = 'listing:';
 
 class Fetch {
   readonly #request: FetchRequest;
-  readonly #deadlineMs: number;
 
   constructor(request: FetchRequest) {
     this.#request = request;
-    this.#deadlineMs = performance.now() + request.limits.totalMs;
   }
 
   async archive(format: ArchiveFormat): Promise<Fetched | 'unchanged'> {
@@ -76,12 +93,12 @@ class Fetch {
     if (await this.#request.isHere(sha256)) return { sha256, etag };
     const unpacked = join(folder, this.#request.name);
     await mkdir(unpacked);
-    const model = await this.#named(async () => {
+    return this.#named(async () => {
       await unpack(file, unpacked, { format, maxBytes: limits.maxBytes, signal });
-      return modelFolderIn(unpacked);
+      const model = await modelFolderIn(unpacked);
+      this.#request.offered((await namesOf(model)).version);
+      return { sha256, etag, folder: model };
     });
-    this.#request.offered((await namesOf(model)).version);
-    return { sha256, etag, folder: model };
   }
 
   async manifest(): Promise<Fetched | 'unchanged'> {
@@ -145,8 +162,9 @@ class Fetch {
       }
       await this.#file(opened, { folder, path, bytes });
     }
-    const sha256 = sha256Of(await manifestText(folder));
-    this.#request.offered((await namesOf(folder)).version);
+    const { version } = await this.#named(() => namesOf(folder));
+    const sha256 = sha256Of(await manifestText(folder, signal));
+    this.#request.offered(version);
     this.#requirePinned(sha256);
     return (await this.#request.isHere(sha256)) ? { sha256, etag } : { sha256, etag, folder };
   }
@@ -183,7 +201,7 @@ class Fetch {
 
   #downloadOptions(what: string): DownloadOptions {
     const { limits, signal } = this.#request;
-    return { limits, signal, what, deadlineMs: this.#deadlineMs };
+    return { limits, signal, what };
   }
 
   #requireSize(files: readonly { readonly bytes: number }[]): void {

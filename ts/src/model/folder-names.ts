@@ -7,7 +7,7 @@ const MAX_DEPTH = 8;
 /** Control characters, and what Windows gives a meaning to. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
 const FORBIDDEN = /[\u0000-\u001f\u007f<>:"|?*\\]|[. ]$/;
-const DEVICES = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+const DEVICES = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[\d¹²³]) *(\.|$)/i;
 
 /** Returns `name` if a model folder may be called so on every system, else `model`. */
 export function modelFolderName(name: string): string {
@@ -33,7 +33,8 @@ export class FolderNames {
   }
 
   #note(path: string, kind: 'file' | 'folder' | 'parent'): void {
-    const key = path.normalize('NFC').toLowerCase();
+    // By way of the upper case, so that what only macOS takes for the same is the same: ß and ss, ſ and s.
+    const key = path.toUpperCase().toLowerCase().normalize('NFC');
     const known = this.#spellings.get(key);
     const isFolder = kind !== 'file';
     if (known === undefined) this.#spellings.set(key, { path, isFolder });

@@ -1,5 +1,5 @@
 /** The list of a model's files with their digests, as `svc model manifest` writes it and a source offers it. */
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
@@ -9,6 +9,9 @@ import { SourceError } from './source-error.ts';
 
 /** A manifest has a line for each file, so this is room for thousands. */
 export const MAX_MANIFEST_BYTES = 2 ** 20;
+
+/** `config.json` is read at once; with calibrations of thousands of questions it is shorter. */
+const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
 const DigestSchema = Type.Object({
   bytes: Type.Integer({ minimum: 0 }),
@@ -43,7 +46,9 @@ export function parseManifest(text: string): Manifest {
   }
   const names = new FolderNames();
   for (const path of Object.keys(value.files)) names.add(path, 'file');
-  if (!Object.hasOwn(value.files, 'config.json')) throw new SourceError('the manifest names no config.json');
+  const config = Object.hasOwn(value.files, 'config.json') ? value.files['config.json'] : undefined;
+  if (config === undefined) throw new SourceError('the manifest names no config.json');
+  requireConfigSize(config.bytes);
   return value;
 }
 
@@ -58,12 +63,27 @@ export async function manifestText(folder: string, signal?: AbortSignal): Promis
 /** What a manifest in the folder that it is about is called. */
 export const MANIFEST_FILE = 'manifest.json';
 
-/** Returns the name and version in a model folder's `config.json`, as the engine takes them; empty when it cannot be read. */
+/**
+ * Returns the name and version in a model folder's `config.json`, as the engine takes them; empty when it cannot be read.
+ *
+ * @throws SourceError when it is longer than any.
+ */
 export async function namesOf(folder: string): Promise<{ name: string; version: string }> {
-  const text = await readFile(join(folder, 'config.json'), 'utf8').catch(() => '{}');
+  const file = join(folder, 'config.json');
+  requireConfigSize(
+    await stat(file).then(
+      ({ size }) => size,
+      () => 0,
+    ),
+  );
+  const text = await readFile(file, 'utf8').catch(() => '{}');
   const config: unknown = parseOrNothing(text);
   const { name, version } = (typeof config === 'object' && config !== null ? config : {}) as Record<string, unknown>;
   return { name: typeof name === 'string' ? name : '', version: typeof version === 'string' ? version : '' };
+}
+
+function requireConfigSize(bytes: number): void {
+  if (bytes > MAX_CONFIG_BYTES) throw new SourceError(`config.json: more than ${MAX_CONFIG_BYTES} bytes`);
 }
 
 function parseOrNothing(text: string): unknown {

@@ -6,6 +6,11 @@ interface SourceErrorOptions {
   readonly cause?: unknown;
 }
 
+/** More than this is not read by anybody: what a server sends may be of any length. */
+const MAX_LENGTH = 500;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would do what they say.
+const CONTROL_CHARACTERS = /\s*[\u0000-\u001f\u007f-\u009f\u2028\u2029]+\s*/g;
+
 /** One line for the log: what, where, and what is wrong with it. No secret of a URL is in it. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
@@ -16,7 +21,7 @@ export class SourceError extends Error {
   readonly isMissing: boolean;
 
   constructor(message: string, { isAway = false, isMissing = false, cause }: SourceErrorOptions = {}) {
-    super(message.replace(/\s*\n\s*/g, ' '), { cause });
+    super(message.replace(CONTROL_CHARACTERS, ' ').slice(0, MAX_LENGTH), { cause });
     this.isAway = isAway;
     this.isMissing = isMissing;
   }

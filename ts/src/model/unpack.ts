@@ -65,6 +65,7 @@ export async function modelFolderIn(folder: string): Promise<string> {
 interface Item {
   readonly name: string;
   readonly kind: 'file' | 'folder';
+  /** Its bytes, each counted when it comes out of the archive. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
@@ -85,26 +86,30 @@ class UnpackTarget {
     this.#options = options;
   }
 
+  /** Writes a file or folder. What no model needs is read and counted like all else, and not written. */
   async add({ name, kind, chunks }: Item): Promise<void> {
-    const path = join(this.#options.folder, ...this.#names.add(name, kind).split('/'));
+    const { folder, signal } = this.#options;
+    signal.throwIfAborted();
+    const path = join(folder, ...this.#names.add(name, kind).split('/'));
+    if (isAttributes(name)) return drain(chunks);
     await mkdir(kind === 'folder' ? path : dirname(path), { recursive: true });
-    if (kind === 'folder') return;
-    const counted = this.#counted(chunks);
-    await pipeline(counted, createWriteStream(path, { flags: 'wx' }), { signal: this.#options.signal });
+    if (kind === 'file') await pipeline(chunks, createWriteStream(path, { flags: 'wx' }), { signal });
   }
 
   /** Counts what comes out: what an archive says of itself may be a lie. */
-  async *#counted(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-    const { maxBytes, archiveBytes } = this.#options;
-    for await (const chunk of chunks) {
-      this.#bytes += chunk.length;
-      if (this.#bytes > maxBytes) throw new SourceError(`unpacked more than ${maxBytes} bytes (model_max_bytes)`);
-      if (this.#bytes > Math.max(HARMLESS_BYTES, MAX_RATIO * archiveBytes)) {
-        throw new SourceError(`unpacked more than ${MAX_RATIO} times its size`);
-      }
-      yield chunk;
+  count(bytes: number): void {
+    const { maxBytes, archiveBytes, signal } = this.#options;
+    signal.throwIfAborted();
+    this.#bytes += bytes;
+    if (this.#bytes > maxBytes) throw new SourceError(`unpacked more than ${maxBytes} bytes (model_max_bytes)`);
+    if (this.#bytes > Math.max(HARMLESS_BYTES, MAX_RATIO * archiveBytes)) {
+      throw new SourceError(`unpacked more than ${MAX_RATIO} times its size`);
     }
   }
+}
+
+async function drain(chunks: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _ of chunks);
 }
 
 /** What macOS puts beside a file for its attributes: not a file of the model. */
@@ -117,6 +122,8 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
   let current: ReadEntry | undefined;
   const parser = new Parser({
     strict: true,
+    brotli: false,
+    zstd: false,
     onReadEntry(entry) {
       added = added.then(() => {
         current = entry;
@@ -128,18 +135,23 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
   parser.on('ignoredEntry', (entry: ReadEntry) => stop.abort(notAFile(entry.path, entry.type)));
   parser.on('error', (error) => stop.abort(error));
   const { signal } = stop;
+  const parse = async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of onceUnpacked(chunks)) {
+      // What is no file counts too: there may be headers without end.
+      target.count(chunk.length);
+      if (!parser.write(chunk)) await once(parser, 'drain', { signal });
+    }
+    const end = once(parser, 'end', { signal });
+    parser.end();
+    await end;
+  };
+  // The pipeline would only tell that it was ended.
+  const noted = (error: unknown) => {
+    stop.abort(error);
+    throw error;
+  };
   try {
-    await pipeline(
-      createReadStream(archive),
-      zlib.createGunzip(),
-      async (chunks: AsyncIterable<Buffer>) => {
-        for await (const chunk of chunks) if (!parser.write(chunk)) await once(parser, 'drain', { signal });
-        const end = once(parser, 'end', { signal });
-        parser.end();
-        await end;
-      },
-      { signal },
-    );
+    await pipeline(createReadStream(archive), zlib.createGunzip(), (chunks) => parse(chunks).catch(noted), { signal });
   } catch (error) {
     stop.abort(error);
   }
@@ -149,11 +161,23 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
   signal.throwIfAborted();
 }
 
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+
+/** Refuses what is packed twice: the parser would unpack it once more, and nobody would count what comes out. */
+async function* onceUnpacked(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let start = Buffer.alloc(0);
+  for await (const chunk of chunks) {
+    if (start.length < GZIP_MAGIC.length) start = Buffer.concat([start, chunk]).subarray(0, GZIP_MAGIC.length);
+    if (start.equals(GZIP_MAGIC)) throw new SourceError('it is packed twice');
+    yield chunk;
+  }
+}
+
 async function addTarEntry(entry: ReadEntry, target: UnpackTarget): Promise<void> {
   const { path: name, type } = entry;
   const isFile = type === 'File' || type === 'OldFile' || type === 'ContiguousFile';
   if (!isFile && type !== 'Directory') throw notAFile(name, type);
-  if (!isAttributes(name)) await target.add({ name, kind: isFile ? 'file' : 'folder', chunks: entry });
+  await target.add({ name, kind: isFile ? 'file' : 'folder', chunks: entry });
   // The next one comes when this one is read, however empty it is.
   entry.resume();
 }
@@ -174,9 +198,8 @@ async function unpackZip(archive: string, target: UnpackTarget): Promise<void> {
       if (!ALLOWED_TYPES.has((entry.externalFileAttributes >>> 16) & FILE_TYPE)) {
         throw notAFile(name, 'link or device');
       }
-      if (isAttributes(name)) continue;
       if (name.endsWith('/')) await target.add({ name, kind: 'folder', chunks: Readable.from([]) });
-      else await target.add({ name, kind: 'file', chunks: checked(zip, entry) });
+      else await target.add({ name, kind: 'file', chunks: checked(zip, entry, target) });
     }
   } finally {
     zip.close();
@@ -184,9 +207,10 @@ async function unpackZip(archive: string, target: UnpackTarget): Promise<void> {
 }
 
 /** The reader of zip files leaves the checksum to us. Older releases of Node 20 have none. */
-async function* checked(zip: ZipFile, entry: Entry): AsyncGenerator<Buffer, void> {
+async function* checked(zip: ZipFile, entry: Entry, target: UnpackTarget): AsyncGenerator<Buffer, void> {
   let sum = 0;
   for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {
+    target.count(chunk.length);
     sum = zlib.crc32?.(chunk, sum) ?? entry.crc32;
     yield chunk;
   }

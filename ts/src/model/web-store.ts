@@ -96,7 +96,11 @@ export class WebStore implements Store {
       request.on('error', (error) => {
         options.signal?.aborted ? reject(error) : reject(this.#failed(url, reason(error), error));
       });
-      request.on('close', () => clearTimeout(timer));
+      request.on('close', () => {
+        clearTimeout(timer);
+        // Nothing when it was answered, or has failed.
+        reject(this.#failed(url, 'no answer'));
+      });
       request.on('response', () => clearTimeout(timer));
       request.end();
     });

@@ -293,6 +293,15 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     message: /\/m\.tar\.gz: no answer within 0\.3 s$/,
     away: true,
   },
+  'that changes the protocol': {
+    path: '/m.tar.gz',
+    set: (server) =>
+      server.on('/m.tar.gz', (_, response) => {
+        response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n');
+      }),
+    message: /\/m\.tar\.gz: no answer$/,
+    away: true,
+  },
   'that comes at length but not in time': {
     path: '/m.tar.gz',
     set: (server) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { brotliCompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { filesIn } from '../../src/model/file-digest.ts';
 import type { ArchiveFormat } from '../../src/model/location.ts';
 import { modelFolderIn, unpack } from '../../src/model/unpack.ts';
@@ -144,6 +145,35 @@ suite('unpacking', () => {
       });
       await assert.rejects(unpackBytes(t, crowds[format], { format }), { message: 'more than 1000 files' });
     }
+  });
+
+  test('counts what macOS adds: its files, and their bytes', async (t) => {
+    const zeros = Buffer.alloc(32 * 2 ** 20);
+    const bombs = { tar: tarOf({ '._a': zeros }), zip: zipOf([{ name: '__MACOSX/a', content: zeros }]) };
+    const crowd = Array.from({ length: 1001 }, (_, index) => ({ path: `._${index}`, name: `._${index}` }));
+    const crowds = { tar: tarGz(crowd), zip: zipOf(crowd) };
+    for (const format of ['tar', 'zip'] as const) {
+      await assert.rejects(unpackBytes(t, bombs[format], { format }), {
+        message: 'unpacked more than 200 times its size',
+      });
+      await assert.rejects(unpackBytes(t, crowds[format], { format }), { message: 'more than 1000 files' });
+    }
+  });
+
+  test('counts headers without files', async (t) => {
+    const content = Buffer.alloc(900_000, 'x');
+    content.write('900000 comment=');
+    content.write('\n', content.length - 1);
+    const headers = Array.from({ length: 40 }, () => ({ path: 'g', type: 'GlobalExtendedHeader', content }) as const);
+    await assert.rejects(unpackBytes(t, tarGz([...headers, { path: 'config.json', content: '{}' }])), {
+      message: 'unpacked more than 200 times its size',
+    });
+  });
+
+  test('refuses what is packed twice, which would be counted once', async (t) => {
+    const tar = tarOf({ 'config.json': '{}' });
+    await assert.rejects(unpackBytes(t, gzipSync(tar)), { message: 'it is packed twice' });
+    await assert.rejects(unpackBytes(t, gzipSync(brotliCompressSync(gunzipSync(tar)))), { name: 'SourceError' });
   });
 
   test('refuses an archive that is cut off, anywhere', async (t) => {
