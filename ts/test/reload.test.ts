@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { pino } from 'pino';
-import { EngineError } from '../src/engine.ts';
+import { EngineError, type ModelInfo } from '../src/engine.ts';
 import { Reloader } from '../src/model/reload.ts';
 import { EngineSlot } from '../src/model/slot.ts';
 import type { FoundModel, ModelSource, SourceListener } from '../src/model/source.ts';
@@ -52,10 +52,14 @@ class FakeSource implements ModelSource {
 }
 
 /** A reloader whose first model answers. */
-async function startReloader() {
+async function startReloader(info: Partial<ModelInfo> = {}) {
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
-  const [engine, slot, source] = [new FakeEngine({ dir: 'first' }), new EngineSlot(), new FakeSource('s3://a')];
+  const [engine, slot, source] = [
+    new FakeEngine({ dir: 'first', ...info }),
+    new EngineSlot(),
+    new FakeSource('s3://a'),
+  ];
   const settings = { source };
   const model = source.model('first');
   const loaded = Promise.resolve({ engine, source, model });
@@ -151,6 +155,24 @@ suite('the reloader', () => {
     engine.next = next;
     await reload();
     assert.equal(health().failed_reload, undefined);
+  });
+
+  test('warns in one line when the processor has taken the place of an accelerator, and /health says so until one is back', async () => {
+    const { reload, engine, health, lines } = await startReloader({ device: 'cuda' });
+    const takes = (device: string, ...deviceNotes: string[]) => {
+      engine.next = async (dir) => ({ dir, device, deviceNotes });
+      return reload();
+    };
+    const warnings = () => lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
+    await takes('cuda');
+    assert.deepEqual([health().lost_device, warnings()], [undefined, []]);
+    await takes('cpu', 'cuda: out of memory');
+    const warning = 'the model runs on cpu and no longer on cuda: cuda: out of memory';
+    assert.deepEqual([health().device, health().lost_device, warnings()], ['cpu', 'cuda', [warning]]);
+    await takes('cpu', 'cuda: out of memory');
+    assert.deepEqual([health().lost_device, warnings()], ['cuda', [warning]]);
+    await takes('cuda');
+    assert.equal(health().lost_device, undefined);
   });
 
   test('watches another source once its model answers, and no longer the one before', async () => {

@@ -118,6 +118,7 @@ function modelNote({ model }: Snapshot): string {
       model.remote_version !== model.version &&
       `Its source offers version ${model.remote_version}.`,
     model.previous && `It replaced ${model.previous.model} ${model.previous.version}.`,
+    model.lost_device && `It runs on the processor; a model before ran on ${model.lost_device}.`,
     model.reload && 'A reload is under way.',
     model.failed_reload && `The latest reload failed (${model.failed_reload.code}): the log has the reason.`,
   ];

@@ -199,10 +199,15 @@ export class Reloader {
     const { slot, log } = this.#parts;
     const { engine } = slot.require();
     for (const note of model.notes) log.warn(note);
+    const before = engine.info().device;
     await engine.swap(model.folder);
     this.#answering = model.sha256;
     slot.loaded(engine, model);
+    const { device, deviceNotes } = engine.info();
     logLoaded(log, engine.info());
+    if (slot.require().lostDevice === before) {
+      log.warn(`the model runs on ${device} and no longer on ${before}: ${deviceNotes.join('; ')}`);
+    }
   }
 
   #failed(error: unknown, kind: { readonly isOffer?: boolean }): void {

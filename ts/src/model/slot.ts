@@ -19,6 +19,8 @@ export interface LoadedModel {
   /** Whether the remote source could not be reached. */
   readonly offline: boolean;
   readonly previous?: PreviousModel | undefined;
+  /** The accelerator that a model before it ran on, while this one runs on the processor. */
+  readonly lostDevice?: string | undefined;
 }
 
 /** What the loader knows of a model beside the engine that runs it. */
@@ -45,6 +47,9 @@ const NOT_LOADED = {
   loaded_at: null,
   dir: null,
 } as const satisfies Omit<Health, 'status'>;
+
+/** What `device` is when no accelerator computes. */
+const PROCESSOR = 'cpu';
 
 const NO_CACHE: CacheStats = { hits: 0, misses: 0, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 };
 
@@ -77,15 +82,17 @@ export class EngineSlot {
   /** Takes note of a newly loaded model: the first of `engine`, or the one that it has swapped in. */
   loaded(engine: Engine, { source, fallback = false, remoteVersion, offline = false }: Origin): void {
     const replaced = this.#model;
+    const info = engine.info();
     this.#model = {
       engine,
-      info: engine.info(),
+      info,
       loadedAt: new Date(),
       source: publicSource(source),
       fallback,
       remoteVersion,
       offline,
       previous: replaced && previousModel(replaced),
+      lostDevice: info.device === PROCESSOR ? replaced && acceleratorOf(replaced) : undefined,
     };
     this.#failure = undefined;
   }
@@ -131,7 +138,7 @@ export class EngineSlot {
 }
 
 function modelHealth(model: LoadedModel, failure: LoadFailure | undefined): Omit<Health, 'status'> {
-  const { info, remoteVersion, offline, previous } = model;
+  const { info, remoteVersion, offline, previous, lostDevice } = model;
   return {
     device: info.device,
     model: info.name,
@@ -144,12 +151,18 @@ function modelHealth(model: LoadedModel, failure: LoadFailure | undefined): Omit
     ...(remoteVersion !== undefined && { remote_version: remoteVersion }),
     ...(offline && { offline }),
     ...(previous && { previous }),
+    ...(lostDevice !== undefined && { lost_device: lostDevice }),
     ...(failure && { failed_reload: failedReload(failure) }),
   };
 }
 
 function failedReload({ code, at }: LoadFailure): FailedReload {
   return { code, failed_at: at.toISOString() };
+}
+
+/** The accelerator that a model runs on, or that one before it did. */
+function acceleratorOf({ info, lostDevice }: LoadedModel): string | undefined {
+  return info.device === PROCESSOR ? lostDevice : info.device;
 }
 
 function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {

@@ -17,7 +17,7 @@ export const FailedReloadSchema = Type.Object({
   failed_at: Type.String({ format: 'date-time' }),
 });
 
-/** A field is `null` as long as no model is loaded; the last five are there only when they apply. */
+/** A field is `null` as long as no model is loaded; the last six are there only when they apply. */
 export const HealthSchema = Type.Object({
   status: Type.Enum(['ok', 'loading', 'draining', 'error']),
   device: orNull(Type.String({ description: 'cpu, cuda, coreml or directml' })),
@@ -31,6 +31,9 @@ export const HealthSchema = Type.Object({
   remote_version: Type.Optional(Type.String()),
   offline: Type.Optional(Type.Literal(true)),
   previous: Type.Optional(PreviousModelSchema),
+  lost_device: Type.Optional(
+    Type.String({ description: 'the accelerator that a model before ran on, while this one runs on the processor' }),
+  ),
   failed_reload: Type.Optional(FailedReloadSchema),
   reload: Type.Optional(
     Type.Enum(['running', 'queued'], { description: 'a reload is under way; queued: one waits for its turn' }),
