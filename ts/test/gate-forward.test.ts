@@ -14,9 +14,12 @@ const KEYED = `${HOST}Authorization: Bearer ${KEY}\r\n`;
 const MIB = 2 ** 20;
 
 /** Sends one request with the key. */
-async function send(gate: GateUnderTest, sent: { method?: string; headers?: object; body?: string | Buffer } = {}) {
-  const { method = 'POST', headers = {}, body } = sent;
-  const options = { host: '127.0.0.1', port: gate.port, path: '/v1/x', agent: false as const, method };
+async function send(
+  gate: GateUnderTest,
+  sent: { method?: string; path?: string; headers?: object; body?: string | Buffer } = {},
+) {
+  const { method = 'POST', path = '/v1/x', headers = {}, body } = sent;
+  const options = { host: '127.0.0.1', port: gate.port, path, agent: false as const, method };
   const all = { authorization: `Bearer ${KEY}`, ...headers };
   const [res] = (await once(request({ ...options, headers: all }).end(body), 'response')) as [IncomingMessage];
   return { status: res.statusCode, headers: res.headers, body: await buffer(res) };
@@ -51,14 +54,51 @@ suite('headers to the server', () => {
     assert.doesNotMatch(rawHeaders.join(), new RegExp(KEY));
   });
 
-  test('have the digest of the state as the caller sends it, and none that the caller does not send', async (t) => {
-    const gate = await startGate(t);
-    await send(gate, { headers: { 'x-svc-state': 'ca978112ca1bbdca' }, body: '{"state":"a"}' });
-    await send(gate, { body: '{"state":"a"}' });
-    assert.deepEqual(
-      gate.requests.map(({ headers }) => headers['x-svc-state']),
-      ['ca978112ca1bbdca', undefined],
-    );
+  test('have the digest of the state, that of the caller or else its own', async (t) => {
+    const gate = await startGate(t, { answer: async (req, res) => res.end(await buffer(req)) });
+    const A = 'ca978112ca1bbdca';
+    const given = (value: string) => ({ 'x-svc-state': value });
+    const cases: [string, string | Buffer, object, string | undefined][] = [
+      ['/v1/systemone', '{"state":"a"}', {}, A],
+      ['/v1/systemone?x=1', '{"questions": {"state": 1}, "state": "\\u0061" }', {}, A],
+      ['/v1/systemone', '{"state":{"id": 7}}', {}, 'ad559f4e2220ee73'],
+      ['/v1/systemone', '{"state":"a"}', { 'transfer-encoding': 'chunked' }, A],
+      ['/v1/systemone', '{"state":"a"}', given('0123456789abcdef'), '0123456789abcdef'],
+      ['/v1/systemone', '{"state":"a"}', given('mine'), A],
+      ['/v1/decisions', '{"input":"a"}', {}, A],
+      ['/v1/systemone/batch', '{"state":"a"}', {}, undefined],
+      ['/v1/systemone', '{"state":"\n"', given('mine'), undefined],
+      ['/v1/systemone', 'state', {}, undefined],
+      ['/v1/systemone', '', {}, undefined],
+      ['/v1/systemone', gzipSync('{"state":"a"}'), { 'content-encoding': 'gzip' }, undefined],
+    ];
+    for (const [path, body, headers, digest] of cases) {
+      const answer = await send(gate, { path, body, headers });
+      assert.deepEqual([gate.requests.at(-1)?.headers['x-svc-state'], answer.body], [digest, Buffer.from(body)], path);
+    }
+  });
+
+  test('have no digest of a long body, which goes on as it comes', async (t) => {
+    const gate = await startGate(t, { answer: async (req, res) => res.end(String((await buffer(req)).length)) });
+    const body = JSON.stringify({ state: 'x'.repeat(3 * MIB) });
+    for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
+      const answer = await send(gate, { path: '/v1/systemone', body, headers });
+      assert.equal(answer.body.toString(), String(body.length));
+      assert.equal(gate.requests.at(-1)?.headers['x-svc-state'], undefined);
+    }
+  });
+
+  test('are not sent to the server when the caller goes, or takes too long, before the body is there', async (t) => {
+    const gate = await startGate(t, { bodyMs: 80 });
+    const wire = await Wire.open(t, gate.port);
+    wire.send(`POST /v1/systemone HTTP/1.1\r\n${KEYED}Content-Length: 9\r\n\r\n{`);
+    assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]+body did not arrive within 0\.08 s$/);
+    const gone = await Wire.open(t, gate.port);
+    gone.send(`POST /v1/systemone HTTP/1.1\r\n${KEYED}Content-Length: 9\r\n\r\n{`);
+    await until(() => gate.log.length === 1);
+    gone.socket.destroy();
+    await until(() => gate.log.length === 2);
+    assert.deepEqual([gate.log[1]?.code, gate.requests.length], ['cancelled', 0]);
   });
 
   test('never have the key, on the open path neither', async (t) => {

@@ -1,4 +1,4 @@
-/** Passes requests on to the server behind the gate and its answers back, both as streams. */
+/** Passes requests on to the server behind the gate and its answers back; what is long as a stream. */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -10,6 +10,7 @@ import { errorCode } from '../exclusive-file.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 import { answerHeaders, requestHeaders } from './headers.ts';
+import { readState } from './state-header.ts';
 
 /** An idle connection is given up before the server does so, after 65 s: else one could be used that is being closed. */
 const IDLE_MS = 30_000;
@@ -40,19 +41,24 @@ export function forward({ upstream, timeouts, lifecycle, log }: ForwardParts): M
   };
   return async (ctx) => {
     const { req } = ctx;
+    const { headers, start, isWhole } = await readState(req);
     const outgoing = request({
       ...address,
       agent,
       method: req.method,
       path: req.url,
-      headers: requestHeaders(req, ctx.state.id),
+      headers: { ...requestHeaders(req, ctx.state.id), ...headers },
       timeout: timeouts.silenceMs,
     });
     limitTime(outgoing, timeouts);
     const failure = firstFailure(ctx, outgoing, log);
     try {
       flushSoon(outgoing);
-      req.pipe(outgoing);
+      if (isWhole) outgoing.end(start);
+      else {
+        if (start.length > 0) outgoing.write(start);
+        req.pipe(outgoing);
+      }
       const [answer] = (await Promise.race([once(outgoing, 'response'), failure])) as [http.IncomingMessage];
       if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
       await Promise.race([passAnswer(ctx, answer), failure]);

@@ -1,6 +1,7 @@
 /** Which headers go through the gate: those that are meant for the other end, in both directions. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { HttpFailure } from '../errors.ts';
+import { STATE_HEADER } from '../state-header.ts';
 
 /** Headers that are meant for the next connection only (RFC 9110, 7.6.1), and their older relatives. */
 const HOP_BY_HOP = new Set([
@@ -16,7 +17,15 @@ const HOP_BY_HOP = new Set([
 ]);
 
 /** What the gate answers itself, or says anew: the key stays here, and the server is called by its own name. */
-const OWN = new Set(['authorization', 'expect', 'host', 'content-length', 'x-request-id', 'x-typesafe-request-id']);
+const OWN = new Set([
+  'authorization',
+  'expect',
+  'host',
+  'content-length',
+  'x-request-id',
+  'x-typesafe-request-id',
+  STATE_HEADER,
+]);
 
 /**
  * Returns the headers for the server. How long the body is comes from `req` alone, never from what `Connection` names:

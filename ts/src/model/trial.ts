@@ -1,10 +1,10 @@
 /** Whether a model answers as it should: the reference answers that a folder may bring along. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Node, parseTree } from 'jsonc-parser';
 import type { Config } from '../config.ts';
 import { type Engine, loadEngine, type Reply } from '../engine.ts';
 import { errorCode } from '../exclusive-file.ts';
+import { memberText } from '../json-member.ts';
 import { Refusal } from '../refusal.ts';
 import { engineOptions } from './engine-options.ts';
 
@@ -101,19 +101,14 @@ function parseReference(text: string, line: number, file: string): Reference {
   try {
     const { body, probabilities, input_tokens: inputTokens } = JSON.parse(text);
     if (typeof probabilities !== 'object' || probabilities === null) throw new Error('no probabilities');
-    return { line, body: typeof body === 'string' ? body : memberText(text, 'request'), probabilities, inputTokens };
+    return { line, body: typeof body === 'string' ? body : requestText(text), probabilities, inputTokens };
   } catch (error) {
     throw new Refusal(`${file}: line ${line}: is no reference answer`, { cause: error });
   }
 }
 
-/**
- * Returns the text of a member of a JSON object as it is written: reading and writing it would change the order of names
- * that look like numbers.
- */
-export function memberText(json: string, name: string): string {
-  const members: readonly Node[] = parseTree(json)?.children ?? [];
-  const value = members.find(({ children }) => children?.[0]?.value === name)?.children?.[1];
-  if (value === undefined) throw new Error(`${name} missing`);
-  return json.slice(value.offset, value.offset + value.length);
+function requestText(line: string): string {
+  const text = memberText(line, 'request');
+  if (text === undefined) throw new Error('no request');
+  return text;
 }

@@ -3,7 +3,8 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine.ts';
-import { memberText, tryReferences } from '../../src/model/trial.ts';
+import { memberText } from '../../src/json-member.ts';
+import { tryReferences } from '../../src/model/trial.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
 import { FakeEngine, untilCancelled } from '../fake-engine.ts';
 
