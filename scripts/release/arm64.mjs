@@ -4,7 +4,6 @@
  * the system's libraries and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed.
  * The release itself is built on arm64, by .github/workflows/release.yml.
  */
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
 import process from 'node:process';
@@ -12,6 +11,7 @@ import { asProgram } from './command.mjs';
 import { nodeFolder } from './node.mjs';
 import { makePackages } from './packages.mjs';
 import { chosenPlatforms, RELEASE } from './platforms.mjs';
+import { output, run } from './run.mjs';
 
 const FOLDER = resolve(join(RELEASE, 'arm64'));
 const HOST = join(FOLDER, 'host');
@@ -27,12 +27,6 @@ const GUEST_PACKAGES = ['libstd-rust-web-dev:arm64', 'libc6:arm64', 'libgcc-s1:a
 /** The emulator of Debian 12 does not survive loading ONNX Runtime; that of Debian 13 is linked statically. */
 const EMULATOR = ['qemu-user'];
 const [RELEASE_NAME, NEWER_RELEASE_NAME] = ['bookworm', 'trixie'];
-
-function run(command, args, options = {}) {
-  const { status, stdout, error } = spawnSync(command, args, { stdio: 'inherit', encoding: 'utf8', ...options });
-  if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${error?.message ?? `exit code ${status}`}`);
-  return stdout;
-}
 
 /** The environment of an apt with a state of its own, so that the machine's is left alone, and the machine's sources. */
 function aptOf(suite) {
@@ -62,7 +56,7 @@ APT::Architectures {"amd64";"arm64";};
 /** A package, and those that it needs of what Rust and LLVM are made of. */
 function withRustPackages(name, env) {
   const args = ['depends', '--recurse', '--no-recommends', '--no-suggests', '--no-conflicts', '--no-breaks'];
-  const text = run('apt-cache', [...args, '--no-replaces', '--no-enhances', name], { env, stdio: 'pipe' });
+  const text = output('apt-cache', [...args, '--no-replaces', '--no-enhances', name], { env });
   const suffix = name.endsWith(':arm64') ? ':arm64' : '';
   const names = text.split('\n').filter((line) => /^(libstd-rust-web|libllvm)\S*$/.test(line));
   return [name, ...names.map((one) => (one.includes(':') ? one : `${one}${suffix}`))];

@@ -1,15 +1,13 @@
 /** The crates that the addon of a platform is made of, and their licences. */
-import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { output } from './run.mjs';
 
 const ROOT_CRATE = 'svc-engine';
 
 function metadata(target) {
   const args = ['metadata', '--format-version', '1', '--locked', '--filter-platform', target];
-  const { status, stdout, stderr } = spawnSync('cargo', args, { encoding: 'utf8', maxBuffer: 2 ** 28 });
-  if (status !== 0) throw new Error(`cargo metadata failed: ${stderr}`);
-  return JSON.parse(stdout);
+  return JSON.parse(output('cargo', args));
 }
 
 /** What is only compiled for the build or for tests is not in the addon. */

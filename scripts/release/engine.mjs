@@ -1,9 +1,9 @@
 /**
  * Builds the addon for a release: `node scripts/release/engine.mjs [PLATFORM...]` writes dist/release/engine/PLATFORM/.
  * For Linux it is linked by zig against the oldest glibc that is supported, whatever this machine has, and the symbols
- * that it and ONNX Runtime ask for are read afterwards. The compiler needs the standard library of each platform.
+ * that it and ONNX Runtime ask for are read afterwards. The compiler needs the standard library of each platform; for Linux
+ * `pip install -r scripts/release/requirements.txt` has the linker.
  */
-import { spawnSync } from 'node:child_process';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +12,7 @@ import { ADDON_NAME, builtLibrary, runtimeFiles } from '../platform.mjs';
 import { asProgram } from './command.mjs';
 import { requireOldGlibc } from './glibc.mjs';
 import { chosenPlatforms, engineFolder, GLIBC } from './platforms.mjs';
+import { run } from './run.mjs';
 
 const BUILD = ['--release', '--locked', '-p', 'svc-engine', '--lib', '--target'];
 
@@ -28,11 +29,7 @@ function compile({ os, target }) {
       ? ['cargo-zigbuild', ['zigbuild', ...BUILD, `${target}.${GLIBC}`]]
       : ['cargo', ['build', ...BUILD, target]];
   process.stdout.write(`engine: ${command} ${args.join(' ')}\n`);
-  const { error, status, signal } = spawnSync(command, args, { stdio: 'inherit', env: environment() });
-  if (error?.code === 'ENOENT') {
-    throw new Error(`${command} is not installed: pip install -r scripts/release/requirements.txt`);
-  }
-  if (status !== 0) throw new Error(`${command} failed (${error?.message ?? signal ?? `exit code ${status}`})`);
+  run(command, args, { env: environment() });
 }
 
 function buildEngine(platform) {

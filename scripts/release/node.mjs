@@ -1,10 +1,10 @@
 /** The Node that goes into an archive: a package of npm with the official build in it, checked against `npm/`. */
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 import { extract } from 'tar';
 import { NODE_VERSION, PLATFORMS, RELEASE } from './platforms.mjs';
+import { output } from './run.mjs';
 
 /** The folder of Node's package for a platform, fetched when it is not there yet. */
 export function nodeFolder({ node }) {
@@ -27,12 +27,8 @@ export function nodeLicence(platform) {
 
 function fetchPackage({ package: name, integrity }, destination) {
   const args = ['pack', `${name}@${NODE_VERSION}`, '--json', '--pack-destination', destination];
-  // npm is a script on Windows, which only a shell starts.
-  const shell = process.platform === 'win32';
-  const { status, stdout } = spawnSync('npm', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], shell });
-  if (status !== 0) throw new Error(`npm pack ${name}@${NODE_VERSION} failed`);
   // A list, or an object by the packages' names: versions of npm differ.
-  const [packed] = Object.values(JSON.parse(stdout));
+  const [packed] = Object.values(JSON.parse(output('npm', args)));
   if (packed.integrity !== integrity) throw new Error(`${name}@${NODE_VERSION} is not what npm/platforms.json has`);
   return packed.filename;
 }

@@ -3,7 +3,6 @@
  * `npm publish`. Every package of the release must be there. The main one is last, so that whoever finds it finds all;
  * one that is published already is left, so that a release that broke off can be run again.
  */
-import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
@@ -11,26 +10,19 @@ import { asProgram } from './command.mjs';
 import { PACKED } from './pack.mjs';
 import { MAIN, MODEL } from './packages.mjs';
 import { enginePackage, PLATFORMS, VERSION } from './platforms.mjs';
+import { attempt, run } from './run.mjs';
 
 const NAMES = [...PLATFORMS.map(enginePackage), MODEL, MAIN];
 
 /** What `npm pack` calls the file of a package. */
 const fileOf = (name) => `${name.replace('@', '').replace('/', '-')}-${VERSION}.tgz`;
 
-function npm(args, stdio) {
-  return spawnSync('npm', args, { stdio, encoding: 'utf8', shell: process.platform === 'win32' });
-}
-
 function isPublished(name) {
-  const { status, stderr } = npm(['view', `${name}@${VERSION}`, 'version', '--json'], ['ignore', 'ignore', 'pipe']);
+  const args = ['view', `${name}@${VERSION}`, 'version', '--json'];
+  const { status, stderr } = attempt('npm', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   if (status === 0) return true;
   if (/E404/.test(stderr)) return false;
   throw new Error(`npm view ${name} failed: ${stderr.trim().split('\n', 1)[0]}`);
-}
-
-function publish(name, flags) {
-  const { status } = npm(['publish', resolve(join(PACKED, fileOf(name))), ...flags], 'inherit');
-  if (status !== 0) throw new Error(`npm publish ${name} failed`);
 }
 
 await asProgram(import.meta.url, (flags) => {
@@ -39,6 +31,7 @@ await asProgram(import.meta.url, (flags) => {
   if (missing.length > 0) throw new Error(`there is no package of ${missing.join(', ')} in ${PACKED}`);
   for (const name of NAMES) {
     if (isPublished(name)) process.stdout.write(`publish: ${name} ${VERSION} is there\n`);
-    else publish(name, flags);
+    // npm may ask for a code.
+    else run('npm', ['publish', resolve(join(PACKED, fileOf(name))), ...flags], { stdio: 'inherit' });
   }
 });

@@ -2,12 +2,11 @@
  * The bill of materials of an archive, in CycloneDX 1.5: the npm packages that are bundled, the crates that are linked,
  * ONNX Runtime and Node. What npm knows of its packages is what `npm sbom` says.
  */
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import process from 'node:process';
 import { linkedCrates } from './crates.mjs';
 import { NODE_VERSION, ROOT_PACKAGE, VERSION } from './platforms.mjs';
+import { output } from './run.mjs';
 
 /** The bundles, and beside each the notices of what is in it. */
 const BUNDLES = ['app', 'assets', 'docs', 'lib'];
@@ -24,11 +23,7 @@ function bundledPackages() {
 
 /** What npm tells of the packages of the lockfile. */
 function npmSbom() {
-  const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only'];
-  const shell = process.platform === 'win32';
-  const { status, stdout, stderr } = spawnSync('npm', args, { encoding: 'utf8', maxBuffer: 2 ** 28, shell });
-  if (status !== 0) throw new Error(`npm sbom failed: ${stderr}`);
-  return JSON.parse(stdout);
+  return JSON.parse(output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only']));
 }
 
 function npmComponents() {

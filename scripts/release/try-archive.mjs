@@ -2,13 +2,13 @@
  * Unpacks the archive of a platform into dist/release/try/ and makes a decision with it, on that platform, with nothing
  * else on PATH: `node scripts/release/try-archive.mjs [PLATFORM]`.
  */
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { ARCHIVES, archiveName } from './archive.mjs';
 import { asProgram } from './command.mjs';
 import { chosenPlatforms, RELEASE, VERSION } from './platforms.mjs';
+import { output, run } from './run.mjs';
 
 const TRY = join(RELEASE, 'try');
 const QUESTION = ['ask', '--state', 'I was charged twice.', '--question', 'refund: Money back?', '--json'];
@@ -18,11 +18,7 @@ function unpack(platform) {
   mkdirSync(TRY, { recursive: true });
   // The tar of Windows reads a zip, too; another one may be found first.
   const tar = platform.os === 'win32' ? join(process.env.SystemRoot ?? '', 'System32', 'tar.exe') : 'tar';
-  const { status } = spawnSync(tar, ['-xf', resolve(join(ARCHIVES, archiveName(platform)))], {
-    cwd: TRY,
-    stdio: 'inherit',
-  });
-  if (status !== 0) throw new Error(`${archiveName(platform)} cannot be unpacked`);
+  run(tar, ['-xf', resolve(join(ARCHIVES, archiveName(platform)))], { cwd: TRY });
 }
 
 /** What `svc` of the archive prints. */
@@ -31,15 +27,7 @@ function svc(os, args) {
   const env = os === 'win32' ? process.env : { PATH: '/usr/bin:/bin' };
   const [command, given, shell] =
     os === 'win32' ? [`"${program}"`, args.map((arg) => `"${arg}"`), true] : [program, args, false];
-  const { status, stdout, error } = spawnSync(command, given, {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'inherit'],
-    cwd: TRY,
-    env,
-    shell,
-  });
-  if (status !== 0) throw new Error(`svc ${args[0]} failed: ${error?.message ?? `exit code ${status}`}`);
-  return stdout.trim();
+  return output(command, given, { cwd: TRY, env, shell }).trim();
 }
 
 await asProgram(import.meta.url, (names) => {

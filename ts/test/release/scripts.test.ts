@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
+import { programFolder } from '../install/place.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 const RELEASE = readFileSync(join(REPOSITORY, '.github', 'workflows', 'release.yml'), 'utf8');
 const { version } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8'));
@@ -40,6 +42,22 @@ test('a platform that the list lacks is refused with the ones that it has', asyn
     const { code, stderr } = await script(name, 'plan9-x64');
     assert.equal(code, 1);
     assert.match(stderr, /^release: there is no platform plan9-x64: linux-x64-gnu, .*\n$/);
+  }
+});
+
+test('a script says which program it lacks, and which has failed', async (t) => {
+  for (const [programs, line] of [
+    [{}, 'cargo is not installed'],
+    [{ cargo: 'exit 3' }, 'cargo metadata failed (exit code 3)'],
+  ] as const) {
+    // Windows runs no such program.
+    if (process.platform === 'win32' && 'cargo' in programs) continue;
+    const { code, stderr } = await runCommand(process.execPath, {
+      args: [join('scripts', 'release', 'packages.mjs'), '--local'],
+      cwd: REPOSITORY,
+      env: { PATH: await programFolder(t, programs), SVC_RELEASE_FOLDER: temporaryFolder(t) },
+    });
+    assert.deepEqual([code, stderr], [1, `release: ${line}\n`]);
   }
 });
 
