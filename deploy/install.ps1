@@ -129,9 +129,10 @@ function Compare-Version([string] $A, [string] $B) {
 
 # An open file that nobody else can open; the system closes it whatever ends this process.
 function Enter-Turn {
-    New-Folder (Join-Path $Prefix 'versions')
     $path = Join-Path $Prefix '.lock'
     for ($waited = 0; ; $waited++) {
+        # The other run may be one that removes everything.
+        New-Folder (Join-Path $Prefix 'versions')
         try {
             return New-Object IO.FileStream($path, [IO.FileMode]::OpenOrCreate, [IO.FileAccess]::ReadWrite,
                 [IO.FileShare]::None, 1, [IO.FileOptions]::DeleteOnClose)
@@ -156,23 +157,68 @@ function New-Folder([string] $Path) {
     }
 }
 
+# Does what a file that is open for a moment hinders, as those are that a virus scanner reads, until it can be done.
+function Invoke-Patiently([scriptblock] $Action, [string] $Problem) {
+    for ($try = 1; ; $try++) {
+        try {
+            & $Action
+            return
+        } catch {
+            if ($try -ge 100) { throw "${Problem}: $($_.Exception.GetBaseException().Message)" }
+            Start-Sleep -Milliseconds 100
+        }
+    }
+}
+
+function Move-Folder([string] $Source, [string] $Target, [string] $Problem) {
+    Invoke-Patiently { [IO.Directory]::Move($Source, $Target) } $Problem
+}
+
 # --- Getting a release -----------------------------------------------------------------------------------------------
 
 # Copies a file of the release into the work folder, and returns its path there.
 function Get-ReleaseFile([string] $Place, [string] $Name) {
     $path = Join-Path $script:Work $Name
     if ($Place -match '^https?://') {
-        try {
-            Invoke-WebRequest -UseBasicParsing -Uri "$Place/$Name" -OutFile $path
-        } catch {
-            throw "$Place/$Name cannot be had: $($_.Exception.Message)"
-        }
+        try { Receive-File "$Place/$Name" $path }
+        catch { throw "$Place/$Name cannot be had: $($_.Exception.GetBaseException().Message)" }
     } else {
         $source = Join-Path $Place $Name
         if (-not (Test-Path -LiteralPath $source -PathType Leaf)) { throw "$Place has no $Name" }
         Copy-Item -LiteralPath $source -Destination $path
     }
     return $path
+}
+
+# Loads a URL into a file. Left to itself, Windows PowerShell goes from https to http when it is told to: so it is led step
+# by step.
+function Receive-File([uri] $Url, [string] $Path) {
+    $next = $Url
+    for ($step = 1; $step -le 10; $step++) {
+        $request = [Net.WebRequest]::Create($next)
+        $request.AllowAutoRedirect = $false
+        $request.UserAgent = 'install.ps1'
+        $request.Timeout = 60000
+        $request.ReadWriteTimeout = 60000
+        $response = $request.GetResponse()
+        try {
+            if ([int] $response.StatusCode -lt 300) {
+                Save-Stream ($response.GetResponseStream()) $Path
+                return
+            }
+            $next = New-Object Uri -ArgumentList $next, ($response.Headers['Location'])
+        } finally {
+            $response.Close()
+        }
+        if ($Url.Scheme -eq 'https' -and $next.Scheme -ne 'https') { throw "it leads to $next, which is not https" }
+    }
+    throw 'it leads from one address to the next, without end'
+}
+
+function Save-Stream([IO.Stream] $Stream, [string] $Path) {
+    $file = [IO.File]::Create($Path)
+    try { $Stream.CopyTo($file) }
+    finally { $file.Dispose() }
 }
 
 # The version where none was asked for, the place of its archive, and the lines of the sums.
@@ -288,20 +334,11 @@ function Set-Chosen([string] $Name, [string] $Folder) {
     $path = Join-Path $Prefix $Name
     $temporary = Join-Path $script:Work $Name
     [IO.File]::WriteAllText($temporary, "$Folder`r`n", [Text.Encoding]::ASCII)
-    if (-not (Test-Path -LiteralPath $path)) {
-        [IO.File]::Move($temporary, $path)
-        return
-    }
-    for ($try = 1; ; $try++) {
-        try {
-            [IO.File]::Replace($temporary, $path, [NullString]::Value)
-            return
-        } catch {
-            # A svc that starts reads the file, for a moment.
-            if ($try -ge 50) { throw "$path cannot be changed: $($_.Exception.GetBaseException().Message)" }
-            Start-Sleep -Milliseconds 100
-        }
-    }
+    # A svc that starts reads the file, for a moment.
+    Invoke-Patiently {
+        if (Test-Path -LiteralPath $path) { [IO.File]::Replace($temporary, $path, [NullString]::Value) }
+        else { [IO.File]::Move($temporary, $path) }
+    } "$path cannot be changed"
 }
 
 # The version in a folder: what stands behind ~ tells two of the same version apart.
@@ -311,7 +348,8 @@ function Get-VersionIn([string] $Folder) { return $Folder.Split('~')[0] }
 function Save-Version([string] $Fresh, [string] $Wanted) {
     $name = $Wanted
     for ($number = 2; Test-Path -LiteralPath (Join-Path $Prefix "versions\$name"); $number++) { $name = "$Wanted~$number" }
-    [IO.Directory]::Move($Fresh, (Join-Path $Prefix "versions\$name"))
+    $target = Join-Path $Prefix "versions\$name"
+    Move-Folder $Fresh $target "$target cannot be made"
     return $name
 }
 
@@ -323,8 +361,16 @@ function Remove-Old {
     foreach ($folder in $versions | Where-Object { $kept -notcontains $_.Name }) {
         try { [IO.Directory]::Move($folder.FullName, (Join-Path $Prefix ".new.$($folder.Name).$PID")) } catch { continue }
     }
-    Get-ChildItem -LiteralPath $Prefix -Directory -Filter '.new.*' -Force |
-        Where-Object { $_.Name -ne (Split-Path -Leaf $script:Work) } |
+    Remove-Leftover
+}
+
+# The work folders of runs, also of those that were ended.
+function Get-Leftover {
+    if (Test-Path -LiteralPath $Prefix) { Get-ChildItem -LiteralPath $Prefix -Directory -Filter '.new.*' -Force }
+}
+
+function Remove-Leftover {
+    Get-Leftover | Where-Object { $_.Name -ne (Split-Path -Leaf $script:Work) } |
         Remove-Item -Recurse -Force -ErrorAction SilentlyContinue
 }
 
@@ -383,18 +429,22 @@ function Write-NextSteps([string] $Wanted, [string] $Installed) {
 function Undo-Svc {
     $now = Get-Chosen 'current'
     $before = Get-Chosen 'previous'
-    if (-not $before -or $before -eq $now) { throw "no version before this one is kept in $Prefix" }
-    Assert-Works (Join-Path $Prefix "versions\$before") (Get-VersionIn $before)
+    $folder = Join-Path $Prefix "versions\$before"
+    if (-not $before -or $before -eq $now -or -not (Test-Path -LiteralPath $folder -PathType Container)) {
+        throw "no version before this one is kept in $Prefix"
+    }
+    Assert-Works $folder (Get-VersionIn $before)
     Set-Chosen 'current' $before
     Set-Chosen 'previous' $now
+    Add-Command
     Write-Line "svc $(Get-VersionIn $before) is back, in place of $(Get-VersionIn $now). A server that runs goes on as it is: restart it."
 }
 
 function Uninstall-Svc {
     # What runs cannot be removed: this finds out before anything is.
     $away = Join-Path $script:Work 'versions'
-    try { [IO.Directory]::Move((Join-Path $Prefix 'versions'), $away) }
-    catch { throw "svc cannot be removed while it runs: stop it first" }
+    Move-Folder (Join-Path $Prefix 'versions') $away 'svc cannot be removed while it runs, stop it first'
+    Remove-Leftover
     foreach ($file in 'bin\svc.cmd', 'current', 'previous') {
         Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue
     }
@@ -447,7 +497,8 @@ try {
     # Windows PowerShell offers an older TLS only, by itself.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
     if ($Uninstall) {
-        if (Test-Path -LiteralPath (Join-Path $Prefix 'versions')) { Invoke-Alone { Uninstall-Svc } }
+        # A removal that was ended has moved the versions into its work folder.
+        if ((Test-Path -LiteralPath (Join-Path $Prefix 'versions')) -or (Get-Leftover)) { Invoke-Alone { Uninstall-Svc } }
         else { Write-Line "svc is not installed in $Prefix." }
         Remove-EmptyFolder $Prefix
         if ($Purge) { Remove-UserFiles }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
@@ -57,12 +59,15 @@ class Place {
     this.settings = join(this.#folder, 'roaming', 'svc', 'svc.json');
   }
 
+  /** Where releases are, when no folder is named. */
+  releases = '';
+
   install(...args: string[]): Promise<Ended> {
     const script = join(REPOSITORY, 'deploy', 'install.ps1');
     const env = { LOCALAPPDATA: join(this.#folder, 'local'), APPDATA: join(this.#folder, 'roaming') };
     return runCommand('powershell', {
       args: ['-NoProfile', '-NonInteractive', '-ExecutionPolicy', 'Bypass', '-File', script, ...args],
-      env: { ...env, SVC_CONFIG: '', SVC_DATA: '', SVC_RELEASES: '' },
+      env: { ...env, SVC_CONFIG: '', SVC_DATA: '', SVC_RELEASES: this.releases },
     });
   }
 
@@ -107,13 +112,49 @@ if (process.platform === 'win32') {
       assert.equal(await place.version(), '0.10.0');
       assert.equal(readFileSync(place.settings, 'utf8'), '{ "device": "cpu", "listen": "127.0.0.1:21118" }');
       assert.match(await accepted(place.install('-From', releases)), /^svc 0\.10\.0 is installed already/);
+      rmSync(join(place.prefix, 'bin', 'svc.cmd'));
       assert.match(await accepted(place.install('-Rollback')), /^svc 0\.9\.0 is back, in place of 0\.10\.0\./);
       assert.equal(await place.version(), '0.9.0');
       assert.deepEqual(place.versions, ['0.10.0', '0.9.0']);
+      // What a run left behind that was ended.
+      mkdirSync(join(place.prefix, '.new.1', 'unpacked'), { recursive: true });
       assert.match(await accepted(place.install('-Uninstall')), /The settings stay: /);
       assert.ok(!existsSync(place.prefix) && existsSync(place.settings));
       await accepted(place.install('-Uninstall', '-Purge'));
       assert.ok(!existsSync(place.settings));
+    });
+
+    test('ends a removal that was ended in the middle', async (t) => {
+      const place = new Place(t);
+      const releases = temporaryFolder(t);
+      await addRelease(releases, '0.9.0');
+      await accepted(place.install('-From', releases, '-NoConfig'));
+      mkdirSync(join(place.prefix, '.new.1'));
+      renameSync(join(place.prefix, 'versions'), join(place.prefix, '.new.1', 'versions'));
+      assert.match(await accepted(place.install('-Uninstall')), /^svc is removed from /);
+      assert.ok(!existsSync(place.prefix));
+    });
+
+    test('loads a release from a host, also from one that leads elsewhere', async (t) => {
+      const place = new Place(t);
+      const releases = temporaryFolder(t);
+      await addRelease(releases, '0.9.0');
+      const server = createServer((request, response) => {
+        const [, folder = '', name = ''] = /^(.*)\/([^/]+)$/.exec(request.url ?? '') ?? [];
+        if (/download/.test(folder)) response.writeHead(302, { location: `/files/${name}` }).end();
+        else if (existsSync(join(releases, name))) response.end(readFileSync(join(releases, name)));
+        else response.writeHead(404).end();
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      t.after(() => {
+        server.closeAllConnections();
+        server.close();
+      });
+      place.releases = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      await accepted(place.install('-NoConfig'));
+      assert.equal(await place.version(), '0.9.0');
+      const nowhere = place.install('-From', `${place.releases}/nowhere/x`);
+      assert.match(await refusal(nowhere), /^install: .*\/nowhere\/x\/SHA256SUMS cannot be had: .*404/);
     });
 
     test('changes nothing and says why in one line for what is damaged, missing, older or unknown', async (t) => {
