@@ -212,19 +212,24 @@ order() {
 # of two that see each other the one with the higher number steps back. What a killed run leaves behind belongs to no
 # process, also when another one has got its number.
 take_turn() {
-  problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home cannot be made" "$problem"
   own_run=$home/.run.$$.$(start_of $$)
   waited_s=0
   while :; do
-    problem=$( (: >"$own_run") 2>&1) || fail_because "$home cannot be written" "$problem"
+    problem=$(mkdir -p "$home" 2>&1) || fail_because "$home cannot be made" "$problem"
+    if ! problem=$( (: >"$own_run") 2>&1); then
+      # Another run may just have removed everything.
+      [ -d "$home" ] || continue
+      fail_because "$home cannot be written" "$problem"
+    fi
     other=$(other_run)
-    [ -n "$other" ] || return 0
+    [ -n "$other" ] || break
     [ "$other" -gt $$ ] || rm -f "$own_run"
     [ "$waited_s" -gt 0 ] || progress "waiting for another run (process $other)"
     [ "$waited_s" -lt "$longest_wait_s" ] || fail "another run (process $other) is at work in $home"
     waited_s=$((waited_s + 1))
     sleep 1
   done
+  problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home/versions cannot be made" "$problem"
 }
 
 # The lowest process number of the other runs.

@@ -156,6 +156,27 @@ exec '${await programPath('tar')}' "$@"`;
       assert.equal(await place.version(), '0.1.0');
     });
 
+    test('waits for a run that removes everything, and installs then', async (t) => {
+      const { place, releases } = await installed(t);
+      const folder = join(place.prefix, 'lib', 'svc');
+      const [removes, goOn] = [join(place.home, 'removes'), join(place.home, 'go on')];
+      const rm = `case "$*" in
+  *svc/versions*)
+    : >'${removes}'
+    while [ ! -e '${goOn}' ]; do sleep 0.1; done ;;
+esac
+exec '${await programPath('rm')}' "$@"`;
+      const removal = place.install(['--uninstall'], { programs: await programFolder(t, { rm }) });
+      while (!existsSync(removes)) await setImmediate();
+      const realSleep = await programPath('sleep');
+      const sleep = `: >'${goOn}'
+for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -e '${folder}' ] || '${realSleep}' 0.1; done`;
+      const programs = await programFolder(t, { sleep });
+      accepted(await place.install(['--from', releases.folder, '--no-config'], { programs }));
+      accepted(await removal);
+      assert.equal(await place.version(), '0.2.0');
+    });
+
     test('clears what a run left behind that was killed, and does not wait for it', async (t) => {
       const { place, releases } = await installed(t);
       const folder = join(place.prefix, 'lib', 'svc');
