@@ -49,29 +49,39 @@ export async function download(opened: Opened, path: string, options: DownloadOp
 }
 
 /**
- * Returns the text of a short object.
+ * Returns the text of an object of at most `maxBytes`.
  *
  * @throws SourceError as `download` does.
  */
-export async function downloadText(opened: Opened, options: DownloadOptions): Promise<string> {
+export async function downloadText(opened: Opened, options: DownloadOptions, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
-  for await (const chunk of received(opened, options)) chunks.push(chunk);
+  for await (const chunk of received(opened, options, { bytes: maxBytes })) chunks.push(chunk);
   return Buffer.concat(chunks).toString('utf8');
 }
 
+/** What an object may have, and the setting that says so, where one does. */
+interface Limit {
+  readonly bytes: number;
+  readonly setting?: string;
+}
+
 /** The chunks of an object as they come; the length that its sender names is believed only as far as it is too large. */
-async function* received(opened: Opened, options: DownloadOptions): AsyncGenerator<Buffer, void> {
-  const { limits, bytes, signal } = options;
+async function* received(
+  opened: Opened,
+  options: DownloadOptions,
+  limit: Limit = { bytes: options.limits.maxBytes, setting: 'model_max_bytes' },
+): AsyncGenerator<Buffer, void> {
+  const { what, bytes, signal } = options;
   const { body } = opened;
   const watch = watchProgress(opened, options);
   try {
     if (bytes !== undefined && opened.bytes !== undefined && opened.bytes !== bytes)
       throw wrongLength(opened.bytes, options);
-    if ((opened.bytes ?? 0) > limits.maxBytes) throw tooLarge(options);
+    if ((opened.bytes ?? 0) > limit.bytes) throw tooLarge(what, limit);
     for await (const chunk of body as AsyncIterable<Buffer>) {
       watch.count(chunk.length);
-      if (watch.total() > (bytes ?? limits.maxBytes))
-        throw bytes === undefined ? tooLarge(options) : wrongLength(watch.total(), options);
+      if (watch.total() > (bytes ?? limit.bytes))
+        throw bytes === undefined ? tooLarge(what, limit) : wrongLength(watch.total(), options);
       yield chunk;
     }
     if (bytes !== undefined && watch.total() !== bytes) throw wrongLength(watch.total(), options);
@@ -114,8 +124,8 @@ function watchProgress({ body }: Opened, { limits, signal, what }: DownloadOptio
   };
 }
 
-function tooLarge({ what, limits }: DownloadOptions): SourceError {
-  return new SourceError(`${what}: more than ${limits.maxBytes} bytes (model_max_bytes)`);
+function tooLarge(what: string, { bytes, setting }: Limit): SourceError {
+  return new SourceError(`${what}: more than ${bytes} bytes${setting === undefined ? '' : ` (${setting})`}`);
 }
 
 function wrongLength(actual: number, { what, bytes }: DownloadOptions): SourceError {

@@ -119,8 +119,7 @@ class Fetch {
 
   async #manifest(opened: Opened | 'unchanged', what: string): Promise<Fetched | 'unchanged'> {
     if (opened === 'unchanged') return opened;
-    const limits = { ...this.#request.limits, maxBytes: MAX_MANIFEST_BYTES };
-    const text = await downloadText(opened, { ...this.#downloadOptions(what), limits });
+    const text = await downloadText(opened, this.#downloadOptions(what), MAX_MANIFEST_BYTES);
     const sha256 = sha256Of(text);
     const manifest = await this.#named(async () => parseManifest(text));
     this.#request.offered(manifest.version);

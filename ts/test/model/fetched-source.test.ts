@@ -400,7 +400,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'whose manifest is endless': {
     path: '/manifest.json',
     set: (server) => server.serve('/manifest.json', ' '.repeat(2 ** 20 + 1)),
-    message: /\/manifest\.json: more than 1048576 bytes/,
+    message: /\/manifest\.json: more than 1048576 bytes$/,
     away: false,
   },
   'whose manifest names a file that leads out': {
