@@ -1,63 +1,89 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { suite, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { ModelCache } from '../../src/model/cache.ts';
 import { filesIn } from '../../src/model/file-digest.ts';
+import { type Ended, runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
 
-const PROGRAM = fileURLToPath(new URL('programs/fetch.js', import.meta.url));
+const program = (name: string) => fileURLToPath(new URL(`programs/${name}.js`, import.meta.url));
 const URL_PATH = '/m.tar.gz';
-/** Enough for each step to take some time. */
-const ARCHIVE = tarOf({ 'm/config.json': '{"name":"m","version":"1"}', 'm/model.onnx': randomBytes(2 ** 24) });
+const ARCHIVE = tarOf({ 'm/config.json': '{"name":"m","version":"1"}', 'm/model.onnx': randomBytes(2 ** 14) });
 
-/** What is in the cache at some moment, by patterns; what comes and goes while it is read counts as not there. */
-async function has(folder: string, pattern: RegExp): Promise<boolean> {
-  const files = await filesIn(folder).catch(() => []);
-  return files.some(({ path }) => pattern.test(path));
+/** What a fetch goes through, each by a file that shows it. */
+const STEPS: Readonly<Record<string, RegExp>> = {
+  begins: /^\.fetch-/,
+  downloads: /^\.fetch-[^/]+\/archive$/,
+  unpacks: /^\.fetch-[^/]+\/model\//,
+  'has unpacked': /^\.fetch-[^/]+\/model\/m\/model\.onnx$/,
+  'is about to publish': /^\.fetch-[^/]+\/entry\//,
+  'has published': /^[0-9a-f]{64}\/entry\.json$/,
+  'notes that it is good': /^sources\//,
+};
+
+/** What fetches from one URL, each time in a process of its own. */
+class Fetches {
+  readonly url: string;
+
+  private constructor(url: string) {
+    this.url = url;
+  }
+
+  static async from(t: TestContext): Promise<Fetches> {
+    const server = await HostileServer.start(t);
+    server.serve(URL_PATH, ARCHIVE);
+    return new Fetches(server.url + URL_PATH);
+  }
+
+  /** Fetches into a cache; ends by itself in place of its nth change of files, where that is given. */
+  into(folder: string, changes?: number): Promise<Ended> {
+    const kill = changes === undefined ? [] : ['--import', pathToFileURL(program('kill-at-change')).href];
+    const args = [...kill, program('fetch'), this.url, folder];
+    return runCommand(process.execPath, { args, env: { KILL_AT: String(changes) } });
+  }
+
+  /** Asserts that a cache takes nothing for good that is not whole, and that the next fetch gets the model. */
+  async assertSound(folder: string, names: readonly string[]): Promise<void> {
+    const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
+    for (const name of new Set(names.map((path) => path.split('/')[0] ?? ''))) {
+      if (!/^[0-9a-f]{64}$/.test(name)) continue;
+      const model = await cache.open(name);
+      assert.ok(model, `${name} has its name and is not whole`);
+      await model.release();
+    }
+    const good = await cache.lastGood(this.url);
+    if (good !== undefined) assert.ok(existsSync(join(folder, good.sha256, 'm', 'model.onnx')));
+    const { code, stderr } = await this.into(folder);
+    assert.deepEqual([code, stderr], [0, '']);
+    const model = await cache.open((await cache.lastGood(this.url))?.sha256 ?? '');
+    assert.ok(model);
+    await model.release();
+  }
 }
 
-/** The steps of a fetch, each by the first file that shows it. */
-const STEPS: readonly (readonly [string, RegExp])[] = [
-  ['begins', /^\.fetch-/],
-  ['downloads', /^\.fetch-[^/]+\/archive$/],
-  ['unpacks', /^\.fetch-[^/]+\/model\//],
-  ['has unpacked', /^\.fetch-[^/]+\/model\/m\/model\.onnx$/],
-  ['is about to publish', /^\.fetch-[^/]+\/entry\//],
-  ['has published', /^[0-9a-f]{64}\/entry\.json$/],
-  ['notes that it is good', /^sources\//],
-];
-
-suite('a process that is killed', () => {
-  for (const [step, pattern] of STEPS) {
-    test(`when it ${step} leaves nothing that is taken for good unless it is whole; the next one gets it`, async (t) => {
-      const server = await HostileServer.start(t);
-      server.serve(URL_PATH, ARCHIVE);
-      const folder = temporaryFolder(t);
-      const args = [PROGRAM, server.url + URL_PATH, folder];
-      const killed = spawn(process.execPath, args, { stdio: 'inherit' });
-      while (killed.exitCode === null && !(await has(folder, pattern))) await setImmediate();
-      killed.kill('SIGKILL');
-      if (killed.exitCode === null && killed.signalCode === null) await once(killed, 'exit');
-      assert.ok(await has(folder, /./), step);
-      const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
-      for (const name of readdirSync(folder).filter((entry) => /^[0-9a-f]{64}$/.test(entry))) {
-        const model = await cache.open(name);
-        assert.ok(model, `${name} has its name and is not whole`);
-        await model.release();
-      }
-      const good = await cache.lastGood(server.url + URL_PATH);
-      if (good !== undefined) assert.ok(existsSync(join(folder, good.sha256, 'm', 'model.onnx')));
-      const next = spawn(process.execPath, args, { stdio: 'inherit' });
-      assert.deepEqual(await once(next, 'exit'), [0, null]);
-      assert.ok(await cache.open((await cache.lastGood(server.url + URL_PATH))?.sha256 ?? ''));
-    });
+test('a fetch that is killed at any change of files leaves nothing that is taken for good unless it is whole; the next one gets it', async (t) => {
+  const fetches = await Fetches.from(t);
+  const states = new Map<string, readonly string[]>();
+  let changes = 0;
+  for (; ; changes += 1) {
+    const folder = temporaryFolder(t);
+    const { code } = await fetches.into(folder, changes);
+    const names = (await filesIn(folder)).map(({ path }) => path).sort();
+    const state = names.join('\n').replaceAll(/\.(fetch|gone|in-use)-\w+/g, '.$1');
+    // What was left behind like this was looked at before.
+    if (!states.has(state)) await fetches.assertSound(folder, names);
+    states.set(state, names);
+    if (code === 0) break;
   }
+  const left = [...states.values()].flat();
+  assert.deepEqual(
+    Object.keys(STEPS).filter((step) => !left.some((path) => STEPS[step]?.test(path))),
+    [],
+  );
+  t.diagnostic(`${changes} changes, ${states.size} states`);
 });

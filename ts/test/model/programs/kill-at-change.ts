@@ -1,0 +1,40 @@
+/** Imported before a program, ends it in place of its nth change of files, from 0: `KILL_AT`. */
+import fs from 'node:fs';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
+
+const CHANGES = [
+  'copyFile',
+  'link',
+  'mkdir',
+  'open',
+  'rename',
+  'rm',
+  'rmdir',
+  'symlink',
+  'unlink',
+  'write',
+  'writeFile',
+];
+
+const { KILL_AT = '' } = process.env;
+let left = Number(KILL_AT);
+
+/** Whether a call only opens a file to read it. */
+function isReading(name: string, [, flags]: readonly unknown[]): boolean {
+  return name.startsWith('open') && (flags === undefined || flags === 'r');
+}
+
+for (const module of [fs, promises] as unknown as Record<string, unknown>[]) {
+  for (const name of [...CHANGES, 'writev', ...CHANGES.map((change) => `${change}Sync`)]) {
+    const change = module[name];
+    if (typeof change !== 'function') continue;
+    const orEnd = (...args: unknown[]): unknown => {
+      if (!isReading(name, args)) left -= 1;
+      if (left < 0) process.kill(process.pid, 'SIGKILL');
+      return Reflect.apply(change, module, args);
+    };
+    module[name] = Object.assign(orEnd, change);
+  }
+}
+syncBuiltinESMExports();
