@@ -46,7 +46,7 @@ class FakeSource implements ModelSource {
     this.told.push('close');
   }
 
-  watch(listener: SourceListener, signal: AbortSignal): void {
+  async watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
     this.watched = { listener, signal };
   }
 }

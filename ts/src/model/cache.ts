@@ -221,7 +221,7 @@ export class ModelCache {
 /** The record of an entry whose files are all there, as they were, and no others. */
 async function checkedEntry(folder: string, signal: AbortSignal | undefined): Promise<Entry | undefined> {
   const entry = await readJson(EntrySchema, join(folder, ENTRY_FILE));
-  if (entry === undefined || basename(entry.folder) !== entry.folder) return undefined;
+  if (entry === undefined || modelFolderName(entry.folder) !== entry.folder) return undefined;
   const model = join(folder, entry.folder);
   try {
     const found = await filesIn(model);

@@ -129,9 +129,9 @@ export class FetchedSource implements ModelSource {
     await Promise.all([...this.#open.keys()].map((sha256) => this.#release(sha256)));
   }
 
-  watch(listener: SourceListener, signal: AbortSignal): void {
+  watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
     // What gets here is that `signal` has fired.
-    this.#watch(listener, signal).catch(() => {});
+    return this.#watch(listener, signal).catch(() => {});
   }
 
   async #watch(listener: SourceListener, signal: AbortSignal): Promise<void> {

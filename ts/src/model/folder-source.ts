@@ -43,7 +43,7 @@ export class FolderSource implements ModelSource {
 
   async close(): Promise<void> {}
 
-  watch(): void {}
+  async watch(): Promise<void> {}
 
   async #check(signal: AbortSignal): Promise<void> {
     if (this.#pinned === '') return;

@@ -74,6 +74,10 @@ export interface ModelSource {
   instead(model: FoundModel, why: string): Promise<FoundModel | undefined>;
   /** Lets go of the models in the cache: another source has taken the place of this one. */
   close(): Promise<void>;
-  /** Looks for a newer model every `refresh_minutes`, and sooner while the wanted one is missing, until `signal` fires. */
-  watch(listener: SourceListener, signal: AbortSignal): void;
+  /**
+   * Looks for a newer model every `refresh_minutes`, and sooner while the wanted one is missing, until `signal` fires.
+   *
+   * @returns a promise that resolves when it looks no more, and never rejects.
+   */
+  watch(listener: SourceListener, signal: AbortSignal): Promise<void>;
 }

@@ -672,17 +672,15 @@ suite('a source that is watched', () => {
     await source.accept(await source.find(never));
     const stop = new AbortController();
     publish(server, filesOf('2'));
-    const found = new Promise<void>((resolve) => {
-      const listener = new Listener();
-      listener.take = async () => {
-        stop.abort();
-        resolve();
-      };
-      source.watch(listener, stop.signal);
-    });
+    const listener = new Listener();
+    listener.take = async () => stop.abort();
     const alive = setInterval(() => {}, 1000);
-    await found;
+    await source.watch(listener, stop.signal);
     clearInterval(alive);
+    assert.deepEqual(
+      listener.models.map((model) => configOf(model).version),
+      ['2'],
+    );
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '1');
   });

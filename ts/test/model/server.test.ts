@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
-import { appendFileSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { ModelCache } from '../../src/model/cache.ts';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText } from '../../src/model/manifest.ts';
 import { sha256Of } from '../../src/sha256.ts';
 import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
+import { manyQuestions } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -172,23 +175,39 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     await assertAnswers(await start(), 'shared-state');
   });
 
-  test('that is killed in the middle of a swap starts with a model that was whole and good', async (t) => {
+  test('that is killed in the middle of a swap starts with the model before, and after it with the new one', async (t) => {
     const { server, data, start } = await world(t, 'marker');
+    const slow = copyOfFixture(t, 'shared-state');
+    const questions = JSON.stringify({ body: manyQuestions(1000), probabilities: {} });
+    writeFileSync(join(slow, 'golden.jsonl'), `${questions}\n`.repeat(32));
+    const cache = new ModelCache({ folder: join(data, 'models'), maxBytes: 0 });
+    const good = async () => (await cache.lastGood(`${server.url}/manifest.json`))?.sha256;
+    const isWhole = (sha256: string) => existsSync(join(data, 'models', sha256, 'entry.json'));
+
     const live = await start();
-    await offer(server, fixture('shared-state'));
-    const swapped = live.process.logged(/"msg":"model .+ loaded"(.|\n)+"msg":"model .+ loaded"/);
+    const { manifest: before } = await offer(server, fixture('marker'));
+    const { manifest: next } = await offer(server, slow);
     reload(live).catch(() => {});
-    await swapped;
+    while (!isWhole(sha256Of(next))) await setImmediate();
+    // It is being tried by then, for many times as long.
+    await delay(300);
     await end(live);
+    assert.deepEqual([isWhole(sha256Of(next)), await good()], [true, sha256Of(before)]);
+    server.on('/manifest.json', (_, response) => response.writeHead(500).end());
+    const second = await start();
+    const { fallback, offline } = await health(second);
+    assert.deepEqual([fallback, offline], [false, true]);
+    await assertAnswers(second, 'marker');
+
+    const { manifest: last } = await offer(server, fixture('shared-state'));
+    reload(second).catch(() => {});
+    while ((await good()) !== sha256Of(last)) await setImmediate();
+    await end(second);
     server.stop();
     const settings = { model: `${server.url}/manifest.json`, allow_no_password: true };
-    const next = await LiveServer.start(t, { settings, env: { SVC_DATA: data } });
-    const { fallback, offline, dir } = await health(next);
-    assert.deepEqual([fallback, offline], [false, true]);
-    const name =
-      JSON.parse(readFileSync(join(dir, 'config.json'), 'utf8')).layout === 'shared-state' ? 'shared-state' : 'marker';
-    await assertAnswers(next, name);
-    await end(next);
+    const third = await LiveServer.start(t, { settings, env: { SVC_DATA: data } });
+    await assertAnswers(third, 'shared-state');
+    await end(third);
   });
 
   test('ends in order in the middle of a fetch', async (t) => {

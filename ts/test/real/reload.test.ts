@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict';
-import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { answersText, copyOfFixture, fixture } from '../addon/model-folders.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
+import { tarOf } from '../model/archives.ts';
+import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { LiveServer } from './live-server.ts';
-import { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } from './swapped-load.ts';
+import { growthMiB, swapUnderLoad } from './swapped-load.ts';
 
 /** The longer run is that of `npm run test:long`. */
 const SWAPS = 60;
+/** A process that kept all models grew by 60. */
+const MAX_GROWTH_MIB = 12;
 
 test(`${SWAPS} swaps between two models under load: every answer is one model's, none fails, the memory stays flat`, async (t) => {
   const { answers, batches, rssMiB } = await swapUnderLoad(t, SWAPS);
@@ -98,17 +102,43 @@ suite('a reload', () => {
 
   // Windows has no such signal.
   if (process.platform !== 'win32') {
-    test('is what SIGHUP asks for, also while the first model is loading', async (t) => {
+    test('is what SIGHUP asks for', async (t) => {
       const { server, setModel, health } = await startWithSettings(t, fixture('marker'));
       setModel(fixture('shared-state'));
       server.process.signal('SIGHUP');
       await server.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
       assert.equal((await health()).source, fixture('shared-state'));
+    });
 
-      const early = await LiveServer.start(t, { model: fixture('marker'), isLoading: true });
-      early.process.signal('SIGHUP');
-      await early.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
-      assert.equal((await early.get('/health')).status, 200);
+    test('that SIGHUP asks for while the first model is loading follows it, once', async (t) => {
+      const source = await HostileServer.start(t);
+      let send = () => {};
+      source.on('/m.tar.gz', (_, response) => {
+        send = () => response.end(archive);
+      });
+      const files = readdirSync(fixture('marker')).map((name) => [name, readFileSync(join(fixture('marker'), name))]);
+      const archive = tarOf(Object.fromEntries(files));
+      const settings = { model: `${source.url}/m.tar.gz`, allow_no_password: true };
+      const env = { SVC_DATA: temporaryFolder(t) };
+      const server = await LiveServer.start(t, { settings, env, isLoading: true });
+      const health = async () => JSON.parse((await server.get('/health')).text);
+      const reloadIs = async (state: string | undefined) => {
+        while ((await health()).reload !== state);
+      };
+      server.process.signal('SIGHUP');
+      await reloadIs('queued');
+      server.process.signal('SIGHUP');
+      await server.process.logged(/SIGHUP[\s\S]+SIGHUP/);
+      const { status, model } = await health();
+      assert.deepEqual([status, model], ['loading', null]);
+      source.serve('/m.tar.gz', archive);
+      send();
+      await server.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
+      await reloadIs(undefined);
+      const after = await health();
+      assert.deepEqual([after.status, after.previous.sha256], ['ok', after.sha256]);
+      // Each look of a reload asks the source once: that of the start, that of the reload, and none for the second signal.
+      assert.equal(source.requests.length, 2);
     });
 
     test('does not keep a server from its orderly end', async (t) => {
