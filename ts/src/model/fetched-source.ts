@@ -189,8 +189,9 @@ export class FetchedSource implements ModelSource {
   }
 
   #ask(signal: AbortSignal): Promise<FoundModel> {
-    const look = this.#look.then(() => this.#askNow(signal));
-    this.#look = look.catch(() => {});
+    const before = this.#look;
+    const look = unlessAborted(before, signal).then(() => this.#askNow(signal));
+    this.#look = Promise.allSettled([before, look]);
     return look;
   }
 
@@ -314,6 +315,19 @@ export class FetchedSource implements ModelSource {
       throw new Refusal(`${why}; the embedded model cannot answer instead: ${reason(error)}`, { cause: error });
     }
   }
+}
+
+/** Waits for what never fails, until `signal` fires. */
+function unlessAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    if (signal.aborted) abort();
+    promise.then(() => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    });
+  });
 }
 
 function isSame(before: SourceStatus, now: SourceStatus): boolean {

@@ -10,6 +10,7 @@ import { FileStore } from '../../src/model/file-store.ts';
 import { embeddedModel } from '../../src/model/folder-source.ts';
 import { manifestText } from '../../src/model/manifest.ts';
 import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
+import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
 import { sha256Of } from '../../src/sha256.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -708,6 +709,21 @@ suite('a source that is watched', () => {
     assert.deepEqual(wanted, [true, false]);
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '3');
+  });
+
+  test('ends with its signal while another look at the source is under way', async (t) => {
+    let answer = () => {};
+    const answered = new Promise<never>((_, reject) => {
+      answer = () => reject(new SourceError('nobody is there', { isAway: true }));
+    });
+    const source = sourceOf(t, 'http://unused/m.tar.gz', { store: { open: () => answered } });
+    const first = source.find(never);
+    const stop = new AbortController();
+    const second = source.refresh(stop.signal);
+    stop.abort(new Error('the end'));
+    await assert.rejects(second, { message: 'the end' });
+    answer();
+    assert.ok(isEmbedded(await first));
   });
 
   test('ends with its signal in the middle of a trial, which then says nothing against the model', async (t) => {

@@ -154,6 +154,35 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     await assertAnswers(live, 'shared-state');
   });
 
+  test('answers a reload during a slow one at once, does it after that, and does not wait for a source that is set no more', async (t) => {
+    const { server, data } = await world(t, 'marker');
+    const cwd = temporaryFolder(t);
+    const set = (model: string) =>
+      writeFileSync(join(cwd, 'svc.json'), JSON.stringify({ model, allow_no_password: true }));
+    set(`${server.url}/manifest.json`);
+    const live = await LiveServer.start(t, { cwd, env: { SVC_DATA: data } });
+    let isAsked = false;
+    server.on('/slow.json', () => {
+      isAsked = true;
+    });
+    set(`${server.url}/slow.json`);
+    const slow = reload(live);
+    while (!isAsked) await setImmediate();
+    const again = await reload(live);
+    assert.deepEqual([again.status, JSON.parse(again.text).reload], [202, 'queued']);
+    assert.equal((await health(live)).reload, 'queued');
+    set(fixture('shared-state'));
+    assert.equal((await reload(live)).status, 202);
+    assert.equal((await slow).status, 500);
+    const { dir, failed_reload } = await healthUntil(live, ({ reload }) => reload === undefined);
+    assert.deepEqual([dir, failed_reload], [fixture('shared-state'), undefined]);
+    await live.process.logged(
+      /the model was not replaced: http:.+\/slow\.json: is not what the settings name any more/,
+    );
+    await assertAnswers(live, 'shared-state');
+    await end(live);
+  });
+
   test('that is killed in the middle of a fetch has nothing at the next start, and fetches it then', async (t) => {
     const { server, data, start } = await world(t, 'shared-state');
     const onModel = new Promise<void>((resolve) => {
