@@ -118,6 +118,7 @@ find_folders() {
     config=${XDG_CONFIG_HOME:-$HOME/.config}/svc/svc.json
   fi
   [ -z "$config" ] || config=$(absolute "$config")
+  [ "$purge" = false ] || [ -n "${HOME:-}" ] || fail 'HOME is not set, which says where data is'
   data=${SVC_DATA:-${XDG_STATE_HOME:-${HOME:-}/.local/state}/svc}
 }
 
@@ -553,7 +554,7 @@ tell_next_steps() {
   [ -z "$config" ] || settings=" --config $(quoted "$config")"
   say "  start it:      $command serve$settings"
   say "  look it over:  $command doctor$settings"
-  [ "$command" = svc ] || say "  find it:       export PATH=\"$prefix/bin:\$PATH\", in the profile of your shell"
+  [ "$command" = svc ] || say "  find it:       export PATH=$(quoted "$prefix/bin"):\"\$PATH\", in the profile of your shell"
 }
 
 roll_back() {

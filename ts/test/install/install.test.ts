@@ -32,7 +32,7 @@ if (process.platform !== 'win32') {
         `svc 0.10.0 is installed in ${place.prefix}.
   start it:      ${svc} serve --config ${place.settings}
   look it over:  ${svc} doctor --config ${place.settings}
-  find it:       export PATH="${place.prefix}/bin:$PATH", in the profile of your shell
+  find it:       export PATH=${place.prefix}/bin:"$PATH", in the profile of your shell
 `,
       );
       assert.equal(await place.version(), '0.10.0');
@@ -239,8 +239,11 @@ exec '${await programPath('rm')}' "$@"`;
       mkdirSync(HOME);
       const stdout = accepted(await place.install(['--from', releases.folder], { env: { HOME } }));
       const [, command = ''] = /start it: +(.*)\n/.exec(stdout) ?? [];
-      const { stdout: given } = await runCommand('sh', { args: ['-c', command] });
-      assert.equal(given, `0.1.0 was given: serve --config ${HOME}/.config/svc/svc.json\n`);
+      const [, find = ''] = /find it: +(.*), in/.exec(stdout) ?? [];
+      for (const line of [command, `${find}; ${command.replace(/^.*bin\/svc'/, 'svc')}`]) {
+        const { stdout: given } = await runCommand('sh', { args: ['-c', line] });
+        assert.equal(given, `0.1.0 was given: serve --config ${HOME}/.config/svc/svc.json\n`);
+      }
     });
 
     test('removes svc and leaves settings and data, or removes them too', async (t) => {

@@ -200,6 +200,11 @@ if (process.platform !== 'win32') {
         refusal(await place.install(['--prefix=x'], { env: { HOME: '' } })),
         /^HOME is not set; name the settings/,
       );
+      const purge = ['--uninstall', '--purge', '--no-config', '--prefix=x'];
+      assert.match(
+        refusal(await place.install(purge, { env: { HOME: '' } })),
+        /^HOME is not set, which says where data/,
+      );
     });
   });
 }
