@@ -75,6 +75,12 @@ suite('the release workflow', () => {
     for (const action of uses) assert.match(action, /^[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   });
 
+  test('can be run again: what a job hands on replaces what it handed on before', () => {
+    const uploads = RELEASE.split(/uses: actions\/upload-artifact@/).slice(1);
+    assert.ok(uploads.length > 0);
+    for (const upload of uploads) assert.match(upload.split(/^ *- /m)[0] ?? '', /^ +overwrite: true/m);
+  });
+
   test('calls scripts that are there', () => {
     const called = [...RELEASE.matchAll(/node (scripts\/\S+\.mjs)/g)].map(([, path]) => path ?? '');
     assert.ok(called.length > 0);
