@@ -223,7 +223,8 @@ function Save-Stream([IO.Stream] $Stream, [string] $Path) {
 
 # The version where none was asked for, the place of its archive, and the lines of the sums.
 function Find-Release {
-    $place = if ($From) { $From.TrimEnd('/', '\') }
+    $place = if ($From -match '^file:') { ([uri] $From).LocalPath.TrimEnd('\') }
+    elseif ($From) { $From.TrimEnd('/', '\') }
     elseif ($Version) { "$Releases/download/v$Version" }
     else { "$Releases/latest/download" }
     $lines = @(Get-Content -LiteralPath (Get-ReleaseFile $place $Sums))

@@ -128,7 +128,7 @@ if (process.platform === 'win32') {
       const place = new Place(t);
       const releases = temporaryFolder(t);
       await addRelease(releases, '0.9.0');
-      await accepted(place.install('-From', releases, '-NoConfig'));
+      await accepted(place.install('-From', pathToFileURL(releases).href, '-NoConfig'));
       mkdirSync(join(place.prefix, '.new.1'));
       renameSync(join(place.prefix, 'versions'), join(place.prefix, '.new.1', 'versions'));
       assert.match(await accepted(place.install('-Uninstall')), /^svc is removed from /);
