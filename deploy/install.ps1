@@ -446,8 +446,11 @@ function Uninstall-Svc {
     $away = Join-Path $script:Work 'versions'
     Move-Folder (Join-Path $Prefix 'versions') $away 'svc cannot be removed while it runs, stop it first'
     Remove-Leftover
-    foreach ($file in 'bin\svc.cmd', 'current', 'previous') {
-        Remove-Item -LiteralPath (Join-Path $Prefix $file) -Force -ErrorAction SilentlyContinue
+    # The versions are the last: as long as they are there, another run finds that there is something to remove.
+    foreach ($path in (Join-Path $Prefix 'bin\svc.cmd'), (Join-Path $Prefix 'current'), (Join-Path $Prefix 'previous'), $away) {
+        Invoke-Patiently {
+            if (Test-Path -LiteralPath $path) { Remove-Item -LiteralPath $path -Recurse -Force }
+        } "$path cannot be removed"
     }
     Remove-EmptyFolder (Join-Path $Prefix 'bin')
     Write-Line "svc is removed from $Prefix."
