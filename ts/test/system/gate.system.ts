@@ -43,7 +43,7 @@ suite('the memory of the gate', () => {
     });
     const { gate, url } = await start(t, `http://127.0.0.1:${await listen(t, server)}`);
     const before = peakBytes(gate.pid);
-    const response = await fetch(`${url}/v1/x`, {
+    const response = await fetch(`${url}/v1/systemone`, {
       method: 'POST',
       body: Readable.toWeb(Readable.from(parts())),
       duplex: 'half',
