@@ -4,6 +4,7 @@
  *     <sha256>/entry.json   the length and digest of each file
  *     <sha256>/<name>/      the model folder
  *     sources/<sha256>.json which of them was the last good one of a source
+ *     sources/<sha256>.trial.json which of them is being tried
  *     .fetch-…, .gone-…     what comes and what goes
  *
  * A folder gets its name by one rename when it is whole, and loses it by one before it is removed, so a process that is
@@ -22,6 +23,7 @@ import { modelFolderName } from './folder-names.ts';
 import { isInUse, Lease } from './lease.ts';
 import { namesOf } from './manifest.ts';
 import { SourceError } from './source-error.ts';
+import { TrialNote } from './trial-note.ts';
 
 const ENTRY_FILE = 'entry.json';
 const SOURCES = 'sources';
@@ -165,6 +167,11 @@ export class ModelCache {
     } finally {
       await rm(temporary, { force: true });
     }
+  }
+
+  /** Returns the note of the trials of a source's models. */
+  trialNote(source: string): TrialNote {
+    return new TrialNote(join(this.#folder, SOURCES, `${sha256Of(source)}.trial.json`));
   }
 
   /** Removes what nobody needs: leavings of killed processes, and the models that were not used for longest. */

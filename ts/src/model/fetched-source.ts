@@ -5,9 +5,13 @@ import type { CachedModel, ModelCache, Workspace } from './cache.ts';
 import { type FetchRequest, fetchModel } from './fetch-model.ts';
 import type { FoundModel, ModelSource, SourceListener, SourceStatus } from './source.ts';
 import { reason, SourceError } from './source-error.ts';
+import type { TrialNote } from './trial-note.ts';
 
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = { away: 5 * 60_000, wrong: 60 * 60_000 };
+
+/** One may have been an accident. */
+const MAX_DEATHS = 2;
 
 export interface FetchedSourceOptions
   extends Pick<FetchRequest, 'store' | 'packaging' | 'name' | 'source' | 'pinned' | 'limits'> {
@@ -57,8 +61,11 @@ export class FetchedSource implements ModelSource {
   /** The latest look. There is one at a time. */
   #look: Promise<unknown> = Promise.resolve();
 
+  readonly #note: TrialNote;
+
   constructor(options: FetchedSourceOptions) {
     this.#options = options;
+    this.#note = options.cache.trialNote(options.identity);
   }
 
   get source(): string {
@@ -84,6 +91,7 @@ export class FetchedSource implements ModelSource {
   async refresh(signal: AbortSignal): Promise<FoundModel> {
     // Somebody may have mended what was in its way.
     this.#rejected.clear();
+    await this.#note.end();
     // What was good in another process need not be fetched or tried again.
     if (this.#seen === undefined) await this.#cached(signal);
     try {
@@ -258,7 +266,9 @@ export class FetchedSource implements ModelSource {
       await this.#release(sha256);
       throw new SourceError(refused);
     }
+    const deaths = await this.#note.begin(sha256);
     try {
+      if (deaths >= MAX_DEATHS) throw new Error(`its trial has ended the process ${deaths} times`);
       await this.#options.prove(folder, signal);
     } catch (error) {
       // A trial that was ended says nothing against the model.
@@ -266,6 +276,8 @@ export class FetchedSource implements ModelSource {
       this.#rejected.set(sha256, `${this.source}: what it offers is not taken: ${reason(error)}`);
       await this.#release(sha256);
       throw error;
+    } finally {
+      if (deaths < MAX_DEATHS) await this.#note.end();
     }
   }
 

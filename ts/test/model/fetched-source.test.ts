@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { defaultModel } from '../../src/engine.ts';
@@ -709,6 +711,43 @@ suite('a source that is watched', () => {
     assert.deepEqual(wanted, [true, false]);
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '3');
+  });
+
+  test('is not tried any more when its trial has ended the process twice, until somebody asks or it is another', async (t) => {
+    const server = await serverWith(t);
+    const folder = temporaryFolder(t);
+    const url = `${server.url}/manifest.json`;
+    const note = join(folder, 'sources', `${sha256Of(url)}.trial.json`);
+    const gone = spawnSync(process.execPath, ['--version']).pid;
+    const died = (changes: object) => {
+      mkdirSync(join(folder, 'sources'), { recursive: true });
+      const sha256 = sha256Of(manifestOf(filesOf('1')));
+      writeFileSync(note, JSON.stringify({ sha256, deaths: 1, pid: gone, host: hostname(), ...changes }));
+    };
+    const find = async () => {
+      let trials = 0;
+      const prove = async () => {
+        assert.ok(existsSync(note));
+        trials += 1;
+      };
+      const source = sourceOf(t, url, { folder, prove });
+      return { source, model: await source.find(never), trials: () => trials };
+    };
+    died({});
+    for (let start = 0; start < 2; start += 1) {
+      const { source, model, trials } = await find();
+      assert.ok(isEmbedded(model));
+      assert.match(model.notes[0] ?? '', /: its trial has ended the process \d times;/);
+      assert.equal(trials(), 0);
+      if (start === 1) assert.equal(configOf(await source.refresh(never)).version, '1');
+    }
+    assert.ok(!existsSync(note));
+    // It was the first time, is that of another process, or of another model.
+    for (const other of [{ deaths: 0 }, { pid: process.ppid }, { host: 'other' }, { sha256: 'ab'.repeat(32) }]) {
+      died(other);
+      const { model, trials } = await find();
+      assert.deepEqual([isEmbedded(model), trials(), existsSync(note)], [false, 1, false]);
+    }
   });
 
   test('ends with its signal while another look at the source is under way', async (t) => {

@@ -1,0 +1,72 @@
+/** What is left of a trial that has ended its process, by its memory above all: the next start must not try it for ever. */
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { dirname } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { Check } from 'typebox/schema';
+import { errorCode } from '../exclusive-file.ts';
+
+const NoteSchema = Type.Object({
+  /** The model that is tried. */
+  sha256: Type.String(),
+  /** How many trials of it have ended their process before. */
+  deaths: Type.Integer({ minimum: 0 }),
+  pid: Type.Integer(),
+  host: Type.String(),
+});
+
+type Note = Static<typeof NoteSchema>;
+
+/** The files of the trials that go on in this process. */
+const running = new Set<string>();
+
+/** The note of the trials of one source. Where it cannot be written, nothing is known. */
+export class TrialNote {
+  readonly #file: string;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Notes that a trial begins, and returns how many trials of the same model have ended their process. */
+  async begin(sha256: string): Promise<number> {
+    const before = await this.#read();
+    const isSame = before?.sha256 === sha256;
+    const deaths = isSame ? before.deaths + (this.#hasDied(before) ? 1 : 0) : 0;
+    running.add(this.#file);
+    const note: Note = { sha256, deaths, pid: process.pid, host: hostname() };
+    await mkdir(dirname(this.#file), { recursive: true })
+      .then(() => writeFile(this.#file, JSON.stringify(note)))
+      .catch(() => {});
+    return deaths;
+  }
+
+  /** Notes that a trial is over. */
+  async end(): Promise<void> {
+    running.delete(this.#file);
+    await rm(this.#file, { force: true }).catch(() => {});
+  }
+
+  async #read(): Promise<Note | undefined> {
+    try {
+      const note: unknown = JSON.parse(await readFile(this.#file, 'utf8'));
+      return Check(NoteSchema, note) ? (note as Note) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Whether the process is gone. In a container each has the number of the one before it. */
+  #hasDied({ pid, host }: Note): boolean {
+    if (host !== hostname()) return false;
+    return pid === process.pid ? !running.has(this.#file) : !isRunning(pid);
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errorCode(error) === 'EPERM';
+  }
+}
