@@ -27,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json")
     parser.add_argument("--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)")
+    parser.add_argument("--shift", type=float, default=1.0,
+                        help="factor on the temperatures: what users ask is further from the training sources than their held-out rows are (default: %(default)s)")
     parser.add_argument("--device", default="cpu")
 
 
@@ -97,12 +99,12 @@ def run(args: argparse.Namespace) -> None:
     both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]
     logits = [found.double().numpy() for _, found in both]
     labels = [label_index(row.question, row.label) for row in rows]
-    fitted = fit_temperatures(rows, logits, labels)
+    fitted = {kind: round(value * args.shift, 4) for kind, value in fit_temperatures(rows, logits, labels).items()}
     right = torch.tensor([float(found.argmax() == label) for found, label in zip(logits, labels)])
     fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, torch.tensor(source_weights(rows), dtype=torch.float32))
     args.out.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out / "checkpoint.safetensors")
-    (args.out / CALIBRATION).write_text(json.dumps({"temperature": fitted, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2) + "\n")
+    (args.out / CALIBRATION).write_text(json.dumps({"temperature": fitted, "shift": args.shift, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2) + "\n")
     print((args.out / CALIBRATION).read_text())
 
 
