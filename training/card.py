@@ -111,5 +111,5 @@ def run(args: argparse.Namespace) -> None:
         fp32=fp32_text(results, json.loads(args.fp32.read_text(encoding="utf-8")) if args.fp32 else None),
         needle=f"Of {needle['cases']} facts {percent(needle['alone'])} % are found alone and {percent(needle['buried'])} % at the end of {needle['tokens']} tokens.",
         temperature=", ".join(f"{kind} {value}" for kind, value in results["temperature"].items()))
-    for name, content in {**plots(results), "README.md": text}.items():
+    for name, content in {**plots(results), "README.md": text.replace("\n\n\n", "\n\n")}.items():
         (args.folder / name).write_text(content, encoding="utf-8")

@@ -15,18 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.138903,
-    probabilities: { false: 0.861097, true: 0.138903 },
-    confidence: 0.722194,
-    answer_confidence: 0.861097,
+    noul: 0.272322,
+    probabilities: { false: 0.727678, true: 0.272322 },
+    confidence: 0.455356,
+    answer_confidence: 0.727678,
+    action: { act_probability: 0.71078 },
   },
   anger: {
     type: 'score',
-    score: 1.133786,
-    probabilities: { 0: 0.131453, 1: 0.603308, 2: 0.265239 },
-    confidence: 0.404962,
-    answer_confidence: 0.603308,
+    score: 1.356867,
+    probabilities: { 0: 0.059948, 1: 0.523237, 2: 0.416815 },
+    confidence: 0.284855,
+    answer_confidence: 0.523237,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
+    action: { act_probability: 0.772499 },
   },
 };
 

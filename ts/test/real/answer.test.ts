@@ -70,7 +70,7 @@ suite('the answer of the embedded model', () => {
     assert.equal(response.model, 'svc');
     const { refund, team, anger } = response.answers;
     assert.deepEqual(Object.keys(response.answers), ['refund', 'team', 'anger']);
-    const common = ['type', 'probabilities', 'confidence', 'answer_confidence'];
+    const common = ['type', 'probabilities', 'confidence', 'answer_confidence', 'action'];
     assert.deepEqual(Object.keys(refund).toSorted(), [...common, 'noul'].toSorted());
     assert.deepEqual(Object.keys(team).toSorted(), [...common, 'choice'].toSorted());
     assert.deepEqual(Object.keys(anger).toSorted(), [...common, 'score', 'legend'].toSorted());
