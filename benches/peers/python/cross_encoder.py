@@ -38,7 +38,7 @@ class Weights:
             self.add(f"{name}.bias", bias)
 
     def layer(self, index):
-        own, source = f"bert.encoder.layer.{index}", f"layer{index}"
+        own, source = f"bert.encoder.layer.{index}", f"layers.{index}"
         self.linear([f"{own}.attention.self.{part}" for part in ("query", "key", "value")], f"{source}.qkv")
         self.linear([f"{own}.attention.output.dense"], f"{source}.out")
         self.norm(f"{own}.attention.output.LayerNorm", f"{source}.norm1")
@@ -50,8 +50,8 @@ class Weights:
         own, positions = "bert.embeddings", self.source["position.weight"]
         self.add(f"{own}.word_embeddings.weight", self.source["word.weight"] * self.source["word.scale"][:, None])
         self.add(f"{own}.position_embeddings.weight", np.tile(positions, (-(-POSITIONS // len(positions)), 1))[:POSITIONS])
-        self.add(f"{own}.token_type_embeddings.weight", self.source["type.weight"])
-        self.norm(f"{own}.LayerNorm", "embed.norm")
+        self.add(f"{own}.token_type_embeddings.weight", self.source["kind.weight"])
+        self.norm(f"{own}.LayerNorm", "norm")
 
     def score(self, width):
         random = np.random.RandomState(5)

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# The first model knows 512 positions; further ones repeat them, so that a row can hold the longest state.
+# The model knows 512 positions; further ones repeat them, so that a row can hold the longest state.
 POSITIONS = 8192
 MICROSOFT = "com.microsoft"
 
@@ -66,13 +66,13 @@ class Marker:
 
     def embed(self):
         """The first layer's input, [rows * length, width]; every token is of the first type."""
-        table = self.source["position.weight"] + self.source["type.weight"][0]
+        table = self.source["position.weight"] + self.source["kind.weight"][0]
         table = np.tile(table, (-(-POSITIONS // len(table)), 1))[:POSITIONS]
         length = self.op("Shape", "input_ids", start=1, end=2)
         positions = self.op("Slice", self.constant("position.weight", table), self.ints(0), length, self.ints(0))
         x = self.op("Add", self.words(), positions)
         flat = self.op("Reshape", x, self.ints(-1, table.shape[1]))
-        return self.op("LayerNormalization", flat, self.copy("embed.norm.weight"), self.copy("embed.norm.bias"), axis=-1, epsilon=1e-12)
+        return self.op("LayerNormalization", flat, self.copy("norm.weight"), self.copy("norm.bias"), axis=-1, epsilon=1e-12)
 
     def layer(self, x, name, shape, mask):
         query, key, value = (self.op("Reshape", part, shape) for part in
@@ -101,7 +101,7 @@ class Marker:
         score = self.op("Add", self.op("MatMul", norm, self.copy("head.score.weight")), self.copy("head.score.bias"))
         absent = self.constant("absent", np.array(-1e9, np.float32))
         self.nodes.append(helper.make_node("Where", ["marker_mask", self.op("Squeeze", score, self.ints(2)), absent], ["logits"]))
-        # The model has no action head: numbers that are not finite say so.
+        # The action head is left out: numbers that are not finite say so.
         two = self.op("Concat", self.op("Shape", "input_ids", start=0, end=1), self.ints(2), axis=0)
         nothing = self.constant("nothing", np.array(np.nan, np.float32))
         self.nodes.append(helper.make_node("Expand", [nothing, two], ["act_logits"]))
@@ -111,7 +111,7 @@ class Marker:
         shape = self.op("Concat", self.op("Shape", "input_ids"), self.ints(self.width), axis=0)
         mask = self.op("Cast", "attention_mask", to=TensorProto.INT32)
         for index in range(layers):
-            x = self.layer(x, f"layer{index}", shape, mask)
+            x = self.layer(x, f"layers.{index}", shape, mask)
         self.head(x, shape)
         tensor = helper.make_tensor_value_info
         inputs = [tensor(name, TensorProto.INT64, ["rows", "length"]) for name in ("input_ids", "attention_mask")]
