@@ -75,8 +75,8 @@ function machine() {
   };
 }
 
-/** Measures what the options name. */
-async function measure() {
+/** Measures what the options name; `keep` gets what there is after each state, since all of them take an hour. */
+async function measure(keep) {
   const all = readInputs();
   const results = { series: [], load: [], memory: [] };
   const own = await openOwn(options);
@@ -86,6 +86,7 @@ async function measure() {
       const { series, load } = await measureState({ ...options, own, inputs: all.filter(wanted) });
       results.series.push(...series);
       results.load.push(...load);
+      keep({ ...results, memory: own.memory() });
     }
     const targeted = (questions) =>
       all.find((input) => input.stateTokens === STATE_TOKENS && input.questions === questions);
@@ -131,14 +132,19 @@ function roundNumber(_key, value) {
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 const LATEST = 'benches/results/latest.json';
 const loadBefore = os.loadavg()[0];
-const measured = {
+const described = (measured) => ({
   date: new Date().toISOString().slice(0, 10),
   options: { rounds: options.rounds, seconds: options.seconds, threads: options.threads },
-  ...(await measure()),
+  ...measured,
   machine: { ...machine(), load: { before: loadBefore, after: os.loadavg()[0] } },
-};
-const isPatch = isPart && !flags.quick;
-const results = isPatch ? merged(JSON.parse(readFileSync(LATEST, 'utf8')), measured) : measured;
+});
+const patched = (measured) => merged(JSON.parse(readFileSync(LATEST, 'utf8')), described(measured));
+const measured = await measure((part) => {
+  if (flags.quick) return;
+  const results = patched(part);
+  write(results, report(results));
+});
+const results = isPart && !flags.quick ? patched(measured) : described(measured);
 const markdown = report(results);
 process.stdout.write(`\n${markdown}`);
 if (!flags.quick) write(results, markdown);
