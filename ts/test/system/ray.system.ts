@@ -73,7 +73,12 @@ suite('the pipeline on Ray', () => {
       writeFileSync(join(folder, 'questions.json'), questions);
       const all = [DECIDE, 'in', 'out', '--questions', 'questions.json', '--svc', svc, ...args];
       const { code, stderr } = await runPython(all, { cwd: folder, env: { RAY_ADDRESS: 'local' } });
-      return [code, stderr.trim().split('\n').at(-1)];
+      // Ray hands on what a worker wrote whenever it has it.
+      const own = stderr
+        .trim()
+        .split('\n')
+        .filter((line) => !line.includes('(Server pid='));
+      return [code, own.at(-1)];
     };
     const noul = '{"good": {"type": "noul"}}';
     assert.deepEqual(await ask('[]'), [
@@ -98,11 +103,19 @@ suite('the pipeline on Ray', () => {
   });
 });
 
-function columns(name: string, answer: { confidence: number; answer_confidence: number; probabilities: object }) {
+interface Answer {
+  readonly confidence: number;
+  readonly answer_confidence: number;
+  readonly probabilities: object;
+  readonly action: { readonly act_probability: number };
+}
+
+function columns(name: string, answer: Answer) {
   const shares = Object.entries(answer.probabilities).map(([label, share]) => [`${name}.p.${label}`, share]);
   return {
     [`${name}.confidence`]: answer.confidence,
     [`${name}.answer_confidence`]: answer.answer_confidence,
     ...Object.fromEntries(shares),
+    [`${name}.act_probability`]: answer.action.act_probability,
   };
 }
