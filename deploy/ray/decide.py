@@ -346,6 +346,8 @@ def main() -> None:
         rows = run(options)
     except Exception as error:
         if isinstance(cause(error), BadInput):
+            # What the workers wrote until now comes first: the last line says what is wrong.
+            ray.shutdown()
             sys.exit(f"decide: {cause(error)}")
         raise
     print(f"{options.output}: {rows} rows")
