@@ -57,7 +57,7 @@ test('Ctrl-C on a terminal ends a batch, whose bar is gone then, and says how it
   writeRows(join(folder, 'rows.jsonl'), 100_000);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);
   const batch = ['batch', 'rows.jsonl', '--questions', 'q.json', '--model', fixture('shared-state-int8')];
-  const pattern = '\\[#*-+\\] 0 %, \\d+ rows, [1-9][\\d.]* rows/s, [\\d.]+ (s|min|h) left';
+  const pattern = '\\[#*-+\\] \\d+ %, [\\d,]+ rows, [1-9][\\d.,]* rows/s, [\\d.]+ (s|min|h) left';
   const ended = await runScript('press_ctrl_c.py', [pattern, 'env', '-C', folder, ...SVC, ...batch]);
   assert.equal(ended.code, 130, ended.stdout);
   const again = `svc ${batch.join(' ')} --resume`;
