@@ -3,6 +3,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from . import moods
 from . import wording as words
 from .generate.documents import document
 from .layout import Asked, Group
@@ -178,6 +179,9 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
         if len(shown) == 1:
             group.asked.clear()
+    group.asked.extend(moods.asked_of(rng, row.label) if row.source == "goemotions" else ())
+    if row.source == "hwu64_fold1" and rng.random() < 0.4:
+        group.asked.extend(area(rng, row.label))
     if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
         moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
@@ -185,6 +189,18 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
         group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
     return group
+
+
+def area(rng: Random, label: str) -> list[Asked]:
+    """A coarser choice than a label's own: the area that its first word names. None where it names none."""
+    right = words.AREAS.get(label.split("_")[0])
+    if right is None:
+        return []
+    others = [text for text in dict.fromkeys(words.AREAS.values()) if text != right]
+    texts = rng.sample([right, *(chosen := rng.sample(others, rng.randint(1, len(others))))], 1 + len(chosen))
+    names = words.opaque_names(rng, len(texts)) if rng.random() < 0.2 else [text.split(",")[0] for text in texts]
+    described = texts if names[0] != texts[0].split(",")[0] or rng.random() < 0.6 else [""] * len(texts)
+    return [choice(rng.choice(words.AREA), dict(zip(names, described)), texts.index(right))]
 
 
 def about(rng: Random, group: Group, row: Row, instructions: str) -> None:

@@ -14,6 +14,12 @@ INTENT = ("What does the user want?", "What does the customer want?", "Which int
           "Route this message to the right intent.", "What is the person asking for?", "Pick the intent.", "Which topic is it?", "intent?",
           "What is this message about?", "Which of these best describes the request?", "The message should be handled as:", "Choose the matching category.",
           "Which category fits?", "Label the message.")
+# The areas that the first words of an assistant's intents name.
+AREAS = {"alarm": "alarms, waking up at a time", "audio": "sound, volume of the speaker", "calendar": "calendar, events and reminders", "cooking": "cooking, recipes", "datetime": "time, date and time zones",
+         "email": "email, mails and contacts", "iot": "home, lights and devices", "lists": "lists, what to buy or to do", "music": "entertainment, music, radio, books and games",
+         "play": "entertainment, music, radio, books and games", "news": "news, what happens in the world", "social": "social media, posts and replies", "takeaway": "food delivery, ordering a meal",
+         "transport": "travel, traffic, trains and taxis", "weather": "weather, forecasts"}
+AREA = ("Which area is this about?", "What is the topic?", "Topic of the message:", "Which department of the assistant answers?", "Pick the subject.", "Sort this by subject.")
 FEELING = ("Which emotion does the text express?", "What does the writer feel?", "Pick the emotion.", "How does the author feel?", "Classify the emotion.",
            "The writer's mood is:")
 # "Is it option X?"; the bare option must be enough to tell what is asked.

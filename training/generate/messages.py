@@ -37,6 +37,14 @@ REVIEWS = (("Terrible. Broke after a day and nobody answered.", "Worst purchase 
            ("It is okay. Does what it says, nothing more.", "Average, some good, some bad.", "Fine for the price."),
            ("Good, with a small flaw in the lid.", "Happy with it, delivery was a bit slow.", "Works well."),
            ("Absolutely perfect, I love it!", "Best thing I bought this year.", "Excellent in every way, five stars."))
+UNWANTED = ("WINNER!! You have been selected for a {n} prize, call 0906{n} now", "Your account is locked. Verify your password at http://secure-{n}.example within 24 hours",
+            "Earn {n} a week from home, no experience needed, reply YES", "Cheap meds without prescription, {p}% off, click here", "URGENT: your parcel is held, pay the fee of {m}.99 at http://post-{n}.example",
+            "Dear friend, I have an inheritance of {n} million and need your help", "Hot singles near you, text DATE to {n}", "Congratulations, your number has won a free phone! Claim code {n}",
+            "Make money fast with crypto, {p} percent in {m} days guaranteed", "Limited offer: buy now and get {p}% off all watches, unsubscribe by text STOP to {n}",
+            "Free ringtones! Text TONE to {n}, 1.50 per message", "We detected a virus on your computer, call support at 0800{n}")
+WANTED = ("are we still on for lunch at {m}?", "I'll be home by eight, can you start the rice", "Happy birthday! See you on Saturday", "the meeting moved to room {m}", "Thanks for the notes, I'll read them tonight",
+          "Can you send me the file again?", "Running {m} minutes late, sorry", "your order {n} has shipped", "mum says hi, call her when you can", "Did you watch the game last night?",
+          "please review my pull request when you have a minute", "ok, see you there", "The dentist confirmed your appointment at {m}:30", "I left the keys under the mat")
 THINGS = ("apple", "box", "server", "invoice", "ticket", "chair", "error", "user", "car", "key")
 
 
@@ -93,6 +101,20 @@ def review(rng: Random) -> Item:
     return text, {"type": "noul", "instructions": rng.choice(("Is the customer happy?", "The review is positive.", "Would they buy it again?"))}, index >= 3
 
 
+def unwanted(rng: Random) -> Item:
+    """A message that is spam or is not."""
+    spam = rng.random() < 0.5
+    text = filled(rng, rng.choice(UNWANTED if spam else WANTED))
+    text = rng.choice((text, text, text.lower(), text.upper() if spam else text))
+    if rng.random() < 0.4:
+        names = rng.choice((("spam", "ham"), ("spam", "not_spam"), ("junk", "legitimate"), ("unsolicited", "personal")))
+        criteria = dict(zip(names, rng.choice((("unwanted advertising or fraud", "an ordinary message"), ("", "")))))
+        return text, {"type": "choice", "instructions": rng.choice(("Is this message spam?", "Classify the message.", "Which folder does it belong in?")), "criteria": criteria}, names[not spam]
+    instructions, holds = rng.choice((("Is this spam?", True), ("The message is spam.", True), ("Is it an unsolicited advertisement or a fraud?", True), ("Could this be a scam or phishing?", True),
+                                      ("Was it written by somebody who knows the reader or has business with them?", False), ("The message is legitimate.", False)))
+    return text, {"type": "noul", "instructions": instructions}, spam == holds
+
+
 def counting(rng: Random) -> Item:
     """How many things there are in a list."""
     thing, count = rng.choice(THINGS), rng.randint(0, 6)
@@ -116,7 +138,7 @@ def quantifier(rng: Random) -> Item:
     return state, {"type": "noul", "instructions": text}, holds
 
 
-MAKERS = (log_line, request, issue, issue, review, counting, quantifier)
+MAKERS = (log_line, request, issue, issue, review, unwanted, counting, quantifier)
 
 
 def message(rng: Random) -> Item:

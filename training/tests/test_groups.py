@@ -2,7 +2,8 @@ from random import Random
 
 import torch
 
-from training import layout
+from training import layout, moods
+from training import wording as words
 from training.batches import collate
 from training.folder import labels
 from training.layout import Asked, Group, encode
@@ -25,6 +26,10 @@ def sources():
     yield from (Row("rasa_like", f"hello number {i}", choice, "greeting") for i in range(20))
     score = {"type": "score", "instructions": "How positive is the tone?", "criteria": ["negative", "neutral", "positive"]}
     yield from (Row("goemotions", f"what a lovely day {i}", score, 2, [0.0, 0.1, 0.9]) for i in range(20))
+    feeling = {"type": "choice", "instructions": "Which emotion does the writer express?", "criteria": dict.fromkeys(("joy", "anger", "grief"), "")}
+    yield from (Row("goemotions", f"my dog learned {i} tricks", feeling, "joy") for i in range(20))
+    played = {"type": "choice", "instructions": "What does the user want?", "criteria": dict.fromkeys(("play_music", "news_query"), "")}
+    yield from (Row("hwu64_fold1", f"put on song {i}", played, "play_music") for i in range(20))
     yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
     yield from generated(5, 200)
 
@@ -38,6 +43,26 @@ def test_every_target_is_a_distribution_over_the_options_and_pairs_name_options_
             for question, option in pair:
                 assert option < len(row.group.asked[question].target)
                 assert row.group.asked[question].target[option] == row.group.asked[pair[0][0]].target[pair[0][1]]
+
+
+def test_an_emotion_tells_the_sentiment_and_an_intent_its_area():
+    joy = {"positive", "good", "happy", "POSITIVE", "favourable"}
+    found = {"sentiment": 0, "yes": 0, "levels": 0, "area": 0}
+    for row in Mixture(list(sources()), seed=4).pool(0, 1500):
+        for question, target in ((asked.question, asked.target) for asked in row.group.asked):
+            top = labels(question)[target.index(max(target))]
+            if question["instructions"] in moods.SENTIMENT:
+                assert top in joy
+                found["sentiment"] += 1
+            if (question["instructions"], 1) in moods.HOLDS or (question["instructions"], -1) in moods.HOLDS:
+                assert target[1] == ((question["instructions"], 1) in moods.HOLDS)
+                found["yes"] += 1
+            if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
+                assert target == sorted(target)
+                found["levels"] += 1
+            if question["instructions"] in words.AREA and top == "entertainment":
+                found["area"] += 1
+    assert min(found.values()) > 0, found
 
 
 def test_a_long_text_says_what_its_questions_ask_for():

@@ -1,0 +1,87 @@
+"""What an emotion tells beside its name: whether the text is positive, how much so, and the family that the emotion is of."""
+from random import Random
+from typing import Any
+
+from .layout import Asked
+
+# From very negative to very positive; what is neither is 0.
+VALENCE = {
+    **dict.fromkeys(("anger", "disgust", "fear", "grief", "sadness"), -2),
+    **dict.fromkeys(("annoyance", "disappointment", "disapproval", "embarrassment", "nervousness", "remorse"), -1),
+    **dict.fromkeys(("confusion", "curiosity", "desire", "neutral", "realization", "surprise"), 0),
+    **dict.fromkeys(("amusement", "approval", "caring", "optimism", "pride", "relief"), 1),
+    **dict.fromkeys(("admiration", "excitement", "gratitude", "joy", "love"), 2),
+}
+# A text of so much valence on five levels: readers differ by one.
+FIVE = {-2: [0.6, 0.32, 0.08, 0.0, 0.0], -1: [0.22, 0.58, 0.2, 0.0, 0.0], 0: [0.0, 0.12, 0.76, 0.12, 0.0], 1: [0.0, 0.0, 0.2, 0.58, 0.22], 2: [0.0, 0.0, 0.08, 0.32, 0.6]}
+SIDES = (("negative", "neutral", "positive"), ("bad", "neither", "good"), ("unhappy", "indifferent", "happy"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("critical", "balanced", "favourable"))
+SIDE_TEXTS = (("", "", ""), ("the writer dislikes it or feels bad", "no feeling either way", "the writer likes it or feels good"), ("an unfavourable tone", "a factual tone", "a favourable tone"))
+SENTIMENT = ("What is the sentiment?", "Classify the sentiment.", "Is the tone positive or negative?", "How does the writer feel about it?", "Sentiment of the text:", "Judge the overall tone.",
+             "What is the writer's attitude?")
+# Asked as yes/no, and the sign of the valence that makes it a yes.
+HOLDS = (("Is the tone positive?", 1), ("The text is positive.", 1), ("Does the writer like it?", 1), ("Is this good news for somebody?", 1), ("Is the writer pleased?", 1), ("The sentiment is favourable.", 1),
+         ("Is the tone negative?", -1), ("The text is negative.", -1), ("Is the writer unhappy?", -1), ("Does the writer criticize or complain?", -1), ("Is somebody upset here?", -1),
+         ("The sentiment is unfavourable.", -1))
+HOW_POSITIVE = ("How positive is the tone?", "Rate the sentiment.", "How does the writer feel?", "How satisfied does the writer sound?", "Overall mood:")
+LEVELS = (["very negative", "negative", "neutral", "positive", "very positive"], ["terrible", "bad", "okay", "good", "great"], ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"],
+          ["very unhappy", "unhappy", "neither", "happy", "very happy"])
+FAMILIES = {
+    "joy": ("joy", "amusement", "excitement", "relief", "pride", "gratitude", "optimism"), "love": ("love", "caring"), "admiration": ("admiration", "approval"),
+    "anger": ("anger", "annoyance", "disapproval"), "disgust": ("disgust",), "fear": ("fear", "nervousness"), "sadness": ("sadness", "grief", "disappointment", "remorse"),
+    "surprise": ("surprise", "realization"), "curiosity": ("curiosity", "confusion"), "neutral": ("neutral",),
+}
+FAMILY_OF = {emotion: family for family, emotions in FAMILIES.items() for emotion in emotions}
+FEELING = ("Which emotion is it?", "What does the writer feel?", "Which feeling dominates?", "Classify the emotion.", "The mood of this text is:")
+
+
+def choice(instructions: str, names: list[str], texts: list[str], target: list[float]) -> Asked:
+    """A choice, its options in this order."""
+    return Asked({"type": "choice", "instructions": instructions, "criteria": dict(zip(names, texts))}, target)
+
+
+def sentiment(rng: Random, valence: int) -> Asked:
+    """Positive or negative; neutral is an option wherever it is right, and at times where it is not."""
+    places = [0, 1, 2] if valence == 0 or rng.random() < 0.5 else [0, 2]
+    rng.shuffle(places)
+    right = 1 + (valence > 0) - (valence < 0)
+    # What is mild may be read as neither.
+    doubt = 0.15 if abs(valence) == 1 and 1 in places else 0.0
+    names, texts = rng.choice(SIDES), rng.choice(SIDE_TEXTS)
+    return choice(rng.choice(SENTIMENT), [names[i] for i in places], [texts[i] for i in places], [(1 - doubt) * (i == right) + doubt * (i == 1) for i in places])
+
+
+def holds(rng: Random, valence: int) -> Asked:
+    """A yes/no question about the tone."""
+    instructions, sign = rng.choice(HOLDS)
+    yes = 0.2 if valence == 0 else float(valence * sign > 0)
+    return Asked({"type": "noul", "instructions": instructions}, [1 - yes, yes])
+
+
+def how_positive(rng: Random, valence: int) -> Asked:
+    """The tone on three or five levels."""
+    levels, target = rng.choice(LEVELS), FIVE[valence]
+    if rng.random() < 0.35:
+        levels, target = levels[::2], [target[0] + target[1], target[2], target[3] + target[4]]
+    question: dict[str, Any] = {"type": "score", "instructions": rng.choice(HOW_POSITIVE), "criteria": list(levels)}
+    return Asked(question, list(target))
+
+
+def family(rng: Random, label: str) -> Asked:
+    """The family of an emotion among some of the others."""
+    right = FAMILY_OF[label]
+    names = rng.sample([name for name in FAMILIES if name != right], rng.randint(2, len(FAMILIES) - 1)) + [right]
+    # Liking is joy where there is no better name for it, and those who dislike are not sure to be angry.
+    near = {"joy": ("love", "admiration"), "love": ("joy", "admiration"), "admiration": ("joy", "love"), "anger": ("disgust",), "disgust": ("anger",)}.get(right, ())
+    names = [name for name in names if name not in near]
+    rng.shuffle(names)
+    return choice(rng.choice(FEELING), names, [""] * len(names), [float(name == right) for name in names])
+
+
+def asked_of(rng: Random, label: str) -> list[Asked]:
+    """One or two questions that an emotion answers; none for a label that is no emotion of the list."""
+    if label not in VALENCE:
+        return []
+    makers = rng.sample((sentiment, holds, how_positive), rng.randint(1, 2))
+    found = [make(rng, VALENCE[label]) for make in makers]
+    asked = family(rng, label) if label in FAMILY_OF and rng.random() < 0.4 else None
+    return found + [asked] if asked and len(asked.target) > 1 else found
