@@ -20,7 +20,6 @@ const STATES = [20, 164, 912, 4000];
 const FULL = {
   rounds: 12,
   seconds: 4.5,
-  loadMs: 400,
   loadTurns: 3,
   parts: PARTS,
   states: STATES,
@@ -29,7 +28,6 @@ const FULL = {
 const QUICK = {
   rounds: 3,
   seconds: 1,
-  loadMs: 400,
   loadTurns: 1,
   parts: ['floor', 'python', 'load', 'mix'],
   states: [20, STATE_TOKENS],

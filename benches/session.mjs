@@ -6,12 +6,17 @@ import { Asking, compared, inTurns, loadSummary, Running, spread, summary, under
 import { peers, pythonOf, requireClose } from './peers.mjs';
 import { Client, requestBytes, residentBytes, startServer } from './server.mjs';
 import { sweep } from './sweep.mjs';
+import { STATE_TOKENS } from './targets.mjs';
 
 const CONNECTIONS = 32;
 const WARM_MS = 2000;
 const SLOW_MS = 5000;
+/** A peer that takes longer for a request is not asked by many: 32 of them would have to be waited for, twice a turn. */
+const LOAD_MS = { atTargets: 400, elsewhere: 100 };
 /** A state that is kept stays so, the longest one, too. */
 const KEPT_BYTES = 256 * 2 ** 20;
+/** The series of our own server. */
+const OWN_KEYS = new Set(['new', 'kept']);
 /** States that are asked about again and again where half of them were seen before. */
 const SEEN_STATES = 8;
 /** The most questions of a check on a state of this many tokens or more is one: a peer takes minutes for sixteen. */
@@ -80,7 +85,7 @@ async function warmUp({ origin, path, body = (text) => text }) {
 }
 
 /** Measures all numbers of questions on one state: times in turns, then many connections. */
-export async function measureState({ own, inputs, only, rounds, seconds, loadMs, loadTurns, threads, progress }) {
+export async function measureState({ own, inputs, only, rounds, seconds, loadTurns, threads, progress }) {
   const { stateTokens } = inputs[0];
   progress(`state of ${stateTokens} tokens`);
   await requireCorrect(own, inputs, progress);
@@ -88,7 +93,7 @@ export async function measureState({ own, inputs, only, rounds, seconds, loadMs,
   const all = inputs.flatMap((input) => seriesOf({ own, input, answering, threads, withFloor: only.has('floor') }));
   const measured = await inTurns(all, rounds, progress);
   const series = measured.map((one) => described(one, measured));
-  const load = only.has('load') ? await measureLoad({ all, seconds, loadMs, loadTurns, progress }) : [];
+  const load = only.has('load') ? await measureLoad({ all, seconds, loadTurns, progress }) : [];
   for (const one of all) one.close();
   return { series, load };
 }
@@ -127,13 +132,12 @@ function described(one, measured) {
     return found === undefined || found === one ? undefined : compared(one, found, compare);
   };
   const floor = key === 'kept' ? 'floor-kept' : 'floor';
-  const isOurs = key === 'new' || key === 'kept';
   return {
     stateTokens: input.stateTokens,
     questions: input.questions,
     key,
     ...summary(one),
-    ...(isOurs && {
+    ...(OWN_KEYS.has(key) && {
       toFloor: to(floor),
       overFloorMs: to(floor, input.questions, (a, b) => a - b),
       toSide: to(key === 'kept' ? 'side-kept' : 'side'),
@@ -143,10 +147,10 @@ function described(one, measured) {
   };
 }
 
-async function measureLoad({ all, seconds, loadMs, loadTurns, progress }) {
+async function measureLoad({ all, seconds, loadTurns, progress }) {
   const results = [];
   for (const input of new Set(all.map((series) => series.input))) {
-    const asked = all.filter((one) => one.input === input && one instanceof Asking && one.estimateMs <= loadMs);
+    const asked = all.filter((one) => one.input === input && one instanceof Asking && isAskedByMany(one));
     progress(`${CONNECTIONS} connections: ${input.name}, ${asked.map(({ key }) => key).join(', ')}`);
     const turns = new Map(asked.map((series) => [series, []]));
     for (let turn = 0; turn < loadTurns; turn += 1) {
@@ -165,6 +169,11 @@ async function measureLoad({ all, seconds, loadMs, loadTurns, progress }) {
     }
   }
   return results;
+}
+
+function isAskedByMany({ key, input, estimateMs }) {
+  if (OWN_KEYS.has(key)) return true;
+  return estimateMs <= (input.stateTokens === STATE_TOKENS ? LOAD_MS.atTargets : LOAD_MS.elsewhere);
 }
 
 /** Half of the states were seen before: requests per second with the cache and without it, in turns. */
