@@ -172,6 +172,19 @@ impl StateCache {
             .collect()
     }
 
+    /// How many chunks from the beginning of a state there is room for at all, by what they take in 32 bits.
+    pub fn fitting(&self, chunk_bytes: impl Iterator<Item = usize>) -> usize {
+        let room = match self.precision {
+            Precision::Fp32 => self.limit_bytes,
+            Precision::Fp16 => self.limit_bytes.saturating_mul(2),
+        };
+        let sums = chunk_bytes.scan(0, |sum: &mut usize, bytes| {
+            *sum += bytes;
+            Some(*sum)
+        });
+        sums.take_while(|sum| *sum <= room).count()
+    }
+
     /// Keeps the chunks of one state, as many from its beginning as there is room for at all; others make room.
     ///
     /// # Errors

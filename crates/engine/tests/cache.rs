@@ -146,4 +146,7 @@ fn in_16_bits_a_state_takes_half_and_answers_the_same_to_the_bit_whether_fresh_o
     let single = halved(1 << 20);
     answers(&single, &body(&state(1, 1)));
     assert_eq!(single.cache_stats().bytes, CHUNK_BYTES / 2);
+    let bounded = halved(CHUNK_BYTES);
+    answers(&bounded, &body(&state(9, 5)));
+    assert_eq!(bounded.cache_stats().entries, 2);
 }

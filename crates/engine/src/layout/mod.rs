@@ -11,7 +11,7 @@ use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Question, Request};
 use crate::queue::Stop;
-use crate::session::{Input, Interface, Memory, Outputs, Sessions, allocator};
+use crate::session::{Input, Interface, Lane, Memory, Outputs, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
@@ -196,60 +196,94 @@ impl Runner<'_> {
 
     /// What is kept of a state, read where it is not kept yet, and whether all of it was; `None` for an empty state.
     fn memory(&self, rows: &[Row], stop: &Stop) -> Result<(Option<Arc<Memory>>, bool), Error> {
-        let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
-        if rows.len() < 2 {
-            let (mut chunks, were_kept) = self.chunks(rows, keys, stop)?;
-            return Ok((chunks.pop(), were_kept));
-        }
-        let whole = self.cache.whole_key(&keys);
-        if let Some(memory) = self.cache.get_whole(&whole, keys.len())? {
-            return Ok((Some(memory), true));
-        }
-        let (chunks, were_kept) = self.chunks(rows, keys, stop)?;
-        let memory = Memory::join(&chunks)?;
-        // Joining copies, so a state that comes again is kept joined, too.
-        if let (true, Some(memory)) = (were_kept, &memory) {
-            self.cache.keep(&[(whole, Arc::clone(memory))])?;
-        }
-        Ok((memory, were_kept))
+        let (memory, was_kept) = match rows {
+            [] => return Ok((None, true)),
+            [row] => self.chunk(row, stop)?,
+            _ => self.chunks(rows, stop)?,
+        };
+        Ok((Some(memory), was_kept))
     }
 
-    /// What is kept of each row of a state, and whether all of it was kept before.
-    fn chunks(
-        &self,
-        rows: &[Row],
-        keys: Vec<Key>,
-        stop: &Stop,
-    ) -> Result<(Vec<Arc<Memory>>, bool), Error> {
-        if rows.is_empty() {
-            return Ok((Vec::new(), true));
+    /// What is kept of a state of one row, and whether it was kept before.
+    fn chunk(&self, row: &Row, stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
+        let key = self.cache.key(&row.ids);
+        if let Some(memory) = self.cache.get(&[key])?.pop().flatten() {
+            return Ok((memory, true));
         }
-        let mut found = self.cache.get(&keys)?;
-        // A state may say the same thing twice; it is read once.
-        let mut missing: Vec<usize> = (0..rows.len())
-            .filter(|index| found[*index].is_none())
-            .collect();
-        missing.sort_by_key(|index| keys[*index]);
-        missing.dedup_by_key(|index| keys[*index]);
-        let read = self.sessions.run_all(missing.len(), stop, |lane, index| {
-            let row = &rows[missing[index]];
-            let memory = lane.read(self.layout.inputs(row), row.ids.len())?;
-            self.cache.rounded(memory).map(Arc::new)
-        })?;
-        let read: HashMap<Key, Arc<Memory>> =
-            missing.iter().map(|index| keys[*index]).zip(read).collect();
-        let memories = keys.iter().zip(&mut found);
-        let memories: Option<Vec<_>> = memories
-            .map(|(key, found)| found.take().or_else(|| read.get(key).cloned()))
-            .collect();
-        let memories = memories.unwrap_or_default();
-        let were_kept = read.is_empty();
-        if !were_kept {
-            let chunks: Vec<_> = keys.into_iter().zip(memories.iter().cloned()).collect();
-            self.cache.keep(&chunks)?;
-        }
-        Ok((memories, were_kept))
+        let read = self
+            .sessions
+            .run_all(1, stop, |lane, _| self.read(lane, row))?;
+        let memory = Arc::new(read.into_iter().next().ok_or(Error::Panicked)?);
+        self.cache.keep(&[(key, Arc::clone(&memory))])?;
+        Ok((memory, false))
     }
+
+    /// What is kept of a state of several rows, joined, and whether all of it was kept before.
+    fn chunks(&self, rows: &[Row], stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
+        let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
+        let whole = self.cache.whole_key(&keys);
+        if let Some(memory) = self.cache.get_whole(&whole, keys.len())? {
+            return Ok((memory, true));
+        }
+        let found = self.cache.get(&keys)?;
+        let joining = self
+            .sessions
+            .joining(rows.iter().map(|row| row.ids.len()))?;
+        for (index, memory) in found.iter().enumerate() {
+            memory
+                .iter()
+                .try_for_each(|kept| joining.put(index, kept))?;
+        }
+        let missing = places(&keys, &found);
+        let fitting = self.cache.fitting(joining.chunk_bytes());
+        let read = self.sessions.run_all(missing.len(), stop, |lane, index| {
+            let places = &missing[index];
+            let memory = Arc::new(self.read(lane, &rows[places[0]])?);
+            for place in places {
+                joining.put(*place, &memory)?;
+            }
+            // What will not be kept makes room for the next one now.
+            Ok((places[0] < fitting).then_some(memory))
+        })?;
+        let memory = Arc::new(joining.done()?);
+        if missing.is_empty() {
+            // Joining copies, so a state that comes again is kept joined, too.
+            self.cache.keep(&[(whole, Arc::clone(&memory))])?;
+            return Ok((memory, true));
+        }
+        let read = missing.iter().zip(read);
+        let read: HashMap<Key, Arc<Memory>> = read
+            .filter_map(|(places, memory)| Some((keys[places[0]], memory?)))
+            .collect();
+        let chunks = keys.into_iter().zip(found);
+        let chunks: Vec<_> = chunks
+            .map_while(|(key, found)| Some((key, found.or_else(|| read.get(&key).cloned())?)))
+            .collect();
+        self.cache.keep(&chunks)?;
+        Ok((memory, false))
+    }
+
+    fn read(&self, lane: &mut Lane, row: &Row) -> Result<Memory, Error> {
+        let memory = lane.read(self.layout.inputs(row), row.ids.len())?;
+        self.cache.rounded(memory)
+    }
+}
+
+/// Where each chunk stands that was not found; one that a state has twice is read once.
+fn places(keys: &[Key], found: &[Option<Arc<Memory>>]) -> Vec<Vec<usize>> {
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    let mut known: HashMap<Key, usize> = HashMap::new();
+    for (index, key) in keys.iter().enumerate() {
+        if found[index].is_some() {
+            continue;
+        }
+        let at = *known.entry(*key).or_insert(places.len());
+        if at == places.len() {
+            places.push(Vec::new());
+        }
+        places[at].push(index);
+    }
+    places
 }
 
 /// Puts the logits of a question's rows into the caller's order.

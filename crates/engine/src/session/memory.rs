@@ -1,8 +1,10 @@
 //! What is kept of a state, and the tensors that a layout and a graph agree on.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -70,28 +72,6 @@ impl Memory {
         })
     }
 
-    /// The memories of a state's chunks as one, in order; `None` where there are none. A single one is handed on as
-    /// it is.
-    ///
-    /// # Errors
-    /// [`Error::ModelFailed`] when the library cannot make a tensor.
-    pub fn join(chunks: &[Arc<Self>]) -> Result<Option<Arc<Self>>, Error> {
-        let [first, _, ..] = chunks else {
-            return Ok(chunks.first().cloned());
-        };
-        let tokens = chunks.iter().map(|chunk| chunk.tokens).sum();
-        let blocks = first.block.blocks();
-        let mut joined =
-            Self::new(first.values.len(), first.shape, tokens, blocks).map_err(run_failed)?;
-        for (index, value) in joined.values.iter_mut().enumerate() {
-            let parts = chunks
-                .iter()
-                .map(|chunk| (chunk.tokens, &chunk.values[index]));
-            concatenate(parts, first.shape, value).map_err(run_failed)?;
-        }
-        Ok(Some(Arc::new(joined)))
-    }
-
     /// The keys and values in 16 bits each.
     ///
     /// # Errors
@@ -136,6 +116,82 @@ impl Memory {
     /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
     pub fn is_large(&self) -> bool {
         self.bytes() > LARGE_BYTES
+    }
+}
+
+/// The memory of a state of several chunks while it is put together, by as many threads as read chunks.
+pub struct Joining {
+    memory: Memory,
+    /// Where each chunk's tokens are, and whether they are there.
+    chunks: Vec<(Range<usize>, AtomicBool)>,
+}
+
+impl Joining {
+    /// Room for chunks of so many tokens each.
+    pub(super) fn with_room(
+        interface: &Interface,
+        chunks: impl IntoIterator<Item = usize>,
+        blocks: &Arc<Blocks>,
+    ) -> ort::Result<Self> {
+        let mut end = 0;
+        let chunks = chunks.into_iter().map(|tokens| {
+            let start = end;
+            end += tokens;
+            (start..end, AtomicBool::new(false))
+        });
+        let chunks = chunks.collect();
+        Ok(Self {
+            memory: Memory::with_room(interface, end, blocks)?,
+            chunks,
+        })
+    }
+
+    /// What each chunk takes, in bytes.
+    pub fn chunk_bytes(&self) -> impl Iterator<Item = usize> {
+        let [heads, head_dim] = self.memory.shape;
+        let token = self.memory.values.len() * heads * head_dim * size_of::<f32>();
+        self.chunks
+            .iter()
+            .map(move |(tokens, _)| tokens.len() * token)
+    }
+
+    /// Puts a chunk into its place.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when it is there already, or is of another length.
+    pub fn put(&self, chunk: usize, part: &Memory) -> Result<(), Error> {
+        let (tokens, is_there) = &self.chunks[chunk];
+        if part.tokens != tokens.len() || is_there.swap(true, Ordering::Relaxed) {
+            return Err(run_failed(ort::Error::new("a chunk has no place")));
+        }
+        let [heads, head_dim] = self.memory.shape;
+        let (total, own) = (self.memory.tokens * head_dim, tokens.len() * head_dim);
+        for (index, value) in part.values.iter().enumerate() {
+            let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
+            for (head, from) in floats.chunks_exact(own.max(1)).enumerate().take(heads) {
+                let at = (index * heads + head) * total + tokens.start * head_dim;
+                // SAFETY: the block has `heads` times `total` floats for each value, of which these are the chunk's own.
+                // It is put there once, and nobody reads them before all are there.
+                unsafe {
+                    let to = self.memory.block.start().add(at);
+                    to.copy_from_nonoverlapping(from.as_ptr(), own);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The whole, when every chunk is there.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when one is missing.
+    pub fn done(self) -> Result<Memory, Error> {
+        let mut chunks = self.chunks.into_iter();
+        if chunks.all(|(_, is_there)| is_there.into_inner()) {
+            Ok(self.memory)
+        } else {
+            Err(run_failed(ort::Error::new("a chunk is missing")))
+        }
     }
 }
 
@@ -205,25 +261,4 @@ unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result<DynValue> 
     let value = NonNull::new(value).ok_or_else(|| ort::Error::new("no tensor could be made"))?;
     // SAFETY: the value was made just now, and nobody else has it.
     Ok(unsafe { DynValue::from_ptr(value, Some(&Allocator::default())) })
-}
-
-/// Joins tensors of shape `[1, heads, tokens, head_dim]` along `tokens`.
-fn concatenate<'v>(
-    parts: impl Iterator<Item = (usize, &'v DynValue)>,
-    [heads, head_dim]: [usize; 2],
-    joined: &mut DynValue,
-) -> ort::Result<()> {
-    let (_, out) = joined.try_extract_tensor_mut::<f32>()?;
-    let total = out.len() / heads;
-    let mut at = 0;
-    for (tokens, part) in parts {
-        let (_, data) = part.try_extract_tensor::<f32>()?;
-        let length = tokens * head_dim;
-        for head in 0..heads {
-            let to = head * total + at;
-            out[to..to + length].copy_from_slice(&data[head * length..(head + 1) * length]);
-        }
-        at += length;
-    }
-    Ok(())
 }

@@ -37,7 +37,7 @@ mod tensors;
 
 pub use self::device::Device;
 pub use self::lane::{Input, Lane, Outputs};
-pub use self::memory::{Interface, Memory, PackedMemory};
+pub use self::memory::{Interface, Joining, Memory, PackedMemory};
 pub use self::tensors::{TensorInfo, Tensors};
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
@@ -78,6 +78,8 @@ pub struct Sessions {
     one_thread: Vec<Mutex<Lane>>,
     /// Runs rows beside the calling thread.
     beside: Option<rayon::ThreadPool>,
+    interface: Arc<Interface>,
+    blocks: Arc<Blocks>,
     running: Arc<Running>,
     reader: Arc<Reader>,
     /// What is still to be done for the reader.
@@ -149,6 +151,8 @@ impl Sessions {
                 threads: graph.threads,
                 weights,
             }),
+            interface,
+            blocks,
             opening: Mutex::default(),
         })
     }
@@ -231,6 +235,14 @@ impl Sessions {
             Some(error) => Err(error),
             None => Ok(done.into_inner().into_iter().flatten().collect()),
         }
+    }
+
+    /// Room for the memory of a state whose chunks have so many tokens each.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when the library cannot make a tensor.
+    pub fn joining(&self, chunks: impl IntoIterator<Item = usize>) -> Result<Joining, Error> {
+        Joining::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
     }
 
     /// How many rows run side by side, at most.
