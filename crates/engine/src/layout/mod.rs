@@ -3,7 +3,7 @@
 //! A layout only says what the rows are and which tensors they become. Running them is the same for all: the state's
 //! rows first, then every question's rows side by side.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Error;
@@ -225,7 +225,7 @@ impl Runner<'_> {
         if let Some(memory) = self.cache.get_whole(&whole, keys.len())? {
             return Ok((memory, true));
         }
-        let found = self.cache.get(&keys)?;
+        let mut found = self.cache.get(&keys)?;
         let joining = self
             .sessions
             .joining(rows.iter().map(|row| row.ids.len()))?;
@@ -251,13 +251,14 @@ impl Runner<'_> {
             self.cache.keep(&[(whole, Arc::clone(&memory))])?;
             return Ok((memory, true));
         }
-        let read = missing.iter().zip(read);
-        let read: HashMap<Key, Arc<Memory>> = read
-            .filter_map(|(places, memory)| Some((keys[places[0]], memory?)))
-            .collect();
+        for (places, memory) in missing.iter().zip(read) {
+            for place in places {
+                found[*place].clone_from(&memory);
+            }
+        }
         let chunks = keys.into_iter().zip(found);
         let chunks: Vec<_> = chunks
-            .map_while(|(key, found)| Some((key, found.or_else(|| read.get(&key).cloned())?)))
+            .map_while(|(key, memory)| Some((key, memory?)))
             .collect();
         self.cache.keep(&chunks)?;
         Ok((memory, false))
@@ -271,19 +272,13 @@ impl Runner<'_> {
 
 /// Where each chunk stands that was not found; one that a state has twice is read once.
 fn places(keys: &[Key], found: &[Option<Arc<Memory>>]) -> Vec<Vec<usize>> {
-    let mut places: Vec<Vec<usize>> = Vec::new();
-    let mut known: HashMap<Key, usize> = HashMap::new();
+    let mut places: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
     for (index, key) in keys.iter().enumerate() {
-        if found[index].is_some() {
-            continue;
+        if found[index].is_none() {
+            places.entry(*key).or_default().push(index);
         }
-        let at = *known.entry(*key).or_insert(places.len());
-        if at == places.len() {
-            places.push(Vec::new());
-        }
-        places[at].push(index);
     }
-    places
+    places.into_values().collect()
 }
 
 /// Puts the logits of a question's rows into the caller's order.

@@ -158,10 +158,12 @@ impl Joining {
     /// Puts a chunk into its place.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] when it is there already, or is of another length.
+    /// [`Error::ModelFailed`] when it is there already, or is of another shape.
     pub fn put(&self, chunk: usize, part: &Memory) -> Result<(), Error> {
         let (tokens, is_there) = &self.chunks[chunk];
-        if part.tokens != tokens.len() || is_there.swap(true, Ordering::Relaxed) {
+        let kind = |memory: &Memory| (memory.values.len(), memory.shape);
+        let fits = part.tokens == tokens.len() && kind(part) == kind(&self.memory);
+        if !fits || is_there.swap(true, Ordering::Relaxed) {
             return Err(run_failed(ort::Error::new("a chunk has no place")));
         }
         let [heads, head_dim] = self.memory.shape;
