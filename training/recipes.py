@@ -179,7 +179,8 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
         if len(shown) == 1:
             group.asked.clear()
-    group.asked.extend(moods.asked_of(rng, row.label) if row.source == "goemotions" else ())
+    if row.source == "goemotions":
+        group.asked.extend(moods.asked_of(rng, row.label))
     if row.source == "hwu64_fold1" and rng.random() < 0.4:
         group.asked.extend(area(rng, row.label))
     if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
@@ -197,9 +198,11 @@ def area(rng: Random, label: str) -> list[Asked]:
     if right is None:
         return []
     others = [text for text in dict.fromkeys(words.AREAS.values()) if text != right]
-    texts = rng.sample([right, *(chosen := rng.sample(others, rng.randint(1, len(others))))], 1 + len(chosen))
-    names = words.opaque_names(rng, len(texts)) if rng.random() < 0.2 else [text.split(",")[0] for text in texts]
-    described = texts if names[0] != texts[0].split(",")[0] or rng.random() < 0.6 else [""] * len(texts)
+    chosen = [right, *rng.sample(others, rng.randint(1, len(others)))]
+    texts = rng.sample(chosen, len(chosen))
+    opaque = rng.random() < 0.2
+    names = words.opaque_names(rng, len(texts)) if opaque else [text.split(",")[0] for text in texts]
+    described = texts if opaque or rng.random() < 0.6 else [""] * len(texts)
     return [choice(rng.choice(words.AREA), dict(zip(names, described)), texts.index(right))]
 
 
