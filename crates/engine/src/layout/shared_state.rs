@@ -79,6 +79,7 @@ impl SharedState {
         let interface = Interface {
             inputs: inputs.map(Cow::Borrowed).to_vec(),
             kept: kept.collect(),
+            even_input: "option_ids",
             kept_shape: [settings.heads, settings.head_dim],
             action_is_optional: true,
             ..Interface::default()

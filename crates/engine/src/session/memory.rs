@@ -25,6 +25,8 @@ pub struct Interface {
     pub optional_inputs: Vec<&'static str>,
     /// Pairs of an input and the output of an earlier run that feeds it: what is kept of a state.
     pub kept: Vec<(String, String)>,
+    /// The input that has one value for all tokens of a state, as they all see each other.
+    pub even_input: &'static str,
     /// Heads and values per head of each kept tensor, `[1, heads, tokens, head_dim]`.
     pub kept_shape: [usize; 2],
     /// Whether the graph may leave `act_logits` out.

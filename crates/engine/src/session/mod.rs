@@ -147,7 +147,7 @@ impl Sessions {
             plan: graph.may_have_reader().then(|| Plan {
                 environment: environment.clone(),
                 graph: file,
-                kept: interface.kept.clone(),
+                interface: Arc::clone(&interface),
                 threads: graph.threads,
                 weights,
             }),

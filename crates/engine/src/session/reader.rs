@@ -9,9 +9,9 @@ use parking_lot::Mutex;
 use prost::bytes::Bytes;
 
 use super::allocator;
-use super::memory::Memory;
+use super::memory::{Interface, Memory};
 use super::shared_weights::SharedWeights;
-use crate::reading::{KeptTensor, reading_part};
+use crate::reading::{States, reading_part};
 
 /// Reads states once the part is open and was found to give the bits of the whole graph.
 #[derive(Default)]
@@ -58,7 +58,7 @@ pub(super) struct Plan {
     pub(super) environment: Environment,
     /// The whole graph.
     pub(super) graph: Bytes,
-    pub(super) kept: Vec<KeptTensor>,
+    pub(super) interface: Arc<Interface>,
     pub(super) threads: usize,
     pub(super) weights: SharedWeights,
 }
@@ -78,7 +78,11 @@ impl Plan {
     }
 
     fn open(self) -> Option<Session> {
-        let part = reading_part(&self.graph, &self.kept)?;
+        let states = States {
+            kept: &self.interface.kept,
+            even_input: self.interface.even_input,
+        };
+        let part = reading_part(&self.graph, states)?;
         let builder = self.weights.session(&self.environment, self.threads);
         builder.ok()?.commit_from_memory(&part).ok()
     }

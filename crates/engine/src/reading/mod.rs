@@ -8,18 +8,33 @@
 use std::collections::HashSet;
 
 use prost::Message;
-use prost::bytes::{Buf, Bytes};
-use prost::encoding::{
-    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
+use prost::bytes::Bytes;
+
+use self::bias::Origins;
+use self::onnx::{
+    Attribute, Field, INT64, Initializer, Named, Node, attribute_kind, fields, graph_tag,
+    model_tag, node_tag, put,
 };
+
+mod bias;
+mod onnx;
 
 /// A key or a value that is kept: the graph's input for the past one, and its output.
 pub type KeptTensor = (String, String);
 
-/// The graph that makes `kept` of a state's tokens alone, where that is less than the whole graph and certain to be
-/// understood; else `None`. The past is taken to be empty.
-pub fn reading_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Bytes> {
-    if kept.is_empty() {
+/// What is known of the runs that read a state, beside that the past is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct States<'a> {
+    /// What is wanted of them.
+    pub kept: &'a [KeptTensor],
+    /// The input that has one value for all of a state's tokens, as they all see each other.
+    pub even_input: &'a str,
+}
+
+/// The graph that makes what is kept of a state's tokens alone, where that is less than the whole graph and certain to
+/// be understood; else `None`.
+pub fn reading_part(graph: &Bytes, states: States<'_>) -> Option<Bytes> {
+    if states.kept.is_empty() {
         return None;
     }
     let mut model = Vec::with_capacity(graph.len());
@@ -27,7 +42,7 @@ pub fn reading_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Bytes> {
     for field in fields(graph)? {
         match field.tag {
             model_tag::GRAPH => {
-                let part = graph_part(&field.value, kept)?;
+                let part = graph_part(&field.value, states)?;
                 was_cut = true;
                 put(&mut model, model_tag::GRAPH, &part);
             }
@@ -37,44 +52,14 @@ pub fn reading_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Bytes> {
     was_cut.then(|| model.into())
 }
 
-fn graph_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Vec<u8>> {
+fn graph_part(graph: &Bytes, states: States<'_>) -> Option<Vec<u8>> {
     let all = fields(graph)?;
-    let nodes = all.iter().filter(|field| field.tag == graph_tag::NODE);
-    let nodes = nodes.map(|field| Some((Node::decode(field.value.clone()).ok()?, field)));
-    let nodes = nodes.collect::<Option<Vec<_>>>()?;
-    let mut wanted: HashSet<String> = kept.iter().map(|(_, present)| present.clone()).collect();
-    let mut taken: Vec<Vec<u8>> = Vec::new();
-    let mut shapes: Vec<Vec<u8>> = Vec::new();
-    let mut is_less = false;
-    // Nodes stand behind those that they need.
-    for (node, field) in nodes.iter().rev() {
-        if !node.output.iter().any(|output| wanted.contains(output)) {
-            is_less = true;
-            continue;
-        }
-        if node.has_graph() {
-            return None;
-        }
-        if let Some(halves) = node.without_attention(&wanted, kept) {
-            is_less = true;
-            for half in halves {
-                wanted.insert(half.from.clone());
-                taken.extend(half.nodes().iter().rev().map(Message::encode_to_vec));
-                shapes.push(half.shape().encode_to_vec());
-            }
-        } else {
-            wanted.extend(node.input.iter().filter(|input| !input.is_empty()).cloned());
-            taken.push(field.value.to_vec());
-        }
-    }
-    if !is_less {
-        return None;
-    }
+    let taken = Taken::of(&all, states)?;
     let mut part = Vec::with_capacity(graph.len());
-    for node in taken.iter().rev() {
+    for node in taken.nodes.iter().rev() {
         put(&mut part, graph_tag::NODE, node);
     }
-    for shape in &shapes {
+    for shape in &taken.shapes {
         put(&mut part, graph_tag::INITIALIZER, shape);
     }
     for field in &all {
@@ -86,10 +71,11 @@ fn graph_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Vec<u8>> {
                 if tensor.data_location != 0 {
                     return None;
                 }
-                wanted.contains(&tensor.name)
+                taken.wanted.contains(&tensor.name)
             }
             graph_tag::OUTPUT | graph_tag::VALUE_INFO => {
-                wanted.contains(&Named::decode(field.value.clone()).ok()?.name)
+                let name = Named::decode(field.value.clone()).ok()?.name;
+                taken.wanted.contains(&name)
             }
             _ => true,
         };
@@ -98,6 +84,93 @@ fn graph_part(graph: &Bytes, kept: &[KeptTensor]) -> Option<Vec<u8>> {
         }
     }
     Some(part)
+}
+
+/// What is taken of a graph.
+struct Taken {
+    /// The names of all values in it.
+    wanted: HashSet<String>,
+    /// Its nodes, the last first.
+    nodes: Vec<Bytes>,
+    /// Weights that it needs beside those of the graph.
+    shapes: Vec<Vec<u8>>,
+}
+
+impl Taken {
+    /// `None` where all of the graph is needed as it is, or not understood.
+    fn of(all: &[Field], states: States<'_>) -> Option<Self> {
+        let nodes = all.iter().filter(|field| field.tag == graph_tag::NODE);
+        let nodes = nodes.map(|field| Some((Node::decode(field.value.clone()).ok()?, field)));
+        let nodes = nodes.collect::<Option<Vec<_>>>()?;
+        let origins = Origins::of(&nodes, all)?;
+        let mut taken = Self {
+            wanted: states.kept.iter().map(|(_, name)| name.clone()).collect(),
+            nodes: Vec::new(),
+            shapes: Vec::new(),
+        };
+        let mut is_less = false;
+        // Nodes stand behind those that they need.
+        for (node, field) in nodes.iter().rev() {
+            if !node
+                .output
+                .iter()
+                .any(|output| taken.wanted.contains(output))
+            {
+                is_less = true;
+                continue;
+            }
+            if node.has_graph() {
+                return None;
+            }
+            if let Some(halves) = node.without_attention(&taken.wanted, states.kept) {
+                is_less = true;
+                halves.into_iter().for_each(|half| taken.add_half(&half));
+                continue;
+            }
+            let says_nothing = |bias| origins.is_even(bias, states.even_input);
+            if node.bias().is_some_and(says_nothing) {
+                is_less = true;
+                taken.add(without_input(&field.value, BIAS)?)?;
+            } else {
+                taken.add(field.value.clone())?;
+            }
+        }
+        is_less.then_some(taken)
+    }
+
+    fn add(&mut self, node: Bytes) -> Option<()> {
+        let inputs = Node::decode(node.clone()).ok()?.input.into_iter();
+        self.wanted.extend(inputs.filter(|input| !input.is_empty()));
+        self.nodes.push(node);
+        Some(())
+    }
+
+    fn add_half(&mut self, half: &Half) {
+        self.wanted.insert(half.from.clone());
+        let nodes = half.nodes();
+        let nodes = nodes.iter().rev().map(|node| node.encode_to_vec().into());
+        self.nodes.extend(nodes);
+        self.shapes.push(half.shape().encode_to_vec());
+    }
+}
+
+/// The place of `attention_bias` among the inputs of `MultiHeadAttention`.
+const BIAS: usize = 5;
+
+/// A node with an input left empty, and all else as it stands there.
+fn without_input(node: &Bytes, index: usize) -> Option<Bytes> {
+    let mut rest = Vec::with_capacity(node.len());
+    let mut place = 0;
+    for field in fields(node)? {
+        if field.tag != node_tag::INPUT {
+            rest.extend_from_slice(&field.whole);
+            continue;
+        }
+        let value: &[u8] = if place == index { &[] } else { &field.value };
+        put(&mut rest, node_tag::INPUT, value);
+        place += 1;
+    }
+    Some(rest.into())
 }
 
 /// A key or a value on its way from the tokens to what is kept: `[1, tokens, heads x size]` to `[1, heads, tokens, size]`.
@@ -156,6 +229,16 @@ impl Node {
         self.attribute.iter().any(graphs)
     }
 
+    fn is_attention(&self) -> bool {
+        self.op_type == "MultiHeadAttention" && self.domain == "com.microsoft"
+    }
+
+    /// What an attention adds to its weights, before softmax.
+    fn bias(&self) -> Option<&str> {
+        let bias = self.input.get(BIAS).filter(|name| !name.is_empty());
+        bias.filter(|_| self.is_attention()).map(String::as_str)
+    }
+
     /// What an attention whose result nobody wants leaves to do when there is no past: its keys and values.
     fn without_attention(
         &self,
@@ -170,8 +253,7 @@ impl Node {
             kept.iter()
                 .any(|pair| (&pair.0, &pair.1) == (past, present))
         };
-        let is_plain = self.op_type == "MultiHeadAttention"
-            && self.domain == "com.microsoft"
+        let is_plain = self.is_attention()
             && !wanted.contains(result)
             && input(3).is_none()
             && is_kept(input(6)?, key)
@@ -190,116 +272,6 @@ impl Node {
         is_plain.then_some(())?;
         Some([half(input(1)?, key)?, half(input(2)?, value)?])
     }
-}
-
-/// A field of a message, as it stands there, and its content where it has a length.
-struct Field {
-    tag: u32,
-    whole: Bytes,
-    value: Bytes,
-}
-
-fn fields(message: &Bytes) -> Option<Vec<Field>> {
-    let mut rest = message.clone();
-    let mut all = Vec::new();
-    while rest.has_remaining() {
-        let start = message.len() - rest.len();
-        let (tag, wire) = decode_key(&mut rest).ok()?;
-        let mut value = Bytes::new();
-        if wire == WireType::LengthDelimited {
-            let length = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
-            if length > rest.len() {
-                return None;
-            }
-            value = rest.split_to(length);
-        } else {
-            skip_field(wire, tag, &mut rest, DecodeContext::default()).ok()?;
-        }
-        let whole = message.slice(start..message.len() - rest.len());
-        all.push(Field { tag, whole, value });
-    }
-    Some(all)
-}
-
-fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
-    encode_key(tag, WireType::LengthDelimited, message);
-    encode_varint(value.len() as u64, message);
-    message.extend_from_slice(value);
-}
-
-/// Fields of `ModelProto`.
-mod model_tag {
-    pub const GRAPH: u32 = 7;
-}
-
-/// Fields of `GraphProto`.
-mod graph_tag {
-    pub const NODE: u32 = 1;
-    pub const INITIALIZER: u32 = 5;
-    pub const OUTPUT: u32 = 12;
-    pub const VALUE_INFO: u32 = 13;
-}
-
-/// `AttributeProto.AttributeType`.
-mod attribute_kind {
-    pub const INTS: i32 = 7;
-}
-
-/// `TensorProto.DataType`.
-const INT64: i32 = 7;
-
-/// `NodeProto`.
-#[derive(Clone, PartialEq, Message)]
-struct Node {
-    #[prost(string, repeated, tag = "1")]
-    input: Vec<String>,
-    #[prost(string, repeated, tag = "2")]
-    output: Vec<String>,
-    #[prost(string, tag = "4")]
-    op_type: String,
-    #[prost(message, repeated, tag = "5")]
-    attribute: Vec<Attribute>,
-    #[prost(string, tag = "7")]
-    domain: String,
-}
-
-/// `AttributeProto`.
-#[derive(Clone, PartialEq, Message)]
-struct Attribute {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(int64, tag = "3")]
-    int: i64,
-    #[prost(bytes = "bytes", optional, tag = "6")]
-    graph: Option<Bytes>,
-    #[prost(int64, repeated, tag = "8")]
-    ints: Vec<i64>,
-    #[prost(bytes = "bytes", repeated, tag = "11")]
-    graphs: Vec<Bytes>,
-    #[prost(int32, tag = "20")]
-    kind: i32,
-}
-
-/// `TensorProto`, without what large weights are in.
-#[derive(Clone, PartialEq, Message)]
-struct Initializer {
-    #[prost(int64, repeated, tag = "1")]
-    dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    data_type: i32,
-    #[prost(int64, repeated, tag = "7")]
-    int64_data: Vec<i64>,
-    #[prost(string, tag = "8")]
-    name: String,
-    #[prost(int32, tag = "14")]
-    data_location: i32,
-}
-
-/// `ValueInfoProto`.
-#[derive(Clone, PartialEq, Message)]
-struct Named {
-    #[prost(string, tag = "1")]
-    name: String,
 }
 
 #[cfg(test)]
@@ -345,7 +317,7 @@ mod tests {
         let nodes = [
             node("Gather", &["word", "input_ids"], &["x"]),
             node("Split", &["x"], &["q", "k", "v"]),
-            node("Pad", &["option_ids"], &["bias"]),
+            node("Pad", &["positions"], &["bias"]),
             attention.clone(),
             node("MatMul", &["mixed", "head"], &["logits"]),
         ];
@@ -376,6 +348,13 @@ mod tests {
         vec![pair("past_k0", "present_k0"), pair("past_v0", "present_v0")]
     }
 
+    fn states(kept: &[KeptTensor]) -> States<'_> {
+        States {
+            kept,
+            even_input: "option_ids",
+        }
+    }
+
     /// The operators, weights and outputs of a model.
     fn parts(model: &Bytes) -> Option<[Vec<String>; 3]> {
         let mut parts = [Vec::new(), Vec::new(), Vec::new()];
@@ -394,7 +373,7 @@ mod tests {
     #[test]
     fn what_only_a_question_needs_is_left_out() {
         let whole = graph(&attention(), &[initializer("word"), initializer("head")]);
-        let part = reading_part(&whole, &kept()).expect("a graph");
+        let part = reading_part(&whole, states(&kept())).expect("a graph");
         assert!(part.starts_with(&[0x08, 0x0a, 0x12, 0x03, b's', b'v', b'c']));
         let [nodes, weights, outputs] = parts(&part).expect("a graph");
         assert_eq!(
@@ -417,28 +396,97 @@ mod tests {
     fn an_attention_with_a_bias_of_its_own_stays() {
         let mut biased = attention();
         biased.input[3] = "qkv_bias".into();
-        let part = reading_part(&graph(&biased, &[]), &kept()).expect("a graph");
+        let part = reading_part(&graph(&biased, &[]), states(&kept())).expect("a graph");
         let [nodes, ..] = parts(&part).expect("a graph");
         assert_eq!(nodes, ["Gather", "Split", "Pad", "MultiHeadAttention"]);
+    }
+
+    /// The attention of the first of two layers, when `nodes` make its bias and the graph is cut.
+    fn first_attention(nodes: &[Node]) -> Option<Node> {
+        let mut part = Vec::new();
+        let second = node("Split", &["mixed"], &["unused", "present_k1", "present_v1"]);
+        let attention = attention();
+        let layers = [&attention, &second].into_iter();
+        for node in nodes.iter().chain(layers) {
+            put(&mut part, graph_tag::NODE, &node.encode_to_vec());
+        }
+        for (name, size) in [("zero", 1), ("minus_much", 1), ("table", 256)] {
+            let weight = Initializer {
+                dims: vec![size],
+                ..initializer(name)
+            };
+            put(&mut part, graph_tag::INITIALIZER, &weight.encode_to_vec());
+        }
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &part);
+        let mut kept = kept();
+        kept.push(("past_k1".into(), "present_k1".into()));
+        let part = reading_part(&model.into(), states(&kept))?;
+        let graph = fields(&part)?.pop()?.value;
+        let nodes = fields(&graph)?.into_iter();
+        let nodes = nodes.filter(|field| field.tag == graph_tag::NODE);
+        let mut nodes = nodes.filter_map(|field| Node::decode(field.value).ok());
+        nodes.find(|node| node.op_type == "MultiHeadAttention")
+    }
+
+    #[test]
+    fn what_says_nothing_in_a_state_is_not_added_to_its_weights() {
+        let attention = first_attention(&[
+            node("Shape", &["past_k0"], &["length"]),
+            node("Unsqueeze", &["option_ids", "zero"], &["row"]),
+            node("Equal", &["row", "option_ids"], &["same"]),
+            node("Where", &["same", "zero", "minus_much"], &["own"]),
+            node("Pad", &["own", "length"], &["bias"]),
+        ]);
+        let attention = attention.expect("it is cut, or the test says nothing");
+        let input = ["q", "k", "v", "", "", "", "past_k0", "past_v0"];
+        assert_eq!(attention.input, input);
+        assert_eq!(attention.attribute[0].int, 12);
+    }
+
+    #[test]
+    fn what_may_say_something_in_a_state_stays() {
+        let others = [
+            node("Equal", &["positions", "option_ids"], &["bias"]),
+            node("Where", &["option_ids", "zero", "table"], &["bias"]),
+            node("CumSum", &["option_ids", "zero"], &["bias"]),
+            node("Range", &["zero", "option_ids", "zero"], &["bias"]),
+            Node {
+                domain: "com.example".into(),
+                ..node("Cast", &["option_ids"], &["bias"])
+            },
+        ];
+        for other in others {
+            // What nobody needs, so that there is something to cut.
+            let unused = node("Cast", &["q"], &["logits"]);
+            let attention = first_attention(&[other.clone(), unused]).expect("it is cut");
+            assert_eq!(attention.input[5], "bias", "{other:?}");
+        }
     }
 
     #[test]
     fn a_graph_that_is_needed_whole_or_not_understood_is_left_alone() {
         let needed: Vec<KeptTensor> = vec![("past".into(), "logits".into())];
-        assert_eq!(reading_part(&graph(&attention(), &[]), &needed), None);
-        assert_eq!(reading_part(&graph(&attention(), &[]), &[]), None);
+        assert_eq!(
+            reading_part(&graph(&attention(), &[]), states(&needed)),
+            None
+        );
+        assert_eq!(reading_part(&graph(&attention(), &[]), states(&[])), None);
         let beside = Initializer {
             data_location: 1,
             ..initializer("word")
         };
-        assert_eq!(reading_part(&graph(&attention(), &[beside]), &kept()), None);
-        let mut branch = attention();
-        branch.attribute[0].graph = Some(Bytes::from_static(b""));
-        assert_eq!(reading_part(&graph(&branch, &[]), &kept()), None);
         assert_eq!(
-            reading_part(&Bytes::from_static(b"no graph"), &kept()),
+            reading_part(&graph(&attention(), &[beside]), states(&kept())),
             None
         );
-        assert_eq!(reading_part(&Bytes::new(), &kept()), None);
+        let mut branch = attention();
+        branch.attribute[0].graph = Some(Bytes::from_static(b""));
+        assert_eq!(reading_part(&graph(&branch, &[]), states(&kept())), None);
+        assert_eq!(
+            reading_part(&Bytes::from_static(b"no graph"), states(&kept())),
+            None
+        );
+        assert_eq!(reading_part(&Bytes::new(), states(&kept())), None);
     }
 }

@@ -1,0 +1,78 @@
+//! Whether what a graph adds to the attention's weights says nothing in a state.
+//!
+//! It says which options of a question see each other. The tokens of a state all do, so there it adds the same to every
+//! weight, and softmax takes that out again; but it is added for each head, layer and pair of tokens.
+
+use std::collections::{HashMap, HashSet};
+
+use super::onnx::{Field, Initializer, Node, graph_tag};
+use prost::Message;
+
+/// Operators whose result has one value everywhere when what they are given has, but for shapes.
+const EVEN: [&str; 16] = [
+    "Add",
+    "And",
+    "Cast",
+    "Concat",
+    "Equal",
+    "Expand",
+    "Gather",
+    "Mul",
+    "Not",
+    "Or",
+    "Pad",
+    "Reshape",
+    "Sub",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+];
+
+/// The most values of a weight that is a number, or some numbers about a shape.
+const MAX_NUMBERS: i64 = 4;
+
+/// Where the values of a graph come from.
+pub struct Origins<'a> {
+    makers: HashMap<&'a str, &'a Node>,
+    numbers: HashSet<String>,
+}
+
+impl<'a> Origins<'a> {
+    /// Those of a graph's values; `None` for a graph that is not understood.
+    pub fn of(nodes: &'a [(Node, &Field)], all: &[Field]) -> Option<Self> {
+        let outputs = |node: &'a Node| node.output.iter().map(move |name| (name.as_str(), node));
+        let makers = nodes.iter().flat_map(|(node, _)| outputs(node));
+        let weights = all
+            .iter()
+            .filter(|field| field.tag == graph_tag::INITIALIZER);
+        let weights = weights.map(|field| Initializer::decode(field.value.clone()));
+        let weights = weights.collect::<Result<Vec<_>, _>>().ok()?.into_iter();
+        let numbers = weights.filter(|weight| weight.dims.iter().product::<i64>() <= MAX_NUMBERS);
+        Some(Self {
+            makers: makers.collect(),
+            numbers: numbers.map(|weight| weight.name).collect(),
+        })
+    }
+
+    /// Whether a value is the same everywhere in a row where `input` is: nothing else is in it, and nothing that counts
+    /// places.
+    pub fn is_even(&self, value: &'a str, input: &str) -> bool {
+        let mut open = vec![value];
+        let mut seen = HashSet::new();
+        while let Some(name) = open.pop() {
+            if name.is_empty() || name == input || self.numbers.contains(name) || !seen.insert(name)
+            {
+                continue;
+            }
+            match self.makers.get(name) {
+                Some(node) if !node.domain.is_empty() => return false,
+                Some(node) if node.op_type == "Shape" => {}
+                Some(node) if EVEN.contains(&node.op_type.as_str()) => {
+                    open.extend(node.input.iter().map(String::as_str));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}

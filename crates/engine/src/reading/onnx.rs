@@ -1,0 +1,124 @@
+//! The parts of `onnx.proto` that a graph is taken apart by.
+
+use prost::Message;
+use prost::bytes::{Buf, Bytes};
+use prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
+};
+
+/// A field of a message, as it stands there, and its content where it has a length.
+pub struct Field {
+    pub tag: u32,
+    pub whole: Bytes,
+    pub value: Bytes,
+}
+
+/// The fields of a message in their order; `None` where it is none.
+pub fn fields(message: &Bytes) -> Option<Vec<Field>> {
+    let mut rest = message.clone();
+    let mut all = Vec::new();
+    while rest.has_remaining() {
+        let start = message.len() - rest.len();
+        let (tag, wire) = decode_key(&mut rest).ok()?;
+        let mut value = Bytes::new();
+        if wire == WireType::LengthDelimited {
+            let length = usize::try_from(decode_varint(&mut rest).ok()?).ok()?;
+            if length > rest.len() {
+                return None;
+            }
+            value = rest.split_to(length);
+        } else {
+            skip_field(wire, tag, &mut rest, DecodeContext::default()).ok()?;
+        }
+        let whole = message.slice(start..message.len() - rest.len());
+        all.push(Field { tag, whole, value });
+    }
+    Some(all)
+}
+
+/// Adds a field with a length.
+pub fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
+    encode_key(tag, WireType::LengthDelimited, message);
+    encode_varint(value.len() as u64, message);
+    message.extend_from_slice(value);
+}
+
+/// Fields of `ModelProto`.
+pub mod model_tag {
+    pub const GRAPH: u32 = 7;
+}
+
+/// Fields of `GraphProto`.
+pub mod graph_tag {
+    pub const NODE: u32 = 1;
+    pub const INITIALIZER: u32 = 5;
+    pub const OUTPUT: u32 = 12;
+    pub const VALUE_INFO: u32 = 13;
+}
+
+/// Fields of `NodeProto`.
+pub mod node_tag {
+    pub const INPUT: u32 = 1;
+}
+
+/// `AttributeProto.AttributeType`.
+pub mod attribute_kind {
+    pub const INTS: i32 = 7;
+}
+
+/// `TensorProto.DataType`.
+pub const INT64: i32 = 7;
+
+/// `NodeProto`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Node {
+    #[prost(string, repeated, tag = "1")]
+    pub input: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub output: Vec<String>,
+    #[prost(string, tag = "4")]
+    pub op_type: String,
+    #[prost(message, repeated, tag = "5")]
+    pub attribute: Vec<Attribute>,
+    #[prost(string, tag = "7")]
+    pub domain: String,
+}
+
+/// `AttributeProto`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Attribute {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(int64, tag = "3")]
+    pub int: i64,
+    #[prost(bytes = "bytes", optional, tag = "6")]
+    pub graph: Option<Bytes>,
+    #[prost(int64, repeated, tag = "8")]
+    pub ints: Vec<i64>,
+    #[prost(bytes = "bytes", repeated, tag = "11")]
+    pub graphs: Vec<Bytes>,
+    #[prost(int32, tag = "20")]
+    pub kind: i32,
+}
+
+/// `TensorProto`, without what large weights are in.
+#[derive(Clone, PartialEq, Message)]
+pub struct Initializer {
+    #[prost(int64, repeated, tag = "1")]
+    pub dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    pub data_type: i32,
+    #[prost(int64, repeated, tag = "7")]
+    pub int64_data: Vec<i64>,
+    #[prost(string, tag = "8")]
+    pub name: String,
+    #[prost(int32, tag = "14")]
+    pub data_location: i32,
+}
+
+/// `ValueInfoProto`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Named {
+    #[prost(string, tag = "1")]
+    pub name: String,
+}
