@@ -136,6 +136,7 @@ impl Sessions {
                 || one_thread.collect::<Result<Vec<Lane>, Error>>(),
             )
         });
+        opening.broadcast(|_| allocator::give_back_end());
         Ok(Self {
             beside: side_by_side
                 .then(|| pool("svc-run", graph.threads - 1))

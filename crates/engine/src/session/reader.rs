@@ -71,6 +71,7 @@ impl Plan {
         // Without it the whole graph goes on reading.
         let thread = opening.spawn(move || {
             let session = self.open();
+            allocator::give_back_end();
             allocator::give_back();
             reader.0.lock().session = session;
         });
