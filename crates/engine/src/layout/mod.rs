@@ -177,8 +177,10 @@ impl Runner<'_> {
         let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
         let lasts = rows.len().saturating_sub(self.sessions.side_by_side());
         let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
-            let inputs = self.layout.inputs(rows[index]);
-            lane.answer(inputs, memory.as_deref(), gives_back && index >= lasts)
+            let row = rows[index];
+            let gives_back = gives_back && index >= lasts;
+            let inputs = self.layout.inputs(row);
+            lane.answer(inputs, row.ids.len(), memory.as_deref(), gives_back)
         })?;
         drop(memory);
         if gives_back {

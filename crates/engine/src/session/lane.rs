@@ -11,6 +11,7 @@ use super::Graph;
 use super::arena::Arena;
 use super::blocks::Blocks;
 use super::failure::{cause, run_failed};
+use super::leavings::Leavings;
 use super::memory::{Interface, Memory};
 use super::reader::Reader;
 use super::running::Running;
@@ -86,10 +87,8 @@ pub struct Lane {
     /// Reads states in the place of the session, where it can.
     reader: Arc<Reader>,
     interface: Arc<Interface>,
-    answer: RunOptions<HasSelectedOutputs>,
-    /// As `answer`, and the session's arena gives back what it does not need any more.
-    answer_and_shrink: RunOptions<HasSelectedOutputs>,
     has_action: bool,
+    leaves_unread: bool,
     /// Optional inputs that the graph has not.
     not_given: Vec<&'static str>,
     empty: Arc<Memory>,
@@ -107,6 +106,8 @@ pub(super) struct LaneSettings<'a> {
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
     pub(super) reader: Arc<Reader>,
+    /// Whether nobody reads the keys and values that a question's run leaves.
+    pub(super) leaves_unread: bool,
 }
 
 impl Lane {
@@ -127,17 +128,14 @@ impl Lane {
         let has_action = tensors.has_output("act_logits");
         let mut not_given = interface.optional_inputs.clone();
         not_given.retain(|name| !tensors.has_input(name));
-        let answer =
-            |shrink| answer_options(has_action, shrink).map_err(|error| bad(cause(&error)));
         let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
             reader: Arc::clone(&settings.reader),
             arena,
             interface: Arc::clone(interface),
-            answer: answer(false)?,
-            answer_and_shrink: answer(true)?,
             has_action,
+            leaves_unread: settings.leaves_unread,
             not_given,
             empty: Arc::clone(settings.empty),
             blocks: Arc::clone(settings.blocks),
@@ -172,7 +170,7 @@ impl Lane {
         memory.map_err(run_failed)
     }
 
-    /// Runs a row of a question on what is kept of its state; with `gives_back` the session then gives back what it
+    /// Runs a row of a question, `tokens` long, on what is kept of its state; with `gives_back` the session then gives back what it
     /// took for it.
     ///
     /// # Errors
@@ -180,6 +178,7 @@ impl Lane {
     pub fn answer(
         &mut self,
         inputs: Vec<(&'static str, Input<'_>)>,
+        tokens: usize,
         memory: Option<&Memory>,
         gives_back: bool,
     ) -> Result<Outputs, Error> {
@@ -187,15 +186,13 @@ impl Lane {
         let mut inputs = inputs;
         inputs.retain(|(name, _)| !self.not_given.contains(name));
         let values = named(&inputs, &self.interface, memory).map_err(run_failed)?;
-        let options = if gives_back {
-            &self.answer_and_shrink
-        } else {
-            &self.answer
-        };
-        let _running = self.running.start(options);
+        let mut leavings = self.leavings(memory.tokens + tokens).map_err(run_failed)?;
+        let options = self.options(leavings.as_mut(), gives_back);
+        let options = options.map_err(run_failed)?;
+        let _running = self.running.start(&options);
         let outputs = self
             .session
-            .run_with_options(values, options)
+            .run_with_options(values, &options)
             .map_err(run_failed)?;
         let (_, logits) = outputs["logits"]
             .try_extract_tensor::<f32>()
@@ -212,6 +209,32 @@ impl Lane {
             logits: logits.to_vec(),
             action,
         })
+    }
+
+    fn leavings(&self, tokens: usize) -> ort::Result<Option<Leavings>> {
+        let room = || Leavings::with_room(&self.interface, tokens, &self.blocks);
+        self.leaves_unread.then(room).transpose()
+    }
+
+    /// Asks for what a question wants to know, and nothing else but what has a place of its own to go to.
+    fn options(
+        &self,
+        leavings: Option<&mut Leavings>,
+        gives_back: bool,
+    ) -> ort::Result<RunOptions<HasSelectedOutputs>> {
+        let mut outputs = OutputSelector::no_default().with("logits");
+        if self.has_action {
+            outputs = outputs.with("act_logits");
+        }
+        let values = leavings.into_iter().flat_map(|room| room.values.drain(..));
+        for ((_, present), value) in self.interface.kept.iter().zip(values) {
+            outputs = outputs.with(present).preallocate(present, value);
+        }
+        let mut options = RunOptions::new()?;
+        if gives_back {
+            options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+        }
+        Ok(options.with_outputs(outputs))
     }
 }
 
@@ -247,19 +270,6 @@ impl Room<'_> {
         }
         Ok(memory)
     }
-}
-
-/// Asks for what a question wants to know, and nothing else.
-fn answer_options(has_action: bool, shrink: bool) -> ort::Result<RunOptions<HasSelectedOutputs>> {
-    let mut outputs = OutputSelector::no_default().with("logits");
-    if has_action {
-        outputs = outputs.with("act_logits");
-    }
-    let mut options = RunOptions::new()?;
-    if shrink {
-        options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
-    }
-    Ok(options.with_outputs(outputs))
 }
 
 type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;

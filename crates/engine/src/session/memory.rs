@@ -38,7 +38,7 @@ pub struct Interface {
 pub struct Memory {
     /// They stand in `block`, and are dropped before it.
     pub(super) values: Vec<DynValue>,
-    tokens: usize,
+    pub(super) tokens: usize,
     shape: [usize; 2],
     block: Block,
 }
@@ -244,7 +244,7 @@ const LARGE_BYTES: usize = 24 << 20;
 ///
 /// # Safety
 /// At `data` there must be as many floats as `shape` says, for as long as the tensor lives.
-unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result<DynValue> {
+pub(super) unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result<DynValue> {
     let info = MemoryInfo::default();
     let bytes = shape.iter().product::<usize>() * size_of::<f32>();
     let shape = shape.map(|length| length as i64);

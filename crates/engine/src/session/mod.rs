@@ -20,6 +20,7 @@ use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
+use crate::onnx::presents;
 use crate::queue::Stop;
 
 pub mod allocator;
@@ -28,6 +29,7 @@ mod blocks;
 mod device;
 mod failure;
 mod lane;
+mod leavings;
 mod memory;
 mod reader;
 mod running;
@@ -110,6 +112,8 @@ impl Sessions {
             Bytes::new()
         };
         let weights = SharedWeights::read(&file).map_err(run_failed)?;
+        let leaves_unread =
+            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kept);
         let running = Arc::new(Running::default());
         let reader = Arc::new(Reader::default());
         let open = |threads, reader| {
@@ -121,6 +125,7 @@ impl Sessions {
                 blocks: &blocks,
                 running: &running,
                 reader,
+                leaves_unread,
             };
             Lane::open(&environment, graph, &settings)
         };

@@ -1,4 +1,4 @@
-//! The session that reads states with the part of the graph that they need, see [`crate::reading`].
+//! The session that reads states with the part of the graph that they need, see [`crate::onnx::reading`].
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,7 +11,7 @@ use prost::bytes::Bytes;
 use super::allocator;
 use super::memory::{Interface, Memory};
 use super::shared_weights::SharedWeights;
-use crate::reading::{States, reading_part};
+use crate::onnx::reading::{States, reading_part};
 
 /// Reads states once the part is open and was found to give the bits of the whole graph.
 #[derive(Default)]

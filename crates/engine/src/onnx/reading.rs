@@ -10,17 +10,12 @@ use std::collections::HashSet;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use self::bias::Origins;
-use self::onnx::{
+use super::KeptTensor;
+use super::bias::Origins;
+use super::proto::{
     Attribute, Field, INT64, Initializer, Named, Node, attribute_kind, fields, graph_tag,
     model_tag, node_tag, put,
 };
-
-mod bias;
-mod onnx;
-
-/// A key or a value that is kept: the graph's input for the past one, and its output.
-pub type KeptTensor = (String, String);
 
 /// What is known of the runs that read a state, beside that the past is empty.
 #[derive(Debug, Clone, Copy)]
@@ -223,16 +218,6 @@ impl Half {
 }
 
 impl Node {
-    fn has_graph(&self) -> bool {
-        let graphs =
-            |attribute: &Attribute| attribute.graph.is_some() || !attribute.graphs.is_empty();
-        self.attribute.iter().any(graphs)
-    }
-
-    fn is_attention(&self) -> bool {
-        self.op_type == "MultiHeadAttention" && self.domain == "com.microsoft"
-    }
-
     /// What an attention adds to its weights, before softmax.
     fn bias(&self) -> Option<&str> {
         let bias = self.input.get(BIAS).filter(|name| !name.is_empty());

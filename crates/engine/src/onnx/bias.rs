@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::onnx::{Field, Initializer, Node, graph_tag};
+use super::proto::{Field, Initializer, Node, graph_tag};
 use prost::Message;
 
 /// Operators whose result has one value everywhere when what they are given has, but for shapes.

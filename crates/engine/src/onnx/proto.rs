@@ -84,6 +84,20 @@ pub struct Node {
     pub domain: String,
 }
 
+impl Node {
+    /// Whether another graph is part of it, whose nodes see the values of this one.
+    pub fn has_graph(&self) -> bool {
+        let graphs =
+            |attribute: &Attribute| attribute.graph.is_some() || !attribute.graphs.is_empty();
+        self.attribute.iter().any(graphs)
+    }
+
+    /// Whether it is an attention of ONNX Runtime's own: query, key and value, and optionally the past.
+    pub fn is_attention(&self) -> bool {
+        self.op_type == "MultiHeadAttention" && self.domain == "com.microsoft"
+    }
+}
+
 /// `AttributeProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Attribute {

@@ -1,0 +1,10 @@
+//! What is found out about an ONNX graph by taking its file apart, and parts that are made of it.
+
+pub mod presents;
+pub mod reading;
+
+mod bias;
+mod proto;
+
+/// A key or a value that is kept: the graph's input for the past one, and its output.
+pub type KeptTensor = (String, String);

@@ -1,0 +1,106 @@
+//! Whether anybody reads the keys and values that a question's run leaves.
+//!
+//! They are outputs of the graph, as a state's are kept, so ONNX Runtime holds those of all layers until the run is over,
+//! asked for or not: a copy of the past in each run. Where an attention makes them for itself alone, all layers may use
+//! the same place, one after the other.
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+use super::KeptTensor;
+use super::proto::{Node, fields, graph_tag, model_tag};
+
+/// Whether no node of a graph needs what its attentions leave in `kept`, keys at even places and values at odd ones.
+pub fn are_unread(graph: &Bytes, kept: &[KeptTensor]) -> bool {
+    let Some(nodes) = nodes(graph) else {
+        return false;
+    };
+    let is_own = |(place, (_, present)): (usize, &KeptTensor)| {
+        let output = 1 + place % 2;
+        let mut attentions = nodes.iter().filter(|node| node.is_attention());
+        attentions.any(|node| node.output.get(output) == Some(present))
+    };
+    let is_kept = |name: &String| kept.iter().any(|(_, present)| present == name);
+    let reads = |node: &Node| node.has_graph() || node.input.iter().any(is_kept);
+    !kept.is_empty() && kept.iter().enumerate().all(is_own) && !nodes.iter().any(reads)
+}
+
+fn nodes(graph: &Bytes) -> Option<Vec<Node>> {
+    let parts = fields(graph)?.into_iter();
+    let mut graphs = parts.filter(|field| field.tag == model_tag::GRAPH);
+    let parts = fields(&graphs.next()?.value)?.into_iter();
+    let nodes = parts.filter(|field| field.tag == graph_tag::NODE);
+    nodes.map(|field| Node::decode(field.value).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::proto::put;
+    use super::*;
+
+    fn node(op_type: &str, input: &[&str], output: &[&str]) -> Node {
+        Node {
+            input: input.iter().map(|name| (*name).into()).collect(),
+            output: output.iter().map(|name| (*name).into()).collect(),
+            op_type: op_type.into(),
+            domain: "com.microsoft".into(),
+            ..Node::default()
+        }
+    }
+
+    fn attention(output: &[&str]) -> Node {
+        node("MultiHeadAttention", &["q", "k", "v"], output)
+    }
+
+    fn is_unread(nodes: &[Node]) -> bool {
+        let mut graph = Vec::new();
+        for node in nodes {
+            put(&mut graph, graph_tag::NODE, &node.encode_to_vec());
+        }
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &graph);
+        let pair = |past: &str, present: &str| (past.into(), present.into());
+        let kept = [pair("past_k0", "present_k0"), pair("past_v0", "present_v0")];
+        are_unread(&model.into(), &kept)
+    }
+
+    #[test]
+    fn what_an_attention_makes_for_itself_is_read_by_nobody() {
+        let own = attention(&["mixed", "present_k0", "present_v0"]);
+        assert!(is_unread(&[
+            own.clone(),
+            node("Gelu", &["mixed"], &["logits"])
+        ]));
+        assert!(!is_unread(&[
+            own.clone(),
+            node("Gelu", &["present_v0"], &["logits"])
+        ]));
+        let branches = super::super::proto::Attribute {
+            graph: Some(Bytes::new()),
+            ..Default::default()
+        };
+        let branch = Node {
+            attribute: vec![branches],
+            ..node("If", &["mixed"], &["logits"])
+        };
+        assert!(!is_unread(&[own, branch]));
+    }
+
+    #[test]
+    fn what_is_made_in_another_way_may_be_read() {
+        let others = [
+            attention(&["mixed", "present_v0", "present_k0"]),
+            attention(&["mixed", "present_k0"]),
+            node(
+                "Concat",
+                &["past_k0", "k"],
+                &["mixed", "present_k0", "present_v0"],
+            ),
+        ];
+        for other in others {
+            assert!(!is_unread(std::slice::from_ref(&other)), "{other:?}");
+        }
+        assert!(!is_unread(&[]));
+        assert!(!are_unread(&Bytes::from_static(b"no graph"), &[]));
+    }
+}
