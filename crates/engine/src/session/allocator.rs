@@ -9,9 +9,10 @@ struct Thresholds {
     trim: i32,
 }
 
-/// While a model is loaded: weights of many megabytes come and go.
+/// While a model is loaded: weights come and go. What is larger than a matrix of them is mapped: the room that it leaves in
+/// a heap would be filled by what is taken later, and stay.
 const LOADING: Thresholds = Thresholds {
-    map: 32 << 20,
+    map: 1 << 20,
     trim: 64 << 20,
 };
 

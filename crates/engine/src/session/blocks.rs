@@ -1,12 +1,12 @@
 //! Blocks of memory for what is kept of states. A freed block serves the next state of about its length: pages that
 //! the system hands out anew, and clears, would cost a tenth of the time of a run.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::collections::BTreeMap;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use super::floats::Floats;
 
 /// Blocks that are free, and go on being free, up to this many bytes of all; more goes back to the system.
 const FREE_BYTES: usize = 8 << 20;
@@ -51,7 +51,7 @@ impl Free {
     /// Keeps a block, the longest ones giving way; what there is no room for is dropped by the caller.
     fn keep(&mut self, block: Floats) -> Vec<Floats> {
         self.bytes += block.bytes();
-        self.blocks.entry(block.length).or_default().push(block);
+        self.blocks.entry(block.length()).or_default().push(block);
         let mut gone = Vec::new();
         while self.bytes > FREE_BYTES {
             let Some(mut longest) = self.blocks.last_entry() else {
@@ -79,7 +79,7 @@ impl Block {
     /// Where the floats are; they stay there while the block lives.
     pub(super) fn start(&self) -> *mut f32 {
         let floats = self.floats.as_ref();
-        floats.map_or(std::ptr::null_mut(), |floats| floats.start.as_ptr())
+        floats.map_or(std::ptr::null_mut(), |floats| floats.start())
     }
 
     pub(super) fn blocks(&self) -> &Arc<Blocks> {
@@ -102,71 +102,6 @@ impl Drop for Block {
         drop(gone);
     }
 }
-
-/// Floats that were allocated, and may hold anything. Long ones are on huge pages where the system has them.
-struct Floats {
-    start: NonNull<f32>,
-    length: usize,
-}
-
-// SAFETY: the floats are reached through `start` alone, which one owner has, as with a `Box<[f32]>`.
-unsafe impl Send for Floats {}
-// SAFETY: as above; a shared reference gives no access to the floats.
-unsafe impl Sync for Floats {}
-
-impl Floats {
-    /// `length` must not be 0.
-    fn new(length: usize) -> Self {
-        let layout = Self::layout(length);
-        // SAFETY: the layout is not empty.
-        let start = unsafe { alloc(layout) };
-        let Some(start) = NonNull::new(start) else {
-            handle_alloc_error(layout)
-        };
-        if layout.align() == HUGE_PAGE_BYTES {
-            advise_huge_pages(start, layout.size());
-        }
-        Self {
-            start: start.cast(),
-            length,
-        }
-    }
-
-    /// Rows of a cache line's length stand on one; so does what the kernels read side by side.
-    fn layout(length: usize) -> Layout {
-        let bytes = length * size_of::<f32>();
-        let align = if bytes >= HUGE_PAGE_BYTES {
-            HUGE_PAGE_BYTES
-        } else {
-            64
-        };
-        #[allow(clippy::expect_used)] // no state has so many tokens
-        Layout::from_size_align(bytes, align).expect("a block that can be addressed")
-    }
-
-    fn bytes(&self) -> usize {
-        self.length * size_of::<f32>()
-    }
-}
-
-impl Drop for Floats {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nobody else frees it.
-        unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.length)) };
-    }
-}
-
-const HUGE_PAGE_BYTES: usize = 2 << 20;
-
-/// A page of 2 MiB comes with one fault in place of 512.
-#[cfg(target_os = "linux")]
-fn advise_huge_pages(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the range was allocated just now. A system that has no huge pages says so, and nothing is lost.
-    unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-}
-
-#[cfg(not(target_os = "linux"))]
-fn advise_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(test)]
 mod tests {

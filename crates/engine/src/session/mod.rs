@@ -28,6 +28,7 @@ mod arena;
 mod blocks;
 mod device;
 mod failure;
+mod floats;
 mod lane;
 mod leavings;
 mod memory;
