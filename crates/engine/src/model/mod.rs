@@ -98,7 +98,7 @@ impl Model {
         let layout = folder.layout(&manifest.layout, &tokenizer)?;
         let (mut sessions, device, device_notes) =
             open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
-        sessions.open_reader();
+        sessions.open_readers();
         let digest = hex(&digest_of(&digests));
         let info = Info {
             name: manifest.name,

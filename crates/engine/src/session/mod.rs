@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::blocks::Blocks;
 use self::failure::run_failed;
@@ -84,8 +84,9 @@ pub struct Sessions {
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
+    /// That of the session with all threads.
     reader: Arc<Reader>,
-    /// What is still to be done for the reader.
+    /// What is still to be done for the readers.
     plan: Option<Plan>,
     opening: Mutex<Option<JoinHandle<()>>>,
 }
@@ -116,7 +117,10 @@ impl Sessions {
         let leaves_unread =
             graph.device == Device::Cpu && presents::are_unread(&file, &interface.kept);
         let running = Arc::new(Running::default());
+        let side_by_side = graph.has_many_sessions();
+        let ones = if side_by_side { graph.threads } else { 0 };
         let reader = Arc::new(Reader::default());
+        let beside: Vec<_> = (0..ones).map(|_| Arc::new(Reader::default())).collect();
         let open = |threads, reader| {
             let settings = LaneSettings {
                 threads,
@@ -130,14 +134,11 @@ impl Sessions {
             };
             Lane::open(&environment, graph, &settings)
         };
-        let side_by_side = graph.has_many_sessions();
-        let ones = if side_by_side { graph.threads } else { 0 };
         // Each reads the whole graph, so only a few at once.
         let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
         let (all_threads, one_thread) = opening.install(|| {
-            let one_thread = (0..ones).into_par_iter().map(|_| open(1, Arc::default()));
+            let one_thread = beside.par_iter().map(|reader| open(1, Arc::clone(reader)));
             rayon::join(
-                // A state is mostly a lone row; for the others a reader would not be worth its memory.
                 || open(graph.threads, Arc::clone(&reader)),
                 || one_thread.collect::<Result<Vec<Lane>, Error>>(),
             )
@@ -149,25 +150,28 @@ impl Sessions {
                 .transpose()?,
             all_threads: Mutex::new(all_threads?),
             one_thread: one_thread?.into_iter().map(Mutex::new).collect(),
-            running,
-            reader,
             plan: graph.may_have_reader().then(|| Plan {
                 environment: environment.clone(),
                 graph: file,
                 interface: Arc::clone(&interface),
-                threads: graph.threads,
+                readers: std::iter::once((Arc::clone(&reader), graph.threads))
+                    .chain(beside.into_iter().map(|reader| (reader, 1)))
+                    .collect(),
+                running: Arc::clone(&running),
                 weights,
             }),
             interface,
             blocks,
+            running,
+            reader,
             opening: Mutex::default(),
         })
     }
 
-    /// Begins to open the session that reads states with the part of the graph that they need.
-    pub fn open_reader(&mut self) {
+    /// Begins to open the sessions that read states with the part of the graph that they need.
+    pub fn open_readers(&mut self) {
         if let Some(plan) = self.plan.take() {
-            *self.opening.lock() = plan.carry_out(&self.reader);
+            *self.opening.lock() = plan.carry_out();
         }
     }
 

@@ -10,6 +10,7 @@ use prost::bytes::Bytes;
 
 use super::allocator;
 use super::memory::{Interface, Memory};
+use super::running::Running;
 use super::shared_weights::SharedWeights;
 use crate::onnx::reading::{States, reading_part};
 
@@ -53,38 +54,51 @@ impl Reader {
     }
 }
 
-/// What a reader is opened with.
+/// What readers are opened with.
 pub(super) struct Plan {
     pub(super) environment: Environment,
     /// The whole graph.
     pub(super) graph: Bytes,
     pub(super) interface: Arc<Interface>,
-    pub(super) threads: usize,
+    /// Each with its threads; the first is opened first.
+    pub(super) readers: Vec<(Arc<Reader>, usize)>,
     pub(super) weights: SharedWeights,
+    /// Nothing more is opened when this is terminated.
+    pub(super) running: Arc<Running>,
 }
 
 impl Plan {
-    /// Opens the reader on a thread of its own: answers need not wait for it.
-    pub(super) fn carry_out(self, reader: &Arc<Reader>) -> Option<JoinHandle<()>> {
-        let reader = Arc::clone(reader);
+    /// Opens the readers on a thread of its own: answers need not wait for them.
+    pub(super) fn carry_out(self) -> Option<JoinHandle<()>> {
         let opening = std::thread::Builder::new().name("svc-open".into());
-        // Without it the whole graph goes on reading.
+        // Without them the whole graph goes on reading.
         let thread = opening.spawn(move || {
-            let session = self.open();
+            let Some(part) = self.part() else {
+                return;
+            };
+            for (reader, threads) in &self.readers {
+                if self.running.is_terminated() {
+                    break;
+                }
+                let session = self.open(&part, *threads);
+                reader.0.lock().session = session;
+            }
             allocator::give_back_end();
             allocator::give_back();
-            reader.0.lock().session = session;
         });
         thread.ok()
     }
 
-    fn open(self) -> Option<Session> {
+    fn part(&self) -> Option<Bytes> {
         let states = States {
             kept: &self.interface.kept,
             even_input: self.interface.even_input,
         };
-        let part = reading_part(&self.graph, states)?;
-        let builder = self.weights.session(&self.environment, self.threads);
-        builder.ok()?.commit_from_memory(&part).ok()
+        reading_part(&self.graph, states)
+    }
+
+    fn open(&self, part: &Bytes, threads: usize) -> Option<Session> {
+        let builder = self.weights.session(&self.environment, threads);
+        builder.ok()?.commit_from_memory(part).ok()
     }
 }
