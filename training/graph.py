@@ -60,14 +60,17 @@ class Graph:
 def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> onnx.ModelProto:
     """The graph; in int8 where `ranges` are given."""
     graph = Graph(ranges, weight_bits)
-    for name, value in (("first", [0]), ("second", [1]), ("zero", 0), ("two", [2]), ("rows", [-1, WIDTH]), ("one_row", [1, WIDTH])):
+    for name, value in (("first", [0]), ("second", [1]), ("zero", 0), ("two", [2]), ("one_row", [1, WIDTH])):
         graph.constant(name, value, np.int64)
     past_tokens = graph.add("Gather", [graph.add("Shape", ["past_k0"]), "two"])
     x, value = embed(graph, model), ""
     bias = attention_bias(graph, past_tokens)
+    # Of the last layer's output only the head's first token and the markers are looked at.
+    looked_at = graph.add("Concat", ["first", "markers"], axis=0)
     for i in range(LAYERS):
-        x, value = layer(graph, model, i, x, bias)
-    marked = graph.add("Gather", [x, "markers"], axis=0)
+        x, value = layer(graph, model, i, x, bias, looked_at if i == LAYERS - 1 else None)
+    x = graph.add("Squeeze", [x, "first"])
+    marked = graph.add("Slice", [x, "second", graph.constant("last", [2**31 - 1], np.int64), "first"])
     dense = graph.add("Gelu", [graph.linear(marked, "head.dense", model.dense)], domain=FUSED)
     scores = graph.linear(graph.norm(dense, "head.norm", model.dense_norm), "head.score", model.score)
     graph.add("Squeeze", [graph.add("Add", [scores, similarity(graph, model, value, past_tokens)]), "second"], ["logits"])
@@ -87,7 +90,7 @@ def embed(graph: Graph, model: Model) -> str:
         word = graph.add("Mul", [graph.add("Cast", [rows], to=TensorProto.FLOAT), scales])
     position = graph.add("Gather", [graph.constant("position.weight", model.position.weight), "positions"])
     kind = graph.add("Gather", [graph.constant("kind.weight", model.kind.weight), "types"])
-    return graph.norm(graph.add("Add", [graph.add("Add", [word, position]), kind]), "norm", model.norm)
+    return graph.norm(graph.add("Unsqueeze", [graph.add("Add", [graph.add("Add", [word, position]), kind]), "first"]), "norm", model.norm)
 
 
 def attention_bias(graph: Graph, past_tokens: str) -> str:
@@ -99,14 +102,16 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
     return graph.add("Unsqueeze", [graph.add("Pad", [own, pads]), graph.constant("axes01", [0, 1], np.int64)])
 
 
-def layer(graph: Graph, model: Model, i: int, x: str, bias: str) -> tuple[str, str]:
-    """One transformer layer; its output and its values, both [tokens, width]."""
+def layer(graph: Graph, model: Model, i: int, x: str, bias: str, looked_at: str | None) -> tuple[str, str]:
+    """One transformer layer; its output, only of the tokens that are looked at if not all are, and its values, both [1, tokens, width]."""
     block, name = model.layers[i], f"layers.{i}"
     split = [f"query_{i}", f"key_{i}", f"value_{i}"]
-    graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv)], split, axis=1, num_outputs=3)
-    inputs = [*(graph.add("Unsqueeze", [part, "first"]) for part in split), "", "", bias, f"past_k{i}", f"past_v{i}"]
+    graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv)], split, axis=2, num_outputs=3)
+    inputs = [*split, "", "", bias, f"past_k{i}", f"past_v{i}"]
     mixed = graph.add("MultiHeadAttention", inputs, [f"mixed_{i}", f"present_k{i}", f"present_v{i}"], domain=FUSED, num_heads=HEADS)
-    x = graph.norm(graph.linear(graph.add("Reshape", [mixed, "rows"]), f"{name}.out", block.out), f"{name}.norm1", block.norm1, x)
+    if looked_at:
+        x, mixed = (graph.add("Gather", [part, looked_at], axis=1) for part in (x, mixed))
+    x = graph.norm(graph.linear(mixed, f"{name}.out", block.out), f"{name}.norm1", block.norm1, x)
     inner = graph.add("Gelu", [graph.linear(x, f"{name}.up", block.up)], domain=FUSED)
     return graph.norm(graph.linear(inner, f"{name}.down", block.down), f"{name}.norm2", block.norm2, x), split[2]
 
@@ -119,7 +124,7 @@ def similarity(graph: Graph, model: Model, value: str, past_tokens: str) -> str:
     state = graph.linear(graph.add("Div", [total, graph.add("Max", [count, one])]), "similar.state", model.similar_state)
     markers = graph.add("Unsqueeze", [graph.add("Gather", ["option_ids", "markers"]), "second"])
     own = graph.add("Cast", [graph.add("Equal", [markers, graph.add("Unsqueeze", ["option_ids", "first"])])], to=TensorProto.FLOAT)
-    mean = graph.add("Div", [graph.add("MatMul", [own, value]), graph.add("ReduceSum", [own, "second"], keepdims=1)])
+    mean = graph.add("Div", [graph.add("MatMul", [own, graph.add("Squeeze", [value, "first"])]), graph.add("ReduceSum", [own, "second"], keepdims=1)])
     option = graph.linear(mean, "similar.option", model.similar_option)
     product = graph.add("ReduceSum", [graph.add("Mul", [option, state]), "second"], keepdims=1)
     lengths = graph.add("Mul", [length(graph, option), length(graph, state)])
