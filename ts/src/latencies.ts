@@ -57,7 +57,8 @@ interface Bucket {
   waiting: number;
   maxMs: Record<Phase, number>;
   sumMs: Record<Phase, number>;
-  readonly histograms: Histograms;
+  /** Made when there is something to count, as they are large, and kept. */
+  histograms: Histograms | undefined;
   /** Known once it is asked for; a bucket that is over never changes. */
   percentiles: Percentiles | undefined;
 }
@@ -89,6 +90,7 @@ export class Latencies {
       bucket.errors += 1;
       return;
     }
+    bucket.histograms ??= emptyHistograms();
     for (const phase of PHASES) {
       const ms = timing[`${phase}Ms`];
       const us = Math.min(Math.max(Math.round(ms * 1000), RANGE.lowest), RANGE.highest);
@@ -159,7 +161,9 @@ export class Latencies {
     this.#isStale = false;
     for (const phase of PHASES) {
       this.#whole[phase].reset();
-      for (const { histograms } of this.#buckets) this.#whole[phase].add(histograms[phase]);
+      for (const { histograms } of this.#buckets) {
+        if (histograms !== undefined) this.#whole[phase].add(histograms[phase]);
+      }
     }
     return this.#whole;
   }
@@ -174,11 +178,11 @@ function emptyHistograms(): Histograms {
 }
 
 function emptyBucket(): Bucket {
-  return { ...noCounts(), histograms: emptyHistograms() };
+  return { ...noCounts(), histograms: undefined };
 }
 
 function clear(bucket: Bucket): void {
-  if (bucket.requests > 0) for (const phase of PHASES) bucket.histograms[phase].reset();
+  if (bucket.requests > 0) for (const phase of PHASES) bucket.histograms?.[phase].reset();
   Object.assign(bucket, noCounts());
 }
 
@@ -189,8 +193,8 @@ function noCounts(): Omit<Bucket, 'histograms'> {
 
 function interval(bucket: Bucket, timeMs: number): Interval {
   const { requests, errors, waiting, sumMs, histograms, maxMs } = bucket;
-  const answered = histograms.total.count || 1;
-  bucket.percentiles ??= percentiles(histograms.total, maxMs.total);
+  const answered = histograms?.total.count || 1;
+  bucket.percentiles ??= percentiles(histograms?.total, maxMs.total);
   return {
     timeMs,
     requests,
@@ -204,9 +208,11 @@ function interval(bucket: Bucket, timeMs: number): Interval {
 }
 
 /** No percentile is above `maxMs`: a histogram gives the upper end of a step. */
-function percentiles(histogram: RecordableHistogram, maxMs: number): Percentiles {
+function percentiles(histogram: RecordableHistogram | undefined, maxMs: number): Percentiles {
   const at = (percent: number) =>
-    histogram.count === 0 ? 0 : rounded(Math.min(histogram.percentile(percent) / 1000, maxMs));
+    histogram === undefined || histogram.count === 0
+      ? 0
+      : rounded(Math.min(histogram.percentile(percent) / 1000, maxMs));
   return { p50Ms: at(50), p95Ms: at(95), p99Ms: at(99) };
 }
 
