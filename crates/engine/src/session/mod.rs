@@ -105,7 +105,7 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let interface = Arc::new(graph.interface.clone());
-        let blocks = Arc::new(Blocks::default());
+        let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
         let file: Bytes = if graph.has_many_sessions() || graph.may_have_reader() {
