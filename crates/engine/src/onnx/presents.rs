@@ -38,18 +38,11 @@ mod tests {
     use super::super::proto::put;
     use super::*;
 
-    fn node(op_type: &str, input: &[&str], output: &[&str]) -> Node {
-        Node {
-            input: input.iter().map(|name| (*name).into()).collect(),
-            output: output.iter().map(|name| (*name).into()).collect(),
-            op_type: op_type.into(),
-            domain: "com.microsoft".into(),
-            ..Node::default()
-        }
-    }
-
     fn attention(output: &[&str]) -> Node {
-        node("MultiHeadAttention", &["q", "k", "v"], output)
+        Node {
+            domain: "com.microsoft".into(),
+            ..Node::of("MultiHeadAttention", &["q", "k", "v"], output)
+        }
     }
 
     fn is_unread(nodes: &[Node]) -> bool {
@@ -69,11 +62,11 @@ mod tests {
         let own = attention(&["mixed", "present_k0", "present_v0"]);
         assert!(is_unread(&[
             own.clone(),
-            node("Gelu", &["mixed"], &["logits"])
+            Node::of("Gelu", &["mixed"], &["logits"])
         ]));
         assert!(!is_unread(&[
             own.clone(),
-            node("Gelu", &["present_v0"], &["logits"])
+            Node::of("Gelu", &["present_v0"], &["logits"])
         ]));
         let branches = super::super::proto::Attribute {
             graph: Some(Bytes::new()),
@@ -81,7 +74,7 @@ mod tests {
         };
         let branch = Node {
             attribute: vec![branches],
-            ..node("If", &["mixed"], &["logits"])
+            ..Node::of("If", &["mixed"], &["logits"])
         };
         assert!(!is_unread(&[own, branch]));
     }
@@ -91,7 +84,7 @@ mod tests {
         let others = [
             attention(&["mixed", "present_v0", "present_k0"]),
             attention(&["mixed", "present_k0"]),
-            node(
+            Node::of(
                 "Concat",
                 &["past_k0", "k"],
                 &["mixed", "present_k0", "present_v0"],

@@ -98,6 +98,19 @@ impl Node {
     }
 }
 
+#[cfg(test)]
+impl Node {
+    /// A node of ONNX's own operators, without attributes.
+    pub fn of(op_type: &str, input: &[&str], output: &[&str]) -> Self {
+        Self {
+            input: input.iter().map(|name| (*name).into()).collect(),
+            output: output.iter().map(|name| (*name).into()).collect(),
+            op_type: op_type.into(),
+            ..Self::default()
+        }
+    }
+}
+
 /// `AttributeProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct Attribute {

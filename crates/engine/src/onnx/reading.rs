@@ -263,15 +263,6 @@ impl Node {
 mod tests {
     use super::*;
 
-    fn node(op_type: &str, input: &[&str], output: &[&str]) -> Node {
-        Node {
-            input: input.iter().map(|name| (*name).into()).collect(),
-            output: output.iter().map(|name| (*name).into()).collect(),
-            op_type: op_type.into(),
-            ..Node::default()
-        }
-    }
-
     fn attention() -> Node {
         let heads = Attribute {
             name: "num_heads".into(),
@@ -282,7 +273,7 @@ mod tests {
         Node {
             domain: "com.microsoft".into(),
             attribute: vec![heads],
-            ..node(
+            ..Node::of(
                 "MultiHeadAttention",
                 &["q", "k", "v", "", "", "bias", "past_k0", "past_v0"],
                 &["mixed", "present_k0", "present_v0"],
@@ -300,11 +291,11 @@ mod tests {
     /// A graph whose tokens become `k` and `v`, with an attention over them and what a question needs of it.
     fn graph(attention: &Node, initializers: &[Initializer]) -> Bytes {
         let nodes = [
-            node("Gather", &["word", "input_ids"], &["x"]),
-            node("Split", &["x"], &["q", "k", "v"]),
-            node("Pad", &["positions"], &["bias"]),
+            Node::of("Gather", &["word", "input_ids"], &["x"]),
+            Node::of("Split", &["x"], &["q", "k", "v"]),
+            Node::of("Pad", &["positions"], &["bias"]),
             attention.clone(),
-            node("MatMul", &["mixed", "head"], &["logits"]),
+            Node::of("MatMul", &["mixed", "head"], &["logits"]),
         ];
         let mut part = Vec::new();
         for node in &nodes {
@@ -389,7 +380,7 @@ mod tests {
     /// The attention of the first of two layers, when `nodes` make its bias and the graph is cut.
     fn first_attention(nodes: &[Node]) -> Option<Node> {
         let mut part = Vec::new();
-        let second = node("Split", &["mixed"], &["unused", "present_k1", "present_v1"]);
+        let second = Node::of("Split", &["mixed"], &["unused", "present_k1", "present_v1"]);
         let attention = attention();
         let layers = [&attention, &second].into_iter();
         for node in nodes.iter().chain(layers) {
@@ -417,11 +408,11 @@ mod tests {
     #[test]
     fn what_says_nothing_in_a_state_is_not_added_to_its_weights() {
         let attention = first_attention(&[
-            node("Shape", &["past_k0"], &["length"]),
-            node("Unsqueeze", &["option_ids", "zero"], &["row"]),
-            node("Equal", &["row", "option_ids"], &["same"]),
-            node("Where", &["same", "zero", "minus_much"], &["own"]),
-            node("Pad", &["own", "length"], &["bias"]),
+            Node::of("Shape", &["past_k0"], &["length"]),
+            Node::of("Unsqueeze", &["option_ids", "zero"], &["row"]),
+            Node::of("Equal", &["row", "option_ids"], &["same"]),
+            Node::of("Where", &["same", "zero", "minus_much"], &["own"]),
+            Node::of("Pad", &["own", "length"], &["bias"]),
         ]);
         let attention = attention.expect("it is cut, or the test says nothing");
         let input = ["q", "k", "v", "", "", "", "past_k0", "past_v0"];
@@ -432,18 +423,18 @@ mod tests {
     #[test]
     fn what_may_say_something_in_a_state_stays() {
         let others = [
-            node("Equal", &["positions", "option_ids"], &["bias"]),
-            node("Where", &["option_ids", "zero", "table"], &["bias"]),
-            node("CumSum", &["option_ids", "zero"], &["bias"]),
-            node("Range", &["zero", "option_ids", "zero"], &["bias"]),
+            Node::of("Equal", &["positions", "option_ids"], &["bias"]),
+            Node::of("Where", &["option_ids", "zero", "table"], &["bias"]),
+            Node::of("CumSum", &["option_ids", "zero"], &["bias"]),
+            Node::of("Range", &["zero", "option_ids", "zero"], &["bias"]),
             Node {
                 domain: "com.example".into(),
-                ..node("Cast", &["option_ids"], &["bias"])
+                ..Node::of("Cast", &["option_ids"], &["bias"])
             },
         ];
         for other in others {
             // What nobody needs, so that there is something to cut.
-            let unused = node("Cast", &["q"], &["logits"]);
+            let unused = Node::of("Cast", &["q"], &["logits"]);
             let attention = first_attention(&[other.clone(), unused]).expect("it is cut");
             assert_eq!(attention.input[5], "bias", "{other:?}");
         }
