@@ -5,8 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::proto::{Field, Initializer, Node, graph_tag};
 use prost::Message;
+
+use super::proto::{Field, Initializer, Node, graph_tag};
 
 /// Operators whose result has one value everywhere when what they are given has, but for shapes.
 const EVEN: [&str; 16] = [

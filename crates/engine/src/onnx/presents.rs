@@ -4,15 +4,14 @@
 //! asked for or not: a copy of the past in each run. Where an attention makes them for itself alone, all layers may use
 //! the same place, one after the other.
 
-use prost::Message;
 use prost::bytes::Bytes;
 
 use super::KeptTensor;
-use super::proto::{Node, fields, graph_tag, model_tag};
+use super::proto::{Node, fields, model_tag, nodes};
 
 /// Whether no node of a graph needs what its attentions leave in `kept`, keys at even places and values at odd ones.
 pub fn are_unread(graph: &Bytes, kept: &[KeptTensor]) -> bool {
-    let Some(nodes) = nodes(graph) else {
+    let Some(nodes) = nodes_of(graph) else {
         return false;
     };
     let is_own = |(place, (_, present)): (usize, &KeptTensor)| {
@@ -25,17 +24,18 @@ pub fn are_unread(graph: &Bytes, kept: &[KeptTensor]) -> bool {
     !kept.is_empty() && kept.iter().enumerate().all(is_own) && !nodes.iter().any(reads)
 }
 
-fn nodes(graph: &Bytes) -> Option<Vec<Node>> {
-    let parts = fields(graph)?.into_iter();
-    let mut graphs = parts.filter(|field| field.tag == model_tag::GRAPH);
-    let parts = fields(&graphs.next()?.value)?.into_iter();
-    let nodes = parts.filter(|field| field.tag == graph_tag::NODE);
-    nodes.map(|field| Node::decode(field.value).ok()).collect()
+fn nodes_of(model: &Bytes) -> Option<Vec<Node>> {
+    let mut parts = fields(model)?.into_iter();
+    let graph = parts.find(|field| field.tag == model_tag::GRAPH)?;
+    let graph = fields(&graph.value)?;
+    Some(nodes(&graph)?.into_iter().map(|(node, _)| node).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::proto::put;
+    use prost::Message;
+
+    use super::super::proto::{Attribute, graph_tag, put};
     use super::*;
 
     fn attention(output: &[&str]) -> Node {
@@ -68,9 +68,9 @@ mod tests {
             own.clone(),
             Node::of("Gelu", &["present_v0"], &["logits"])
         ]));
-        let branches = super::super::proto::Attribute {
+        let branches = Attribute {
             graph: Some(Bytes::new()),
-            ..Default::default()
+            ..Attribute::default()
         };
         let branch = Node {
             attribute: vec![branches],

@@ -36,6 +36,13 @@ pub fn fields(message: &Bytes) -> Option<Vec<Field>> {
     Some(all)
 }
 
+/// The nodes among the fields of a graph, each with its field; `None` where one is none.
+pub fn nodes(graph: &[Field]) -> Option<Vec<(Node, &Field)>> {
+    let nodes = graph.iter().filter(|field| field.tag == graph_tag::NODE);
+    let nodes = nodes.map(|field| Some((Node::decode(field.value.clone()).ok()?, field)));
+    nodes.collect()
+}
+
 /// Adds a field with a length.
 pub fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
     encode_key(tag, WireType::LengthDelimited, message);

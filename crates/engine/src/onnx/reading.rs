@@ -1,7 +1,8 @@
 //! The part of an ONNX graph that reads a state: what the keys and values that are kept of it need, and nothing else.
 //!
 //! ONNX Runtime runs a whole graph whatever outputs are asked for. The last layer's attention and all that follows it
-//! are for the questions alone; of six layers that is a seventh of the work.
+//! are for the questions alone; of six layers that is a seventh of the work. So is what keeps a question's options apart,
+//! see `bias.rs`.
 //!
 //! The file is taken apart field by field and put together again, so all that is not described here stays as it is.
 
@@ -14,7 +15,7 @@ use super::KeptTensor;
 use super::bias::Origins;
 use super::proto::{
     Attribute, Field, INT64, Initializer, Named, Node, attribute_kind, fields, graph_tag,
-    model_tag, node_tag, put,
+    model_tag, node_tag, nodes, put,
 };
 
 /// What is known of the runs that read a state, beside that the past is empty.
@@ -94,9 +95,7 @@ struct Taken {
 impl Taken {
     /// `None` where all of the graph is needed as it is, or not understood.
     fn of(all: &[Field], states: States<'_>) -> Option<Self> {
-        let nodes = all.iter().filter(|field| field.tag == graph_tag::NODE);
-        let nodes = nodes.map(|field| Some((Node::decode(field.value.clone()).ok()?, field)));
-        let nodes = nodes.collect::<Option<Vec<_>>>()?;
+        let nodes = nodes(all)?;
         let origins = Origins::of(&nodes, all)?;
         let mut taken = Self {
             wanted: states.kept.iter().map(|(_, name)| name.clone()).collect(),
@@ -123,20 +122,22 @@ impl Taken {
                 continue;
             }
             let says_nothing = |bias| origins.is_even(bias, states.even_input);
-            if node.bias().is_some_and(says_nothing) {
-                is_less = true;
-                taken.add(without_input(&field.value, BIAS)?)?;
-            } else {
-                taken.add(field.value.clone())?;
-            }
+            let left_out = node.bias().is_some_and(says_nothing).then_some(BIAS);
+            is_less |= left_out.is_some();
+            taken.add(node, &field.value, left_out)?;
         }
         is_less.then_some(taken)
     }
 
-    fn add(&mut self, node: Bytes) -> Option<()> {
-        let inputs = Node::decode(node.clone()).ok()?.input.into_iter();
-        self.wanted.extend(inputs.filter(|input| !input.is_empty()));
-        self.nodes.push(node);
+    /// Takes a node, but for one of its inputs.
+    fn add(&mut self, node: &Node, encoded: &Bytes, left_out: Option<usize>) -> Option<()> {
+        let inputs = node.input.iter().enumerate();
+        let inputs = inputs.filter(|(place, name)| Some(*place) != left_out && !name.is_empty());
+        self.wanted.extend(inputs.map(|(_, name)| name.clone()));
+        self.nodes.push(match left_out {
+            Some(place) => without_input(encoded, place)?,
+            None => encoded.clone(),
+        });
         Some(())
     }
 

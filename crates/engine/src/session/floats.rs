@@ -1,6 +1,6 @@
 //! Floats that stand in a row and may hold anything.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// Floats that were allocated. Long ones have pages of their own: the allocator would put them where smaller ones have
@@ -22,8 +22,7 @@ impl Floats {
         let start = if has_pages(layout) {
             pages::take(layout)
         } else {
-            // SAFETY: the layout is not empty.
-            NonNull::new(unsafe { alloc(layout) })
+            heap::take(layout)
         };
         let Some(start) = start else {
             handle_alloc_error(layout)
@@ -56,8 +55,7 @@ impl Drop for Floats {
         if has_pages(layout) {
             pages::give_back(self.start.cast(), layout);
         } else {
-            // SAFETY: allocated with this layout, and nobody else frees it.
-            unsafe { dealloc(self.start.as_ptr().cast(), layout) };
+            heap::give_back(self.start.cast(), layout);
         }
     }
 }
@@ -134,15 +132,19 @@ mod pages {
 }
 
 #[cfg(not(target_os = "linux"))]
-mod pages {
+use self::heap as pages;
+
+mod heap {
     use std::alloc::{Layout, alloc, dealloc};
     use std::ptr::NonNull;
 
+    /// A block of this layout, which is not empty, or `None` where there is no room.
     pub fn take(layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
         NonNull::new(unsafe { alloc(layout) })
     }
 
+    /// Gives back what [`take`] gave for this layout.
     pub fn give_back(start: NonNull<u8>, layout: Layout) {
         // SAFETY: allocated with this layout, and nobody else frees it.
         unsafe { dealloc(start.as_ptr(), layout) };

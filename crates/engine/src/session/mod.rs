@@ -119,8 +119,10 @@ impl Sessions {
         let running = Arc::new(Running::default());
         let side_by_side = graph.has_many_sessions();
         let ones = if side_by_side { graph.threads } else { 0 };
-        let reader = Arc::new(Reader::default());
-        let beside: Vec<_> = (0..ones).map(|_| Arc::new(Reader::default())).collect();
+        let threads = std::iter::once(graph.threads).chain(std::iter::repeat_n(1, ones));
+        let readers: Vec<_> = threads
+            .map(|threads| (Arc::new(Reader::default()), threads))
+            .collect();
         let open = |threads, reader| {
             let settings = LaneSettings {
                 threads,
@@ -136,27 +138,25 @@ impl Sessions {
         };
         // Each reads the whole graph, so only a few at once.
         let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
-        let (all_threads, one_thread) = opening.install(|| {
-            let one_thread = beside.par_iter().map(|reader| open(1, Arc::clone(reader)));
-            rayon::join(
-                || open(graph.threads, Arc::clone(&reader)),
-                || one_thread.collect::<Result<Vec<Lane>, Error>>(),
-            )
+        let lanes = opening.install(|| {
+            let lanes = readers.par_iter();
+            let lanes = lanes.map(|(reader, threads)| open(*threads, Arc::clone(reader)));
+            lanes.collect::<Result<Vec<Lane>, Error>>()
         });
         opening.broadcast(|_| allocator::give_back_end());
+        let mut lanes = lanes?.into_iter().map(Mutex::new);
+        let reader = Arc::clone(&readers[0].0);
         Ok(Self {
             beside: side_by_side
                 .then(|| pool("svc-run", graph.threads - 1))
                 .transpose()?,
-            all_threads: Mutex::new(all_threads?),
-            one_thread: one_thread?.into_iter().map(Mutex::new).collect(),
+            all_threads: lanes.next().ok_or(Error::Panicked)?,
+            one_thread: lanes.collect(),
             plan: graph.may_have_reader().then(|| Plan {
                 environment: environment.clone(),
                 graph: file,
                 interface: Arc::clone(&interface),
-                readers: std::iter::once((Arc::clone(&reader), graph.threads))
-                    .chain(beside.into_iter().map(|reader| (reader, 1)))
-                    .collect(),
+                readers,
                 running: Arc::clone(&running),
                 weights,
             }),

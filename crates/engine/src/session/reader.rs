@@ -1,4 +1,4 @@
-//! The session that reads states with the part of the graph that they need, see [`crate::onnx::reading`].
+//! The sessions that read states with the part of the graph that they need, see [`crate::onnx::reading`].
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
