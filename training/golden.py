@@ -47,7 +47,9 @@ def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
         "one": {"type": "noul", "instructions": "Refund it?", "criteria": {"true": "refund"}},
         "size": {"type": "score", "instructions": "How large is the order?", "criteria": ["small", "medium", "large", "huge"]}}
     yield [1, 2, {"k": []}], {"n": {"type": "noul", "instructions": ""}}
-    yield "word " * 900 + "the secret animal is a zebra. " + "word " * 300, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
+    # Not one word again and again: equal words round alike, and on another processor all of them otherwise.
+    filler = " ".join(TEXTS) + " "
+    yield filler * 4 + "The secret animal is a zebra. " + filler, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
     yield "long head", {"h": choice("is this " * 200, {"y": "yes " * 80, "n": "no"})}
     yield "many options", {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(255)})}
     yield "ten levels", {"s": {"type": "score", "instructions": "Rate it.", "criteria": [f"grade {i}" for i in range(10)]}}
