@@ -190,16 +190,11 @@ impl StateCache {
     /// # Errors
     /// [`Error::ModelFailed`].
     pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) -> Result<(), Error> {
-        let mut entries = Vec::with_capacity(chunks.len());
-        let mut own_bytes = 0;
-        for (key, memory) in chunks {
-            let entry = Entry::new(memory, self.precision)?;
-            own_bytes += entry.bytes();
-            if own_bytes > self.limit_bytes {
-                break;
-            }
-            entries.push((*key, entry));
-        }
+        let fitting = self.fitting(chunks.iter().map(|(_, memory)| memory.bytes()));
+        let entries = chunks[..fitting]
+            .iter()
+            .map(|(key, memory)| Ok((*key, Entry::new(memory, self.precision)?)));
+        let entries = entries.collect::<Result<Vec<_>, Error>>()?;
         let mut kept = self.kept.lock();
         for (key, entry) in entries {
             let bytes = entry.bytes();
