@@ -6,6 +6,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from .layout import CHUNK
 from .model import HEAD_DIM, HEADS, LAYERS, WIDTH, Model
 
 FUSED = "com.microsoft"
@@ -64,16 +65,17 @@ def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> o
         graph.constant(name, value, np.int64)
     past_tokens = graph.add("Gather", [graph.add("Shape", ["past_k0"]), "two"])
     x, value = embed(graph, model), ""
-    bias = attention_bias(graph, past_tokens)
+    bias, count = attention_bias(graph, past_tokens), graph.add("Cast", [past_tokens], to=TensorProto.FLOAT)
+    sharpness = sharper(graph, model, count)
     # Of the last layer's output only the head's first token and the markers are looked at.
     looked_at = graph.add("Concat", ["first", "markers"], axis=0)
     for i in range(LAYERS):
-        x, value = layer(graph, model, i, x, bias, looked_at if i == LAYERS - 1 else None)
+        x, value = layer(graph, model, i, x, bias, sharpness[i], looked_at if i == LAYERS - 1 else None)
     x = graph.add("Squeeze", [x, "first"])
     marked = graph.add("Slice", [x, "second", graph.constant("last", [2**31 - 1], np.int64), "first"])
     dense = graph.add("Gelu", [graph.linear(marked, "head.dense", model.dense)], domain=FUSED)
     scores = graph.linear(graph.norm(dense, "head.norm", model.dense_norm), "head.score", model.score)
-    graph.add("Squeeze", [graph.add("Add", [scores, similarity(graph, model, value, past_tokens)]), "second"], ["logits"])
+    graph.add("Squeeze", [graph.add("Add", [scores, similarity(graph, model, value, count)]), "second"], ["logits"])
     act(graph, model, x)
     return finished(graph)
 
@@ -103,12 +105,22 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
     return graph.add("Unsqueeze", [graph.add("Pad", [own, pads]), graph.constant("axes01", [0, 1], np.int64)])
 
 
-def layer(graph: Graph, model: Model, i: int, x: str, bias: str, looked_at: str | None) -> tuple[str, str]:
+def sharper(graph: Graph, model: Model, count: str) -> list[str]:
+    """What each layer's queries are multiplied by, each [1, width]: more than 1 where the past is longer than a chunk."""
+    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("chunk", float(CHUNK))]), graph.constant("one", 1.0)])])
+    by_head = torch.stack([block.sharpness for block in model.layers])
+    factors = graph.add("Add", [graph.add("Mul", [graph.constant("sharpness", by_head.repeat_interleave(HEAD_DIM, dim=1)), growth]), "one"])
+    names = [f"sharper_{i}" for i in range(LAYERS)]
+    graph.add("Split", [factors], names, axis=0, num_outputs=LAYERS)
+    return names
+
+
+def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str, looked_at: str | None) -> tuple[str, str]:
     """One transformer layer; its output, only of the tokens that are looked at if not all are, and its values, both [1, tokens, width]."""
     block, name = model.layers[i], f"layers.{i}"
     split = [f"query_{i}", f"key_{i}", f"value_{i}"]
     graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv)], split, axis=2, num_outputs=3)
-    inputs = [*split, "", "", bias, f"past_k{i}", f"past_v{i}"]
+    inputs = [graph.add("Mul", [split[0], sharpness]), *split[1:], "", "", bias, f"past_k{i}", f"past_v{i}"]
     mixed = graph.add("MultiHeadAttention", inputs, [f"mixed_{i}", f"present_k{i}", f"present_v{i}"], domain=FUSED, num_heads=HEADS)
     if looked_at:
         x, mixed = (graph.add("Gather", [part, looked_at], axis=1) for part in (x, mixed))
@@ -117,19 +129,17 @@ def layer(graph: Graph, model: Model, i: int, x: str, bias: str, looked_at: str 
     return graph.norm(graph.linear(inner, f"{name}.down", block.down), f"{name}.norm2", block.norm2, x), split[2]
 
 
-def similarity(graph: Graph, model: Model, value: str, past_tokens: str) -> str:
+def similarity(graph: Graph, model: Model, value: str, count: str) -> str:
     """The scaled cosine of the pooled state and each pooled option [markers, 1]; 0 where there is no state."""
-    count = graph.add("Cast", [past_tokens], to=TensorProto.FLOAT)
     total = graph.add("Reshape", [graph.add("ReduceSum", [f"past_v{LAYERS - 1}", "two"], keepdims=0), "one_row"])
-    one = graph.constant("one", 1.0)
-    state = graph.linear(graph.add("Div", [total, graph.add("Max", [count, one])]), "similar.state", model.similar_state)
+    state = graph.linear(graph.add("Div", [total, graph.add("Max", [count, "one"])]), "similar.state", model.similar_state)
     markers = graph.add("Unsqueeze", [graph.add("Gather", ["option_ids", "markers"]), "second"])
     own = graph.add("Cast", [graph.add("Equal", [markers, graph.add("Unsqueeze", ["option_ids", "first"])])], to=TensorProto.FLOAT)
     mean = graph.add("Div", [graph.add("MatMul", [own, graph.add("Squeeze", [value, "first"])]), graph.add("ReduceSum", [own, "second"], keepdims=1)])
     option = graph.linear(mean, "similar.option", model.similar_option)
     product = graph.add("ReduceSum", [graph.add("Mul", [option, state]), "second"], keepdims=1)
     lengths = graph.add("Mul", [length(graph, option), length(graph, state)])
-    scale = graph.add("Mul", [graph.constant("similar.scale", model.similar_scale), graph.add("Min", [count, one])])
+    scale = graph.add("Mul", [graph.constant("similar.scale", model.similar_scale), graph.add("Min", [count, "one"])])
     return graph.add("Mul", [graph.add("Div", [product, lengths]), scale])
 
 

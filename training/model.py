@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from .batches import Batch
-from .layout import base_folder
+from .layout import CHUNK, base_folder
 from .served import served_weights
 
 WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
@@ -15,6 +15,8 @@ HEAD_DIM = WIDTH // HEADS
 VOCABULARY, POSITIONS, TYPES = 30522, 512, 2
 SIMILARITY = 128
 ACT_FEATURES = 4
+# Near what finds most in long states with weights that were trained without it.
+FIRST_SHARPNESS = 0.25
 
 
 class Layer(nn.Module):
@@ -26,12 +28,14 @@ class Layer(nn.Module):
         self.norm1 = nn.LayerNorm(WIDTH, eps=1e-12)
         self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
+        self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 
-    def forward(self, x: torch.Tensor, allowed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The layer's output and its values, both [rows, length, width]."""
+    def forward(self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The layer's output and its values, both [rows, length, width]; `growth` is that of `Model.growth`."""
         rows, length, _ = x.shape
         qkv = self.qkv(x)
         query, key, value = (part.view(rows, length, HEADS, HEAD_DIM).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
+        query = query * (1 + growth * self.sharpness[:, None, None])
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
         x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
         return self.norm2(x + self.down(F.gelu(self.up(x)))), qkv[..., 2 * WIDTH :]
@@ -57,10 +61,19 @@ class Model(nn.Module):
     def encode(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
         """The last layer's output and values, both [rows, length, width]."""
         x = self.norm(self.word(batch.ids) + self.position(batch.positions) + self.kind(batch.types))
-        values = x
+        values, growth = x, self.growth(batch)
         for layer in self.layers:
-            x, values = layer(x, batch.allowed)
+            x, values = layer(x, batch.allowed, growth)
         return x, values
+
+    def growth(self, batch: Batch) -> torch.Tensor:
+        """How much more a question's tokens must choose from than one chunk, as a logarithm [rows, 1, length, 1]; 0 for those of a state.
+
+        Attention over more tokens is flatter, and what one of them says is lost, unless it becomes sharper with their number.
+        """
+        count = (batch.part > 0).sum(1, keepdim=True)
+        growth = (count / CHUNK).clamp(min=1).log() * (batch.part < 0)
+        return growth[:, None, :, None]
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Logits [questions, options]; a large negative number where there is no option."""

@@ -18,6 +18,8 @@ from .model import LAYERS, Model, load_model
 from .rows import read_rows
 
 WARM_UP = 0.04
+# A number for each head, in which weights' rates would change nothing.
+SHARPNESS_RATE = 2e-3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,6 +60,8 @@ def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimi
 
 def rate_of(name: str, args: argparse.Namespace) -> float:
     """A parameter's peak rate, by its depth."""
+    if name.endswith("sharpness"):
+        return SHARPNESS_RATE
     if name.startswith("layers."):
         return args.rate * args.layer_decay ** (LAYERS - 1 - int(name.split(".")[1]))
     if name.startswith(("position", "kind", "norm")):

@@ -85,10 +85,18 @@ def stop_after(patch, steps):
     patch.setattr("training.train.share_of_rate", rate)
 
 
-def test_the_graph_answers_as_the_model_does(tmp_path):
+def odd_model():
+    """The base model, with other numbers where all are alike before training."""
     torch.manual_seed(3)
     model = load_model().eval()
     torch.nn.init.normal_(model.act.weight, std=0.1)
+    for layer in model.layers:
+        torch.nn.init.uniform_(layer.sharpness, 0.0, 0.5)
+    return model
+
+
+def test_the_graph_answers_as_the_model_does(tmp_path):
+    model = odd_model()
     write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
     folder = Folder(tmp_path)
     for state, questions in islice(requests(), 10):
@@ -103,7 +111,7 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
 
 
 def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
-    model = load_model().eval()
+    model = odd_model()
     write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
     again = load_model(tmp_path).state_dict()
     for name, value in model.state_dict().items():
