@@ -34,11 +34,12 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
         return outputs[0]
 
-    def linear(self, x: str, name: str, layer: torch.nn.Linear) -> str:
-        """x W + b; in int8 where there is a range for it."""
+    def linear(self, x: str, name: str, layer: torch.nn.Linear, factors: str = "") -> str:
+        """x W + b; in int8 where there is a range for it. Each output times its factor, where there are `factors`."""
         if self.ranges is None or name not in self.ranges:
             product = self.add("MatMul", [x, self.constant(f"{name}.weight", layer.weight.T)])
-            return self.add("Add", [product, self.constant(f"{name}.bias", layer.bias)])
+            product = self.add("Add", [product, self.constant(f"{name}.bias", layer.bias)])
+            return self.add("Mul", [product, factors]) if factors else product
         weight = layer.weight.detach().float().cpu().numpy().T
         scale = np.maximum(np.abs(weight).max(0), 1e-12) / self.top
         low, high = min(self.ranges[name][0], 0.0), max(self.ranges[name][1], 0.0)
@@ -46,9 +47,11 @@ class Graph:
         inputs = [self.constant(f"{name}.x_scale", step), self.constant(f"{name}.x_zero", np.clip(round(-low / step), 0, 255), np.uint8)]
         quantized = self.add("QuantizeLinear", [x, *inputs])
         self.constant(f"{name}.weight", np.clip(np.round(weight / scale), -self.top, self.top), np.int8)
-        self.constant(f"{name}.scale", scale)
-        self.constant(f"{name}.bias", layer.bias)
-        return self.add("MatMulIntegerToFloat", [quantized, f"{name}.weight", inputs[0], f"{name}.scale", inputs[1], "", f"{name}.bias"], domain=FUSED)
+        ends = [self.constant(f"{name}.scale", scale), self.constant(f"{name}.bias", layer.bias)]
+        if factors:
+            # There are fewer of these than of the outputs of all tokens.
+            ends = [self.add("Mul", [end, factors]) for end in ends]
+        return self.add("MatMulIntegerToFloat", [quantized, f"{name}.weight", inputs[0], ends[0], inputs[1], "", ends[1]], domain=FUSED)
 
     def norm(self, x: str, name: str, layer: torch.nn.LayerNorm, skip: str | None = None) -> str:
         """A layer norm, of a sum where there is a `skip`."""
@@ -106,12 +109,12 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
 
 
 def sharper(graph: Graph, model: Model, count: str) -> list[str]:
-    """What each layer's queries are multiplied by, each [1, width]: more than 1 where the past is longer than a chunk."""
+    """What each layer's queries, keys and values are multiplied by [3 x width]: queries by more than 1 where the past is longer than a chunk."""
     growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("chunk", float(CHUNK))]), graph.constant("one", 1.0)])])
-    by_head = torch.stack([block.sharpness for block in model.layers])
-    factors = graph.add("Add", [graph.add("Mul", [graph.constant("sharpness", by_head.repeat_interleave(HEAD_DIM, dim=1)), growth]), "one"])
+    queries = torch.stack([block.sharpness for block in model.layers]).repeat_interleave(HEAD_DIM, dim=1)
+    rates = graph.constant("sharpness", torch.cat([queries, torch.zeros(LAYERS, 2 * WIDTH)], dim=1).flatten())
     names = [f"sharper_{i}" for i in range(LAYERS)]
-    graph.add("Split", [factors], names, axis=0, num_outputs=LAYERS)
+    graph.add("Split", [graph.add("Add", [graph.add("Mul", [rates, growth]), "one"])], names, axis=0, num_outputs=LAYERS)
     return names
 
 
@@ -119,8 +122,8 @@ def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str,
     """One transformer layer; its output, only of the tokens that are looked at if not all are, and its values, both [1, tokens, width]."""
     block, name = model.layers[i], f"layers.{i}"
     split = [f"query_{i}", f"key_{i}", f"value_{i}"]
-    graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv)], split, axis=2, num_outputs=3)
-    inputs = [graph.add("Mul", [split[0], sharpness]), *split[1:], "", "", bias, f"past_k{i}", f"past_v{i}"]
+    graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv, sharpness)], split, axis=2, num_outputs=3)
+    inputs = [*split, "", "", bias, f"past_k{i}", f"past_v{i}"]
     mixed = graph.add("MultiHeadAttention", inputs, [f"mixed_{i}", f"present_k{i}", f"present_v{i}"], domain=FUSED, num_heads=HEADS)
     if looked_at:
         x, mixed = (graph.add("Gather", [part, looked_at], axis=1) for part in (x, mixed))

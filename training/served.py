@@ -12,13 +12,13 @@ HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score"
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     """The weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
-    graph, heads = onnx.load(str(folder / "model.onnx")).graph, json.loads((folder / "config.json").read_text(encoding="utf-8"))["heads"]
+    graph, config = onnx.load(str(folder / "model.onnx")).graph, json.loads((folder / "config.json").read_text(encoding="utf-8"))
     stored = {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in graph.initializer}
     weights = {}
     if "sharpness" in stored:
-        # One number a head, repeated for each of its dimensions.
-        by_head = stored["sharpness"].reshape(len(stored["sharpness"]), heads, -1)[:, :, 0]
-        weights |= {f"layers.{i}.sharpness": torch.from_numpy(np.array(row)) for i, row in enumerate(by_head)}
+        # For each layer its queries, keys and values; one number a head, repeated for each of its dimensions.
+        queries = stored["sharpness"].reshape(config["layers"], 3, config["heads"], -1)[:, 0, :, 0]
+        weights |= {f"layers.{i}.sharpness": torch.from_numpy(np.array(row)) for i, row in enumerate(queries)}
     for name, value in stored.items():
         owner, _, kind = name.rpartition(".")
         if kind not in ("weight", "bias") and name != "similar.scale":
