@@ -6,8 +6,7 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
-from .layout import CHUNK
-from .model import HEAD_DIM, HEADS, LAYERS, WIDTH, Model
+from .model import HEAD_DIM, HEADS, LAYERS, SHARP_FROM, WIDTH, Model
 
 FUSED = "com.microsoft"
 # The input range of every quantized product, by its name.
@@ -109,8 +108,8 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
 
 
 def sharper(graph: Graph, model: Model, count: str) -> list[str]:
-    """What each layer's queries, keys and values are multiplied by [3 x width]: queries by more than 1 where the past is longer than a chunk."""
-    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("chunk", float(CHUNK))]), graph.constant("one", 1.0)])])
+    """What each layer's queries, keys and values are multiplied by [3 x width]: queries by more than 1 after a long past."""
+    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), graph.constant("one", 1.0)])])
     queries = torch.stack([block.sharpness for block in model.layers]).repeat_interleave(HEAD_DIM, dim=1)
     rates = graph.constant("sharpness", torch.cat([queries, torch.zeros(LAYERS, 2 * WIDTH)], dim=1).flatten())
     names = [f"sharper_{i}" for i in range(LAYERS)]
