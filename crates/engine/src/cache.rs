@@ -172,7 +172,8 @@ impl StateCache {
             .collect()
     }
 
-    /// How many chunks from the beginning of a state there is room for at all, by what they take in 32 bits.
+    /// How many chunks from the beginning of a state there is room for at all, by what they will take in 32 bits. A block may
+    /// be longer than what stands in it, so [`StateCache::keep`] counts what they do take.
     pub fn fitting(&self, chunk_bytes: impl Iterator<Item = usize>) -> usize {
         let room = match self.precision {
             Precision::Fp32 => self.limit_bytes,
@@ -190,11 +191,16 @@ impl StateCache {
     /// # Errors
     /// [`Error::ModelFailed`].
     pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) -> Result<(), Error> {
-        let fitting = self.fitting(chunks.iter().map(|(_, memory)| memory.bytes()));
-        let entries = chunks[..fitting]
-            .iter()
-            .map(|(key, memory)| Ok((*key, Entry::new(memory, self.precision)?)));
-        let entries = entries.collect::<Result<Vec<_>, Error>>()?;
+        let mut entries = Vec::with_capacity(chunks.len());
+        let mut own_bytes = 0;
+        for (key, memory) in chunks {
+            let entry = Entry::new(memory, self.precision)?;
+            own_bytes += entry.bytes();
+            if own_bytes > self.limit_bytes {
+                break;
+            }
+            entries.push((*key, entry));
+        }
         let mut kept = self.kept.lock();
         for (key, entry) in entries {
             let bytes = entry.bytes();
