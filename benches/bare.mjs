@@ -8,7 +8,7 @@ import { MODEL } from './inputs.mjs';
 
 /** The settings of the engine's sessions. */
 export function engineSetting(threads) {
-  return { threads, entries: { 'session.force_spinning_stop': '1' } };
+  return { threads, entries: { 'session.intra_op.spin_duration_us': '20', 'session.force_spinning_stop': '1' } };
 }
 
 /** A process that runs the embedded model's graph. */

@@ -21,6 +21,7 @@ function settings(threads) {
   return {
     "the engine's": base,
     '1 thread': { ...base, threads: 1 },
+    'threads spin for as long as they come with': { threads, entries: { 'session.force_spinning_stop': '1' } },
     'threads never spin': entry('session.intra_op.allow_spinning', '0'),
     'threads spin between runs, too': { threads },
     'no arena': { ...base, arena: false },

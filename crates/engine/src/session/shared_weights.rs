@@ -46,7 +46,9 @@ impl SharedWeights {
             .with_intra_threads(threads)?
             // Shapes differ from run to run: a remembered pattern would only hold memory.
             .with_memory_pattern(false)?
-            // Spinning is worth its while inside a run; between runs it would take the cores from everything else.
+            // Spinning is worth its while inside a run, between two steps that follow each other at once; for longer, or between
+            // runs, it would take the cores from everything else.
+            .with_config_entry("session.intra_op.spin_duration_us", "20")?
             .with_config_entry("session.force_spinning_stop", "1")?
             .with_prepacked_weights(&self.prepacked)?
             .with_env_allocators()?;
