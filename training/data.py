@@ -1,4 +1,4 @@
-"""`data`: labelled rows and generated ones, held apart into what is trained on and what is not."""
+"""`data`: labelled rows, generated ones and ones that the base model answers, held apart into what is trained on and what is not."""
 import argparse
 from collections import Counter
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from .generate.rows import generated
+from .likeness import likeness
 from .rows import Row, is_held_out, read_rows, write_rows
 
 TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone")
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
     parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
+    parser.add_argument("--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=7)
 
 
@@ -45,6 +47,7 @@ def run(args: argparse.Namespace) -> None:
     kept: dict[bool, list[Row]] = {False: [], True: []}
     for row in rows:
         kept[is_held_out(row)].append(row)
+    kept[False].extend(likeness(kept[False], args.seed, args.likeness))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])
         print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))

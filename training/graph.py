@@ -65,6 +65,7 @@ def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> o
     graph = Graph(ranges, weight_bits)
     for name, value in (("first", [0]), ("second", [1]), ("zero", 0), ("two", [2]), ("one_row", [1, WIDTH])):
         graph.constant(name, value, np.int64)
+    graph.constant("one", 1.0)
     past_tokens = graph.add("Gather", [graph.add("Shape", ["past_k0"]), "two"])
     x, value = embed(graph, model), ""
     bias, count = attention_bias(graph, past_tokens), graph.add("Cast", [past_tokens], to=TensorProto.FLOAT)
@@ -109,7 +110,7 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
 
 def sharper(graph: Graph, model: Model, count: str) -> list[str]:
     """What each layer's queries, keys and values are multiplied by [3 x width]: queries by more than 1 after a long past."""
-    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), graph.constant("one", 1.0)])])
+    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), "one"])])
     queries = torch.stack([block.sharpness for block in model.layers]).repeat_interleave(HEAD_DIM, dim=1)
     rates = graph.constant("sharpness", torch.cat([queries, torch.zeros(LAYERS, 2 * WIDTH)], dim=1).flatten())
     names = [f"sharper_{i}" for i in range(LAYERS)]

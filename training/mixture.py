@@ -4,13 +4,13 @@ from itertools import accumulate
 from random import Random
 
 from .layout import STATE_MAX, Encoded, Group, encode
-from .recipes import INTENTS, PLAIN, Pools, long_document, make_group, matching
+from .recipes import INTENTS, JOINT, Pools, long_document, make_group, matching
 from .rows import Row, option_count, state_key
 from .wording import MATCH, humanized
 
 # The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
 WEIGHTS = {
-    "generated": 26, "goemotions": 14, "hwu64_fold1": 14, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 15,
+    "generated": 26, "likeness": 28, "goemotions": 11, "hwu64_fold1": 14, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 15,
     "boolq_train1886": 5, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 8, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
     "own": 60, "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "toxigen": 3, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
 }
@@ -77,7 +77,7 @@ def shared_state(row: Row) -> str:
     if row.question["type"] == "choice" and isinstance(row.state, dict) and "hypothesis" in row.state:
         return "pair " + state_key({key: value for key, value in row.state.items() if key != "hypothesis"})
     # Rows of one state and several types are asked apart: a recipe handles one type.
-    return row.question["type"] + state_key(row.state) if row.source not in PLAIN else state_key(row.state)
+    return row.question["type"] + state_key(row.state) if row.source not in JOINT else state_key(row.state)
 
 
 def make_pools(rows: list[Row]) -> Pools:

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from . import moods
+from . import likeness, moods
 from . import wording as words
 from .generate.documents import document
 from .layout import Asked, Group
@@ -18,6 +18,8 @@ CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "c
 CLEAN = frozenset({"hwu64_fold1", "snips", "sgd"})
 # Rows that are asked as they stand: they vary by themselves, or are a user's own.
 PLAIN = frozenset({"generated", "own"})
+# All that is asked of a state is asked in one step; of other sources what one recipe handles.
+JOINT = PLAIN | {likeness.SOURCE}
 # The powers of two between which the number of words of a long text lies.
 LONG_WORDS = (6.0, 11.0)
 
@@ -181,8 +183,6 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
             group.asked.clear()
     if row.source == "goemotions":
         group.asked.extend(moods.asked_of(rng, row.label))
-    if row.source == "hwu64_fold1" and rng.random() < 0.4:
-        group.asked.extend(area(rng, row.label))
     if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
         moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
@@ -190,20 +190,6 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
         group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
     return group
-
-
-def area(rng: Random, label: str) -> list[Asked]:
-    """A coarser choice than a label's own: the area that its first word names. None where it names none."""
-    right = words.AREAS.get(label.split("_")[0])
-    if right is None:
-        return []
-    others = [text for text in dict.fromkeys(words.AREAS.values()) if text != right]
-    chosen = [right, *rng.sample(others, rng.randint(1, len(others)))]
-    texts = rng.sample(chosen, len(chosen))
-    opaque = rng.random() < 0.2
-    names = words.opaque_names(rng, len(texts)) if opaque else [text.split(",")[0] for text in texts]
-    described = texts if opaque or rng.random() < 0.6 else [""] * len(texts)
-    return [choice(rng.choice(words.AREA), dict(zip(names, described)), texts.index(right))]
 
 
 def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
@@ -265,6 +251,17 @@ def long_document(rng: Random, pools: Pools) -> Group:
     return Group("documents", state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
 
 
+def alike(rng: Random, rows: list[Row]) -> Group:
+    """Rows that the base model answers, their options under other names."""
+    group = Group(rows[0].source, words.render(rng, rows[0].state), [])
+    for row in rows:
+        question = {**row.question, "instructions": words.reworded(rng, row.question["instructions"])}
+        if question["type"] == "choice":
+            question["criteria"] = renamed(rng, question["criteria"])
+        group.asked.append(Asked(question, [p / sum(row.soft) for p in row.soft]))
+    return group
+
+
 def yes_no(rng: Random, rows: list[Row]) -> Group:
     """Yes/no rows as they are, reworded, and at times negated."""
     group = Group(rows[0].source, words.render(rng, rows[0].state), [])
@@ -299,6 +296,8 @@ def make_group(rng: Random, rows: list[Row], pools: Pools) -> Group:
     row = rows[0]
     if row.source in PLAIN:
         return Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
+    if row.source == likeness.SOURCE:
+        return alike(rng, rows)
     if row.source in INFERENCE and row.question["type"] == "choice":
         return inference(rng, rows)
     if row.question["type"] == "choice":

@@ -14,12 +14,26 @@ INTENT = ("What does the user want?", "What does the customer want?", "Which int
           "Route this message to the right intent.", "What is the person asking for?", "Pick the intent.", "Which topic is it?", "intent?",
           "What is this message about?", "Which of these best describes the request?", "The message should be handled as:", "Choose the matching category.",
           "Which category fits?", "Label the message.")
-# The areas that the first words of an assistant's intents name.
-AREAS = {"alarm": "alarms, waking up at a time", "audio": "sound, volume of the speaker", "calendar": "calendar, events and reminders", "cooking": "cooking, recipes", "datetime": "time, date and time zones",
-         "email": "email, mails and contacts", "iot": "home, lights and devices", "lists": "lists, what to buy or to do", "music": "entertainment, music, radio, books and games",
-         "play": "entertainment, music, radio, books and games", "news": "news, what happens in the world", "social": "social media, posts and replies", "takeaway": "food delivery, ordering a meal",
-         "transport": "travel, traffic, trains and taxis", "weather": "weather, forecasts"}
-AREA = ("Which area is this about?", "What is the topic?", "Topic of the message:", "Which department of the assistant answers?", "Pick the subject.", "Sort this by subject.")
+# What texts may be about, and what asks for it.
+TOPICS = tuple("""
+sports; football; tennis; the Olympic games; politics; elections; international affairs; war and conflict; diplomacy; law and justice; crime; police; courts and lawsuits; business; companies and mergers; stock markets;
+banking; insurance; taxes; economy; jobs and hiring; salary and pay; real estate; housing and rent; energy and oil; environment; climate change; natural disasters; weather; agriculture and farming; food and recipes;
+restaurants; drinks; health and medicine; diseases; mental health; fitness and exercise; pregnancy and parenting; family; children; marriage and weddings; dating and relationships; friendship; education and schools;
+universities; exams; science; space and astronomy; physics; chemistry; biology; mathematics; statistics; history; ancient history; archaeology; geography; languages; literature and books; poetry; philosophy; religion; art and painting;
+photography; music; songs and singers; concerts; films and cinema; television series; theatre; celebrities; video games; board games; toys; hobbies; gardening; pets; animals; birds; fish and the sea; plants and flowers;
+travel and tourism; hotels; flights and airports; trains; cars and driving; bicycles; public transport; traffic; ships; maps and directions; holidays and celebrations; birthdays; fashion and clothes; shoes; beauty and make-up; jewellery;
+shopping; discounts and offers; prices; orders; delivery and shipping; lost packages; returns and exchanges; refunds; payments; credit cards; card not working; bank transfers; cash withdrawal; exchange rates; loans and mortgages; debt;
+savings; invoices and billing; subscriptions; cancelling something; account access; passwords and sign-in; verifying an identity; personal data and privacy; fraud and scams; spam and advertising; complaints; customer service; thanks;
+greetings; goodbyes; apologies; small talk; jokes and humour; compliments; insults; threats; hate and discrimination; racism; women and men; sexuality; immigration; religion and tolerance; disability; violence; weapons; self-harm;
+drugs and alcohol; gambling; technology; computers; software; programming; bugs and crashes; feature requests; documentation; databases; networks and the internet; servers and hosting; cloud services; computer security; malware;
+artificial intelligence; robots; mobile phones; cameras; televisions; household appliances; furniture; mattresses and beds; tools and repairs; building and construction; smart home and lights; alarms and reminders; calendar and meetings;
+e-mail; messages and chat; social media; news; podcasts and radio; telecommunications; electricity bills; charity and donations; military; government; human rights; trade; manufacturing; supply chains; marketing; start-ups; accounting;
+contracts; warranty; opening hours; store locations; booking and reservations; tickets; dreams; feelings; anger; sadness; joy; fear; love; surprise; opinions; advice; questions about a product; sizes and measures; colours; time and dates
+""".replace("\n", " ").strip().split("; "))
+TOPIC = ("What is this about?", "Which topic fits?", "What is the topic?", "Classify the text.", "Which category does it belong to?", "Which section would print this?", "Pick the subject.", "Topic?",
+         "What does the text deal with?", "Assign a category.")
+CONCEPT = ("Which word fits the text best?", "What has most to do with this?", "Which of these is it about?", "Pick the closest keyword.", "Which tag fits?", "What comes to mind first?")
+LIKE = ("Which of these is closest in meaning?", "Which sentence is about the same thing?", "What is most like this text?", "Pick the most similar one.", "Which of these belongs together with the text?")
 FEELING = ("Which emotion does the text express?", "What does the writer feel?", "Pick the emotion.", "How does the author feel?", "Classify the emotion.",
            "The writer's mood is:")
 # "Is it option X?"; the bare option must be enough to tell what is asked.

@@ -2,7 +2,7 @@ from random import Random
 
 import torch
 
-from training import layout, moods, wording
+from training import layout, moods
 from training.batches import collate
 from training.folder import labels
 from training.layout import Asked, Group, encode
@@ -27,8 +27,6 @@ def sources():
     yield from (Row("goemotions", f"what a lovely day {i}", score, 2, [0.0, 0.1, 0.9]) for i in range(20))
     feeling = {"type": "choice", "instructions": "Which emotion does the writer express?", "criteria": dict.fromkeys(("joy", "anger", "grief"), "")}
     yield from (Row("goemotions", f"my dog learned {i} tricks", feeling, "joy") for i in range(20))
-    played = {"type": "choice", "instructions": "What does the user want?", "criteria": dict.fromkeys(("play_music", "news_query"), "")}
-    yield from (Row("hwu64_fold1", f"put on song {i}", played, "play_music") for i in range(20))
     yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
     yield from generated(5, 200)
 
@@ -44,10 +42,10 @@ def test_every_target_is_a_distribution_over_the_options_and_pairs_name_options_
                 assert row.group.asked[question].target[option] == row.group.asked[pair[0][0]].target[pair[0][1]]
 
 
-def test_an_emotion_tells_the_sentiment_and_an_intent_its_area():
+def test_an_emotion_tells_the_sentiment():
     joy = {"positive", "good", "happy", "POSITIVE", "favourable"}
     signs = dict(moods.HOLDS)
-    found = {"sentiment": 0, "yes": 0, "levels": 0, "area": 0}
+    found = {"sentiment": 0, "yes": 0, "levels": 0}
     for row in Mixture(list(sources()), seed=4).pool(0, 1500):
         for question, target in ((asked.question, asked.target) for asked in row.group.asked):
             top = labels(question)[target.index(max(target))]
@@ -60,8 +58,6 @@ def test_an_emotion_tells_the_sentiment_and_an_intent_its_area():
             if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
                 assert target == sorted(target)
                 found["levels"] += 1
-            if question["instructions"] in wording.AREA and top == "entertainment":
-                found["area"] += 1
     assert min(found.values()) > 0, found
 
 

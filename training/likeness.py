@@ -1,0 +1,142 @@
+"""Rows whose answers the base model gives: which of some phrases is most like a text in meaning.
+
+Training on few label sets unlearns that; these rows keep it. The targets are soft: what a scaled cosine of the base model's sentence embeddings says.
+"""
+from collections import defaultdict
+from random import Random
+from typing import Any, Iterator
+
+import torch
+from torch.nn import functional as F
+from tqdm import tqdm
+
+from . import wording as words
+from .layout import CLS, PAD, SEP, tokens
+from .model import Model, base_weights
+from .rows import Row
+
+SOURCE = "likeness"
+# A softmax over cosines times SHARPNESS is as sure as it is right, and "none of these" counts as a phrase whose cosine is NOTHING. Fitted on lists of
+# intents of which half lack the right one: 16 and 0.27 for hwu64, 14 and 0.33 for snips.
+SHARPNESS, NOTHING = 16.0, 0.3
+LONGEST_TEXT, LONGEST_PHRASE = 254, 80
+TEXTS_EACH, PHRASES_EACH = 2500, 4000
+NEAREST = 20
+INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd"})
+# Their options are words that stand for themselves.
+CONCEPT_SOURCES = frozenset({"commonsenseqa"})
+# The share of questions that are asked with phrases of a kind, and how.
+KINDS = {"topic": (3, words.TOPIC), "intent": (3, words.INTENT), "concept": (2, words.CONCEPT), "text": (2, words.LIKE)}
+COUNTS = (2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 20, 32)
+
+
+@torch.no_grad()
+def embedded(texts: list[str], max_tokens: int = 8192) -> torch.Tensor:
+    """The base model's sentence embeddings of texts, each of length 1 [texts, width]."""
+    model = Model().eval()
+    model.load_state_dict(base_weights(), strict=False)
+    ids = [[CLS, *tokens(text)[:LONGEST_TEXT], SEP] for text in tqdm(texts, desc="tokens", leave=False)]
+    found, growth = torch.empty(len(texts), model.norm.normalized_shape[0]), torch.zeros(1, 1, 1, 1)
+    order, start = sorted(range(len(ids)), key=lambda i: len(ids[i])), 0
+    with tqdm(total=len(ids), desc="embeddings", mininterval=5) as bar:
+        while start < len(order):
+            places = order[start : start + max(1, max_tokens // len(ids[order[min(start + 63, len(order) - 1)]]))]
+            length = len(ids[places[-1]])
+            padded = torch.tensor([ids[i] + [PAD] * (length - len(ids[i])) for i in places])
+            real = torch.tensor([[True] * len(ids[i]) + [False] * (length - len(ids[i])) for i in places])
+            x = model.norm(model.word(padded) + model.position.weight[:length] + model.kind.weight[0])
+            for layer in model.layers:
+                x, _ = layer(x, real[:, None, None, :], growth)
+            found[places] = F.normalize((x * real[..., None]).sum(1), dim=-1)
+            start += len(places)
+            bar.update(len(places))
+    return found
+
+
+def plain(state: Any) -> str:
+    """The longest text in a state."""
+    if isinstance(state, str):
+        return state
+    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
+    whole = "\n".join(state) if isinstance(state, list) and all(isinstance(part, str) for part in state) else ""
+    return max([whole, *(plain(part) for part in parts)], key=len)
+
+
+def drawn(rng: Random, found: dict[str, dict[str, None]], each: int) -> list[str]:
+    """At most so many texts of each source, every text once."""
+    kept = (rng.sample(list(own), min(each, len(own))) for _, own in sorted(found.items()))
+    return list(dict.fromkeys(text for own in kept for text in own))
+
+
+def texts_of(rng: Random, rows: list[Row]) -> list[str]:
+    """Texts to ask about."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in rows:
+        text = plain(row.state)
+        if 12 <= len(text) <= 1500:
+            found[row.source][text] = None
+    return drawn(rng, found, TEXTS_EACH)
+
+
+def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list[str]]:
+    """Phrases to choose from, by kind."""
+    labels: dict[str, dict[str, dict[str, None]]] = {kind: defaultdict(dict) for kind in ("intent", "concept")}
+    for row in rows:
+        kind = "intent" if row.source in INTENT_SOURCES else "concept" if row.source in CONCEPT_SOURCES else ""
+        if kind and row.question["type"] == "choice":
+            for name, text in row.question["criteria"].items():
+                phrase = text or words.humanized(name)
+                if 3 <= len(phrase) <= LONGEST_PHRASE:
+                    labels[kind][row.source][phrase] = None
+    found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels.items()}
+    found |= {"topic": list(words.TOPICS), "text": rng.sample(short := [text for text in texts if len(text) <= LONGEST_PHRASE], min(len(short), PHRASES_EACH))}
+    return {kind: own for kind, own in found.items() if len(own) > NEAREST}
+
+
+def target_of(cosines: list[float]) -> list[float]:
+    """The distribution over options that their cosines give."""
+    return [round(p, 4) for p in torch.softmax(SHARPNESS * torch.tensor(cosines, dtype=torch.float64), 0).tolist()]
+
+
+def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, nearest: list[int]) -> Row:
+    """Which of some phrases is most like a text; some of them are among the nearest, at times none is."""
+    count = rng.choice(COUNTS)
+    close = rng.sample(nearest, rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
+    places = list(dict.fromkeys([*close, *rng.sample(range(len(phrases)), min(count, len(phrases)))]))[: max(count, 2)]
+    options = [(phrases[i], "", cosines[i].item()) for i in places if phrases[i] != text]
+    if rng.random() < 0.3 or len(options) < 2:
+        taken = {name for name, _, _ in options}
+        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), NOTHING))
+    rng.shuffle(options)
+    criteria = {name: described for name, described, _ in options}
+    soft = target_of([cosine for _, _, cosine in options])
+    question = {"type": "choice", "instructions": rng.choice(KINDS[kind][1]), "criteria": criteria}
+    return Row(SOURCE, text, question, list(criteria)[soft.index(max(soft))], soft)
+
+
+def yes_no(rng: Random, text: str, phrases: list[str], cosines: torch.Tensor, nearest: list[int]) -> Row:
+    """Whether a text is about a phrase."""
+    place = rng.choice(nearest[:5]) if rng.random() < 0.5 else rng.randrange(len(phrases))
+    soft = target_of([NOTHING, cosines[place].item()])
+    return Row(SOURCE, text, {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])}, soft[1] >= 0.5, soft)
+
+
+def likeness(rows: list[Row], seed: int, count: int) -> Iterator[Row]:
+    """About `count` rows, three for a text; those of a text follow each other."""
+    rng = Random(seed)
+    texts = texts_of(rng, rows)
+    texts = rng.sample(texts, min(len(texts), -(-count // 3)))
+    if not texts:
+        return
+    phrases = phrases_of(rng, rows, texts)
+    kinds, shares = list(phrases), [KINDS[kind][0] for kind in phrases]
+    meanings, named = embedded(texts), {kind: embedded(own) for kind, own in phrases.items()}
+    for text, meaning in zip(texts, meanings):
+        for number in range(3):
+            kind = rng.choices(kinds, shares)[0]
+            cosines = named[kind] @ meaning
+            nearest = cosines.topk(NEAREST).indices.tolist()
+            if number < 2 or kind == "text":
+                yield choice(rng, text, kind, phrases[kind], cosines, nearest)
+            else:
+                yield yes_no(rng, text, phrases[kind], cosines, nearest)

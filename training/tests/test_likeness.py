@@ -1,0 +1,46 @@
+from random import Random
+
+from training import likeness
+from training.layout import option_texts
+from training.mixture import Mixture
+from training.rows import Row
+from training.wording import NONE_NAMES, TOPICS
+
+TEXTS = {"The striker scored twice in the last minutes of the match.": "football", "Heavy rain and strong wind are expected tomorrow.": "weather",
+         "The senator hopes to win a second term in November.": "elections", "Simmer the onions in butter and add the rice.": "food and recipes"}
+
+
+def rows():
+    """Texts, each with a label set that says nothing."""
+    return [Row("own", {"text": text}, {"type": "noul", "instructions": "?"}, True) for text in TEXTS]
+
+
+def test_the_base_model_tells_what_a_text_is_about():
+    meanings, topics = likeness.embedded(list(TEXTS)), likeness.embedded(list(TOPICS))
+    for meaning, topic in zip(meanings, TEXTS.values()):
+        assert topic in [TOPICS[i] for i in (topics @ meaning).topk(5).indices]
+
+
+def test_every_row_has_a_distribution_over_its_options_whose_greatest_is_the_label():
+    made = list(likeness.likeness(rows(), 1, 12))
+    assert len(made) == 12 and [row.state for row in made[::3]] == [row.state for row in made[2::3]]
+    assert made == list(likeness.likeness(rows(), 1, 12))
+    for row in made:
+        names = [False, True] if row.question["type"] == "noul" else list(row.question["criteria"])
+        assert len(row.soft) == len(names) == len(option_texts(row.question)) >= 2
+        assert abs(sum(row.soft) - 1) < 1e-3 and names[row.soft.index(max(row.soft))] == row.label
+
+
+def test_none_of_these_is_right_where_nothing_is_like_the_text():
+    phrases, text = [f"{word} {i}" for word in ("tax return", "jewellery", "chess opening") for i in range(8)], "ok see you there"
+    cosines = likeness.embedded(phrases) @ likeness.embedded([text])[0]
+    found = [likeness.choice(Random(seed), text, "topic", phrases, cosines, list(range(20))) for seed in range(40)]
+    with_none = [row for row in found if set(row.question["criteria"]) & set(NONE_NAMES)]
+    assert with_none and all(row.label in NONE_NAMES for row in with_none)
+
+
+def test_a_step_asks_all_that_is_known_of_a_text():
+    made = list(likeness.likeness(rows(), 2, 12))
+    groups = [row.group for row in Mixture(made, seed=1).pool(0, 60) if row.group.source == likeness.SOURCE]
+    assert groups and all(len(group.asked) == 3 for group in groups)
+    assert all(abs(sum(asked.target) - 1) < 1e-6 for group in groups for asked in group.asked)
