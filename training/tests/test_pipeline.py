@@ -166,3 +166,14 @@ def test_too_few_rows_to_judge_by_are_refused(tmp_path):
     path.write_text("\n".join(json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)))
     with pytest.raises(ValueError, match="30 rows leave 6 to judge by"):
         main(["finetune", "--own", str(path), "--start", "unused", "--out", str(tmp_path / "served")])
+
+
+def test_an_average_lies_between_its_two_models(prepared, trained, tmp_path):
+    train(prepared, tmp_path / "other", 4, "--seed", "1")
+    first, second, out = trained / "checkpoint.safetensors", tmp_path / "other/checkpoint.safetensors", tmp_path / "average.safetensors"
+    main(["average", "--first", str(first), "--second", str(second), "--share", "0.25", "--out", str(out)])
+    one, two, between = (load_model(path).layers[5].out.weight for path in (first, second, out))
+    assert not torch.equal(one, two)
+    assert torch.allclose(between, 0.75 * one + 0.25 * two, atol=2e-4)
+    with pytest.raises(SystemExit, match="--share is 1.5, not 0 to 1"):
+        main(["average", "--first", str(first), "--second", str(second), "--share", "1.5", "--out", str(out)])

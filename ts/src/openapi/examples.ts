@@ -15,24 +15,24 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.272322,
-    probabilities: { false: 0.727678, true: 0.272322 },
-    confidence: 0.455356,
-    answer_confidence: 0.727678,
-    action: { act_probability: 0.71078 },
+    noul: 0.199136,
+    probabilities: { false: 0.800864, true: 0.199136 },
+    confidence: 0.601728,
+    answer_confidence: 0.800864,
+    action: { act_probability: 0.98073 },
   },
   anger: {
     type: 'score',
-    score: 1.356867,
-    probabilities: { 0: 0.059948, 1: 0.523237, 2: 0.416815 },
-    confidence: 0.284855,
-    answer_confidence: 0.523237,
+    score: 1.836392,
+    probabilities: { 0: 0.00955, 1: 0.144508, 2: 0.845942 },
+    confidence: 0.754588,
+    answer_confidence: 0.845942,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.772499 },
+    action: { act_probability: 0.90412 },
   },
 };
 
-const USAGE = { input_tokens: 88, output_tokens: 0, server_ms: 19.21 };
+const USAGE = { input_tokens: 78, output_tokens: 0, server_ms: 20.01 };
 
 const BATCH = {
   summary: 'Three states, one question',
@@ -107,7 +107,7 @@ export const ANSWER_EXAMPLES = {
     model: 'svc',
     answers: [{ type: 'predicate', name: 'refund', probability: 0.138903 }],
     usage: {
-      input_tokens: 88,
+      input_tokens: 78,
       input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },
       output_tokens: 0,
       output_tokens_details: { reasoning_tokens: 0 },

@@ -1,0 +1,23 @@
+"""`average`: one model between two, by their weights."""
+import argparse
+from pathlib import Path
+
+from .model import Model, load_model, save_model
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument("--first", type=Path, required=True, help="checkpoint or model folder, such as the one that a run began with")
+    parser.add_argument("--second", type=Path, required=True, help="checkpoint or model folder, such as where the run ended")
+    parser.add_argument("--share", type=float, default=0.5, help="share of the second, 0 to 1 (default: %(default)s)")
+    parser.add_argument("--out", type=Path, required=True, help="checkpoint to write")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the average of the two. It holds where one was trained from the other: their weights lie in one valley."""
+    if not 0 <= args.share <= 1:
+        raise SystemExit(f"--share is {args.share}, not 0 to 1")
+    first, second, model = load_model(args.first).state_dict(), load_model(args.second).state_dict(), Model()
+    model.load_state_dict({name: (1 - args.share) * value + args.share * second[name] for name, value in first.items()})
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    save_model(model, args.out)
