@@ -87,7 +87,8 @@ def fp32_text(results: dict[str, Any], fp32: dict[str, Any] | None) -> str:
     loss = fp32["together"]["mean_accuracy"] - results["together"]["mean_accuracy"]
     same = sum(a == b for name, one in results["sets"].items() for a, b in zip(one["right"], fp32["sets"][name]["right"]))
     total = sum(one["rows"] for one in results["sets"].values())
-    return f"Against the same weights in fp32 the mean accuracy is {abs(100 * loss):.2f} points {"lower" if loss >= 0 else "higher"}; {percent(same / total)} % of the rows are right or wrong alike."
+    side = "lower" if loss >= 0 else "higher"
+    return f"Against the same weights in fp32 the mean accuracy is {abs(100 * loss):.2f} points {side}; {percent(same / total)} % of the rows are right or wrong alike."
 
 
 def plots(results: dict[str, Any]) -> dict[str, str]:
