@@ -25,7 +25,7 @@ function pairs(count) {
 export function questions(count) {
   const entries = pairs(count).map(([first, second], index) => [
     `q${index}`,
-    { type: 'noul', instructions: `did they ask about the ${first} of the ${second}?` },
+    { type: 'noul', instructions: `did they ever ask us about the ${first} of the ${second} again today?` },
   ]);
   return Object.fromEntries(entries);
 }
