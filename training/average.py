@@ -2,7 +2,7 @@
 import argparse
 from pathlib import Path
 
-from .model import Model, load_model, save_model
+from .model import load_model, save_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def run(args: argparse.Namespace) -> None:
     """Writes the average of the two. It holds where one was trained from the other: their weights lie in one valley."""
     if not 0 <= args.share <= 1:
         raise SystemExit(f"--share is {args.share}, not 0 to 1")
-    first, second, model = load_model(args.first).state_dict(), load_model(args.second).state_dict(), Model()
-    model.load_state_dict({name: (1 - args.share) * value + args.share * second[name] for name, value in first.items()})
+    model, second = load_model(args.first), load_model(args.second).state_dict()
+    model.load_state_dict({name: (1 - args.share) * value + args.share * second[name] for name, value in model.state_dict().items()})
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out)

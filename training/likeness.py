@@ -11,15 +11,17 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from . import wording as words
-from .layout import CLS, PAD, SEP, tokens
-from .model import Model, base_weights
+from .batches import by_length, collate
+from .layout import CHUNK, Group, encode
+from .model import WIDTH, load_model, pool
 from .rows import Row
 
 SOURCE = "likeness"
 # A softmax over cosines times SHARPNESS is as sure as it is right, and "none of these" counts as a phrase whose cosine is NOTHING. Fitted on lists of
 # intents of which half lack the right one: 16 and 0.27 for hwu64, 14 and 0.33 for snips.
 SHARPNESS, NOTHING = 16.0, 0.3
-LONGEST_TEXT, LONGEST_PHRASE = 254, 80
+# Tokens, which are one chunk, and characters.
+LONGEST_TEXT, LONGEST_PHRASE = CHUNK - 2, 80
 TEXTS_EACH, PHRASES_EACH = 2500, 4000
 NEAREST = 20
 INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd"})
@@ -33,23 +35,13 @@ COUNTS = (2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 20, 32)
 @torch.no_grad()
 def embedded(texts: list[str], max_tokens: int = 8192) -> torch.Tensor:
     """The base model's sentence embeddings of texts, each of length 1 [texts, width]."""
-    model = Model().eval()
-    model.load_state_dict(base_weights(), strict=False)
-    ids = [[CLS, *tokens(text)[:LONGEST_TEXT], SEP] for text in tqdm(texts, desc="tokens", leave=False)]
-    found, growth = torch.empty(len(texts), model.norm.normalized_shape[0]), torch.zeros(1, 1, 1, 1)
-    order, start = sorted(range(len(ids)), key=lambda i: len(ids[i])), 0
-    with tqdm(total=len(ids), desc="embeddings", mininterval=5) as bar:
-        while start < len(order):
-            places = order[start : start + max(1, max_tokens // len(ids[order[min(start + 63, len(order) - 1)]]))]
-            length = len(ids[places[-1]])
-            padded = torch.tensor([ids[i] + [PAD] * (length - len(ids[i])) for i in places])
-            real = torch.tensor([[True] * len(ids[i]) + [False] * (length - len(ids[i])) for i in places])
-            x = model.norm(model.word(padded) + model.position.weight[:length] + model.kind.weight[0])
-            for layer in model.layers:
-                x, _ = layer(x, real[:, None, None, :], growth)
-            found[places] = F.normalize((x * real[..., None]).sum(1), dim=-1)
-            start += len(places)
-            bar.update(len(places))
+    model, found = load_model().eval(), torch.empty(len(texts), WIDTH)
+    rows = [encode(Group(SOURCE, text, []), LONGEST_TEXT) for text in tqdm(texts, desc="tokens", leave=False)]
+    place = {id(row): i for i, row in enumerate(rows)}
+    for group in tqdm(list(by_length(rows, max_tokens)), desc="embeddings", mininterval=5, leave=False):
+        batch = collate(group)
+        mean = pool((batch.part > 0)[:, None].float(), model.encode(batch)[0]).squeeze(1)
+        found[[place[id(row)] for row in group]] = F.normalize(mean, dim=-1)
     return found
 
 
@@ -89,7 +81,8 @@ def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list
                 if 3 <= len(phrase) <= LONGEST_PHRASE:
                     labels[kind][row.source][phrase] = None
     found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels.items()}
-    found |= {"topic": list(words.TOPICS), "text": rng.sample(short := [text for text in texts if len(text) <= LONGEST_PHRASE], min(len(short), PHRASES_EACH))}
+    short = [text for text in texts if len(text) <= LONGEST_PHRASE]
+    found |= {"topic": list(words.TOPICS), "text": rng.sample(short, min(len(short), PHRASES_EACH))}
     return {kind: own for kind, own in found.items() if len(own) > NEAREST}
 
 

@@ -258,7 +258,9 @@ def alike(rng: Random, rows: list[Row]) -> Group:
         question = {**row.question, "instructions": words.reworded(rng, row.question["instructions"])}
         if question["type"] == "choice":
             question["criteria"] = renamed(rng, question["criteria"])
-        group.asked.append(Asked(question, [p / sum(row.soft) for p in row.soft]))
+        # Written with four decimals, they do not quite add up to 1.
+        total = sum(row.soft)
+        group.asked.append(Asked(question, [p / total for p in row.soft]))
     return group
 
 

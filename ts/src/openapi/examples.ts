@@ -105,13 +105,13 @@ export const ANSWER_EXAMPLES = {
   },
   OpenAiDecision: {
     model: 'svc',
-    answers: [{ type: 'predicate', name: 'refund', probability: 0.138903 }],
+    answers: [{ type: 'predicate', name: 'refund', probability: ANSWERS.refund.noul }],
     usage: {
-      input_tokens: 78,
+      input_tokens: USAGE.input_tokens,
       input_tokens_details: { cache_write_tokens: 0, cached_tokens: 0 },
       output_tokens: 0,
       output_tokens_details: { reasoning_tokens: 0 },
-      total_tokens: 88,
+      total_tokens: USAGE.input_tokens,
     },
   },
 };
