@@ -8,6 +8,8 @@ const MIN_BLOCK = 3;
 /** What a series may take in all rounds, and beyond which one of its blocks is a single run. */
 const SERIES_MS = 6_000;
 const SINGLE_MS = 1_000;
+/** Requests that are ready before many connections ask, in rotation: many times the states that are kept. */
+const READY = 1024;
 
 /** A series of requests to a server: `{key, server, input, isKept, estimateMs}`. */
 export class Asking {
@@ -131,17 +133,19 @@ export function compared(one, other, compare = (a, b) => a / b, value = ({ ms })
  * Asks on so many connections, each again as soon as it is answered, for so long; the first answer of each does not
  * count.
  *
- * @param next gives the bytes of the next request
+ * @param next gives the bytes of another request; it is called before the clock runs
  */
 export async function underLoad({ server, connections, seconds, next }) {
   const clients = Array.from({ length: connections }, () => new Client(server.origin));
+  const ready = Array.from({ length: READY }, next);
   const counted = [];
+  let sent = 0;
   let from;
   let warm = 0;
   const untilMs = () => (from ?? Number.POSITIVE_INFINITY) + seconds * 1000;
   const ask = async (client) => {
     for (let time = 0; performance.now() < untilMs(); time += 1) {
-      const answer = await client.send(next());
+      const answer = await client.send(ready[sent++ % READY]);
       const endMs = answer.startMs + answer.ms;
       if (time > 0) counted.push({ ms: answer.ms, endMs, run: answer.timing.run });
       else if (++warm === connections) from = performance.now();

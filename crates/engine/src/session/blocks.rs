@@ -1,7 +1,7 @@
 //! Blocks of memory for what is kept of states. A freed block serves the next state of about its length: pages that
 //! the system hands out anew, and clears, would cost a tenth of the time of a run.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -21,8 +21,8 @@ pub(super) struct Blocks {
 
 struct Free {
     most_bytes: usize,
-    /// By length.
-    blocks: BTreeMap<usize, Vec<Floats>>,
+    /// In the order in which they were freed.
+    blocks: VecDeque<Floats>,
     bytes: usize,
 }
 
@@ -32,7 +32,7 @@ impl Blocks {
         Self {
             free: Mutex::new(Free {
                 most_bytes: LEAST_FREE_BYTES.max(rows * FREE_BYTES_A_ROW),
-                blocks: BTreeMap::new(),
+                blocks: VecDeque::new(),
                 bytes: 0,
             }),
         }
@@ -50,32 +50,32 @@ impl Blocks {
 }
 
 impl Free {
-    /// The shortest block of at least `length` that does not waste more than a quarter.
+    /// The shortest block of at least `length` that does not waste more than a quarter; of several, the one that was freed
+    /// last, which the processor's caches may still have.
     fn take(&mut self, length: usize) -> Option<Floats> {
-        let (&found, blocks) = self.blocks.range_mut(length..=length + length / 4).next()?;
-        let block = blocks.pop();
-        if blocks.is_empty() {
-            self.blocks.remove(&found);
-        }
+        let fitting = length..=length + length / 4;
+        let found = self.blocks.iter().enumerate().rev();
+        let found = found.filter(|(_, block)| fitting.contains(&block.length()));
+        let (place, _) = found.min_by_key(|(_, block)| block.length())?;
+        let block = self.blocks.remove(place);
         self.bytes -= block.as_ref().map_or(0, Floats::bytes);
         block
     }
 
-    /// Keeps a block, the longest ones giving way; what there is no room for is dropped by the caller.
+    /// Keeps a block; those that have been free for longest give way, since states of their length may come no more. What
+    /// there is no room for is dropped by the caller.
     fn keep(&mut self, block: Floats) -> Vec<Floats> {
+        if block.bytes() > self.most_bytes {
+            return vec![block];
+        }
         self.bytes += block.bytes();
-        self.blocks.entry(block.length()).or_default().push(block);
+        self.blocks.push_back(block);
         let mut gone = Vec::new();
-        while self.bytes > self.most_bytes {
-            let Some(mut longest) = self.blocks.last_entry() else {
-                break;
-            };
-            let block = longest.get_mut().pop();
-            if longest.get().is_empty() {
-                longest.remove();
-            }
-            self.bytes -= block.as_ref().map_or(0, Floats::bytes);
-            gone.extend(block);
+        while self.bytes > self.most_bytes
+            && let Some(block) = self.blocks.pop_front()
+        {
+            self.bytes -= block.bytes();
+            gone.push(block);
         }
         gone
     }
@@ -124,8 +124,7 @@ mod tests {
 
     fn free_bytes(blocks: &Blocks) -> usize {
         let free = blocks.free.lock();
-        let held = free.blocks.values().flatten();
-        let held: usize = held.map(Floats::bytes).sum();
+        let held: usize = free.blocks.iter().map(Floats::bytes).sum();
         assert_eq!(held, free.bytes);
         held
     }
@@ -150,13 +149,23 @@ mod tests {
     }
 
     #[test]
-    fn free_blocks_are_bounded_and_the_longest_go_first() {
+    fn free_blocks_are_bounded_and_those_that_waited_longest_go_first() {
         let blocks = Arc::new(Blocks::new(1));
-        let long = blocks.take(LEAST_FREE_BYTES / size_of::<f32>());
-        let short = blocks.take(STEP);
-        drop(long);
-        assert_eq!(free_bytes(&blocks), LEAST_FREE_BYTES);
+        let most = LEAST_FREE_BYTES / size_of::<f32>();
+        let short: Vec<_> = (0..10).map(|_| blocks.take(most / 10)).collect();
         drop(short);
+        drop(blocks.take(most / 2));
+        let free = free_bytes(&blocks);
+        assert!(free <= LEAST_FREE_BYTES);
+        let long = blocks.take(most / 2);
+        assert_eq!(free - free_bytes(&blocks), long.bytes());
+    }
+
+    #[test]
+    fn a_block_that_is_longer_than_all_that_may_be_free_drives_out_nothing() {
+        let blocks = Arc::new(Blocks::new(1));
+        drop(blocks.take(STEP));
+        drop(blocks.take(LEAST_FREE_BYTES / size_of::<f32>() + 1));
         assert_eq!(free_bytes(&blocks), STEP * size_of::<f32>());
     }
 }
