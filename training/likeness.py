@@ -108,8 +108,9 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
 
 
 def yes_no(rng: Random, text: str, phrases: list[str], cosines: torch.Tensor, nearest: list[int]) -> Row:
-    """Whether a text is about a phrase."""
-    place = rng.choice(nearest[:5]) if rng.random() < 0.5 else rng.randrange(len(phrases))
+    """Whether a text is about a phrase: one that is near enough, one that is nearly so, or any."""
+    near = [i for i in nearest if cosines[i] >= NOTHING]
+    place = rng.choice(near if near and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
     soft = target_of([NOTHING, cosines[place].item()])
     return Row(SOURCE, text, {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])}, soft[1] >= 0.5, soft)
 

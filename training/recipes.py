@@ -82,7 +82,7 @@ def inference(rng: Random, rows: list[Row]) -> Group:
         asked, true, false = verdict(rng, words.fill(rng, words.SETTLED, text), label)
         group.asked.append(asked)
         at = len(group.asked) - 1
-        if label != 1 or rng.random() < 0.3:
+        if label != 1 or rng.random() < 0.15:
             asked_plainly = words.question_of(text) if label != 1 and rng.random() < 0.4 else None
             said = words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text)
             group.asked.append(noul(rng, asked_plainly or said, label == 0))
@@ -103,7 +103,8 @@ def beside(rng: Random, row: Row, premise: Any, premise_key: str) -> Group:
     asked, true, false = verdict(rng, rng.choice(words.RELATE).format(a=a, b=b), label)
     group = Group(row.source, words.render(rng, state), [asked])
     for templates, side, place in ((words.RELATE_YES, 0, true), (words.RELATE_NO, 2, false), (words.RELATE_OPEN, 1, 3 - true - false)):
-        if rng.random() < 0.35:
+        # Two of three are a no.
+        if rng.random() < (0.5 if label == side else 0.25):
             group.asked.append(noul(rng, rng.choice(templates).format(a=a, b=b), label == side))
             group.agree.append(((0, place), (len(group.asked) - 1, 1)))
     return group
@@ -271,6 +272,8 @@ def yes_no(rng: Random, rows: list[Row]) -> Group:
         instructions = row.question["instructions"]
         question = {**row.question, "instructions": words.reworded(rng, instructions)}
         group.asked.append(Asked(question, target_of(row)))
+        if row.source == "toxigen" and rng.random() < 0.5:
+            moderation(rng, group, bool(row.label))
         if instructions.endswith(".") and rng.random() < 0.2:
             group.asked.append(noul(rng, rng.choice(("It is not true that {}", "Is this wrong: {}", "False: {}")).format(words.lower_first(instructions)), not row.label))
             group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))

@@ -123,7 +123,7 @@ def yes_no(rng: Random) -> Item:
     one, holds = rng.choice(ASPECTS), rng.random() < 0.5
     settled = [name for name in SAID if name not in one.open]
     if holds:
-        chosen = drawn(rng, rng.choice(sorted(one.yes)), [*settled, *one.open])
+        chosen = drawn(rng, rng.choice(sorted(one.yes)), [*settled, *sorted(one.open)])
     else:
         chosen = drawn(rng, None, [name for name in settled if name not in one.yes])
     denied = bool(one.denied) and rng.random() < 0.2

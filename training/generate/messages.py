@@ -22,16 +22,10 @@ URGENCY = (
     ("everything is down", "we are losing money every minute", "production is on fire", "all customers are affected right now", "data is being deleted as we speak"))
 SUBJECTS = ("the export page", "our invoices", "the login form", "the mobile app", "the search results", "the report", "the API", "password reset", "the dashboard",
             "the upload", "dark mode", "the calendar sync", "the installer", "notifications", "the CLI", "the docs page", "the plugin", "the parser", "the cache")
-ISSUES = {
-    "bug": ("{S} crashes when I click save", "{S} fails with an exception: NullPointerException at line {n}", "since version {m}.2 {s} no longer works",
-            "expected a list, got an empty page in {s}", "{S} shows wrong totals", "steps to reproduce: open {s}, wait, it freezes", "regression: {s} returns error {n}"),
-    "feature": ("please add an option to sort {s}", "it would be great if {s} supported CSV", "feature request: keyboard shortcuts for {s}", "proposal: allow themes in {s}",
-                "could {s} get an offline mode?", "I would like to be able to rename items in {s}", "support for Arm in {s} would help many of us"),
-    "question": ("how do I change the language of {s}?", "is there a way to export {s} to PDF?", "what does the second column in {s} mean?", "where is {s} configured?",
-                 "does {s} work with Python 3?", "can someone explain how {s} decides the order?", "which version of {s} should I use?"),
-    "documentation": ("the readme of {s} has a typo", "the guide for {s} is out of date", "the example for {s} in the docs does not match the code")}
-ISSUE_TEXTS = {"bug": ("something is broken or wrong", "a defect", "an error, crash or wrong result"), "feature": ("somebody asks for something new", "an enhancement", "a wish"),
-               "question": ("somebody needs help or information", "a usage question", "asks how or why"), "documentation": ("about the docs", "docs are missing or wrong")}
+REPORTS = ("{S} crashes when I click save", "{S} fails with an exception: NullPointerException at line {n}", "since version {m}.2 {s} no longer works", "expected a list, got an empty page in {s}",
+           "{S} shows wrong totals", "steps to reproduce: open {s}, wait, it freezes", "regression: {s} returns error {n}", "how do I change the language of {s}?",
+           "is there a way to export {s} to PDF?", "what does the second column in {s} mean?", "where is {s} configured?", "does {s} work with Python 3?", "can someone explain how {s} decides the order?",
+           "which version of {s} should I use?")
 REVIEWS = (("Terrible. Broke after a day and nobody answered.", "Worst purchase ever, I want my money back.", "Useless, avoid."),
            ("Not good: slow, and the battery is weak.", "Disappointing for the price.", "Some parts work, most do not."),
            ("It is okay. Does what it says, nothing more.", "Average, some good, some bad.", "Fine for the price."),
@@ -41,10 +35,17 @@ UNWANTED = ("WINNER!! You have been selected for a {n} prize, call 0906{n} now",
             "Earn {n} a week from home, no experience needed, reply YES", "Cheap meds without prescription, {p}% off, click here", "URGENT: your parcel is held, pay the fee of {m}.99 at http://post-{n}.example",
             "Dear friend, I have an inheritance of {n} million and need your help", "Hot singles near you, text DATE to {n}", "Congratulations, your number has won a free phone! Claim code {n}",
             "Make money fast with crypto, {p} percent in {m} days guaranteed", "Limited offer: buy now and get {p}% off all watches, unsubscribe by text STOP to {n}",
-            "Free ringtones! Text TONE to {n}, 1.50 per message", "We detected a virus on your computer, call support at 0800{n}")
+            "Free ringtones! Text TONE to {n}, 1.50 per message", "We detected a virus on your computer, call support at 0800{n}",
+            "You have been chosen to receive a {n} dollar voucher. Click the link to claim it before midnight", "Lose {m} kilos in two weeks with this one trick, doctors hate it",
+            "Your payment failed. Update your card details here: http://billing-{n}.example", "Hello dear, I saw your profile and want to know you better, write me at lisa{n}@example.net",
+            "Rank first on search engines! We offer {n} backlinks for only {m}.99", "Last chance: casino bonus of {p} percent, play now and win big", "Your mailbox is full, sign in here to keep your messages",
+            "Hi, this is your bank. Please confirm your PIN on this page", "Get your diploma without studying, call {n}", "I made {n} dollars last week with this app and you can too")
 WANTED = ("are we still on for lunch at {m}?", "I'll be home by eight, can you start the rice", "Happy birthday! See you on Saturday", "the meeting moved to room {m}", "Thanks for the notes, I'll read them tonight",
           "Can you send me the file again?", "Running {m} minutes late, sorry", "your order {n} has shipped", "mum says hi, call her when you can", "Did you watch the game last night?",
-          "please review my pull request when you have a minute", "ok, see you there", "The dentist confirmed your appointment at {m}:30", "I left the keys under the mat")
+          "please review my pull request when you have a minute", "ok, see you there", "The dentist confirmed your appointment at {m}:30", "I left the keys under the mat",
+          "Please find attached the minutes of yesterday's call", "Your invoice {n} for March is attached, as agreed", "Could you confirm the delivery date for order {n}?", "I booked the train for {m} past nine",
+          "We have reviewed your application and would like to invite you to an interview", "Reminder: the library book is due in {m} days", "The build is green again, merging now", "Did the parcel arrive?",
+          "Congratulations on the new job, you earned it!", "The offer we spoke about is attached, call me if anything is unclear")
 THINGS = ("apple", "box", "server", "invoice", "ticket", "chair", "error", "user", "car", "key")
 
 
@@ -70,26 +71,11 @@ def log_line(rng: Random) -> Item:
 def request(rng: Random) -> Item:
     """A message and how urgent it is."""
     index = rng.randrange(4)
-    text = f"{filled(rng, rng.choice(ISSUES[rng.choice(('bug', 'question'))]))}. {rng.choice(URGENCY[index]).capitalize()}."
+    text = f"{filled(rng, rng.choice(REPORTS))}. {rng.choice(URGENCY[index]).capitalize()}."
     if rng.random() < 0.5:
         levels = rng.choice((["low", "medium", "high", "critical"], ["can wait", "this week", "today", "drop everything"], ["P4", "P3", "P2", "P1"]))
         return text, {"type": "score", "instructions": rng.choice(("How urgent is this?", "How urgent is this ticket?", "Rate the urgency.")), "criteria": levels}, index
     return text, {"type": "noul", "instructions": rng.choice(("Does this need someone right now?", "Is it an emergency?", "This must be handled today at the latest."))}, index >= 2
-
-
-def issue(rng: Random) -> Item:
-    """A report from a tracker and its kind."""
-    kinds = list(ISSUES) if rng.random() < 0.3 else ["bug", "feature", "question"]
-    kind = rng.choice(kinds)
-    text = filled(rng, rng.choice(ISSUES[kind]))
-    if rng.random() < 0.5:
-        text += rng.choice((" Thanks!", " I use it every day.", " Tested on Linux and macOS.", " Any help is welcome.", " See the log below.", " Hello all."))
-    body = {"repo": rng.choice(("acme/tool", "org/app", "me/lib")), "title": text[:60], "body": text}
-    state = text if rng.random() < 0.5 else body
-    rng.shuffle(kinds)
-    described = rng.random() < 0.6
-    criteria = {name: rng.choice(ISSUE_TEXTS[name]) if described else "" for name in kinds}
-    return state, {"type": "choice", "instructions": rng.choice(("What kind of issue is this?", "Label the issue.", "Bug, feature or question?", "Which label fits?")), "criteria": criteria}, kind
 
 
 def review(rng: Random) -> Item:
@@ -110,7 +96,8 @@ def unwanted(rng: Random) -> Item:
         names = rng.choice((("spam", "ham"), ("spam", "not_spam"), ("junk", "legitimate"), ("unsolicited", "personal")))
         criteria = dict(zip(names, rng.choice((("unwanted advertising or fraud", "an ordinary message"), ("", "")))))
         return text, {"type": "choice", "instructions": rng.choice(("Is this message spam?", "Classify the message.", "Which folder does it belong in?")), "criteria": criteria}, names[not spam]
-    instructions, holds = rng.choice((("Is this spam?", True), ("The message is spam.", True), ("Is it an unsolicited advertisement or a fraud?", True), ("Could this be a scam or phishing?", True),
+    instructions, holds = rng.choice((("Is this spam?", True), ("The message is spam.", True), ("Is it junk mail?", True), ("Should the filter stop this message?", True), ("Is somebody trying to trick the reader?", True),
+                                      ("Is it a genuine message?", False), ("Is this mail harmless?", False), ("Is it an unsolicited advertisement or a fraud?", True), ("Could this be a scam or phishing?", True),
                                       ("Was it written by somebody who knows the reader or has business with them?", False), ("The message is legitimate.", False)))
     return text, {"type": "noul", "instructions": instructions}, spam == holds
 
@@ -138,7 +125,7 @@ def quantifier(rng: Random) -> Item:
     return state, {"type": "noul", "instructions": text}, holds
 
 
-MAKERS = (log_line, request, issue, issue, review, unwanted, counting, quantifier)
+MAKERS = (log_line, request, review, unwanted, unwanted, counting, quantifier)
 
 
 def message(rng: Random) -> Item:

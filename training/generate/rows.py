@@ -3,9 +3,12 @@ from random import Random
 from typing import Iterator
 
 from ..rows import Row
-from . import customers, messages, records
+from . import comments, customers, issues, messages, records
 
 SOURCE = "generated"
+# The share of records, and what makes the rest, up to which draw.
+RECORDS = 0.36
+ONE = ((0.52, messages.message), (0.77, customers.customer), (0.88, comments.comment), (1.0, issues.issue))
 
 
 def about_record(rng: Random) -> Iterator[Row]:
@@ -35,6 +38,7 @@ def generated(seed: int, count: int) -> Iterator[Row]:
     rng, made = Random(seed), 0
     while made < count:
         draw = rng.random()
-        rows = list(about_record(rng)) if draw < 0.5 else [Row(SOURCE, *(messages.message(rng) if draw < 0.7 else customers.customer(rng)))]
+        one = next(make for limit, make in ONE if draw < limit)
+        rows = list(about_record(rng)) if draw < RECORDS else [Row(SOURCE, *one(rng))]
         made += len(rows)
         yield from rows

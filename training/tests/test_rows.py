@@ -1,11 +1,14 @@
 import json
+import os
+import subprocess
+import sys
 from random import Random
 
 import pytest
 
 from training import data, rows
 from training.__main__ import main
-from training.generate import customers
+from training.generate import comments, customers, issues
 from training.generate.rows import generated
 from training.generate.records import COMPARE
 from training.wording import question_of
@@ -22,6 +25,12 @@ def test_the_same_rows_make_the_same_file(tmp_path):
     for name in ("a.jsonl.gz", "b.jsonl.gz"):
         rows.write_rows(tmp_path / name, generated(seed=1, count=50))
     assert (tmp_path / "a.jsonl.gz").read_bytes() == (tmp_path / "b.jsonl.gz").read_bytes()
+
+
+def test_rows_are_the_same_in_every_process():
+    script = "import hashlib; from training.generate.rows import generated; print(hashlib.sha256(repr(list(generated(1, 2000))).encode()).hexdigest())"
+    printed = {subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True, text=True).stdout for seed in ("1", "2")}
+    assert len(printed) == 1
 
 
 def test_a_label_that_is_no_option_is_refused_with_its_line(tmp_path):
@@ -64,6 +73,29 @@ def test_what_a_customer_says_settles_what_is_asked():
     for one in customers.ASPECTS:
         assert one.yes | one.open <= customers.SAID.keys() and not one.yes & one.open
         assert not set(one.asked) & set(one.denied)
+
+
+def test_a_comment_is_toxic_when_one_of_its_statements_attacks():
+    rng, attacks = Random(5), {text for texts in comments.ATTACKS.values() for text in texts}
+    assert not attacks & set(comments.HARMLESS)
+    asked = {instructions: holds for instructions, holds in comments.TOXIC}
+    ends = {text.split("{")[0].strip().lower() for text in attacks if text.count("{") == 1 and text.endswith("}")}
+    for _ in range(2000):
+        state, question, label = comments.comment(rng)
+        rows.label_index(question, label)
+        text = (state if isinstance(state, str) else next(iter(state.values()))).lower()
+        if question["instructions"] in asked and any(text.startswith(end) for end in ends if end):
+            assert label == asked[question["instructions"]]
+
+
+def test_an_issue_says_what_its_kind_is():
+    rng = Random(6)
+    for kind in issues.BODIES:
+        for _ in range(200):
+            assert "{" not in str(issues.filed(rng, kind)).replace("{'", "")
+    for _ in range(2000):
+        _, question, label = issues.issue(rng)
+        rows.label_index(question, label)
 
 
 def test_a_statement_becomes_the_question_that_people_would_ask():

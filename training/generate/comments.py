@@ -1,0 +1,83 @@
+"""Comments that attack somebody and ones that do not, put together from what each says, and what a moderator asks about them."""
+from random import Random
+from typing import Any
+
+Item = tuple[Any, dict[str, Any], Any]
+
+# The kind of a comment that attacks nobody.
+NONE = "harmless"
+# Who or what is talked about: a person, several, and things.
+PERSON = ("the mayor", "this senator", "our president", "that actor", "the referee", "the new coach", "this host", "the author", "our boss", "the guy in the video", "the minister", "that singer",
+          "the woman who wrote this", "this streamer", "the driver", "the person above me", "that billionaire", "the goalkeeper", "my neighbour", "the cashier")
+PEOPLE = ("these people", "their fans", "people like you", "the voters of that party", "journalists", "both of them", "the mods here", "those drivers", "the other team", "everybody who defends this",
+          "bankers", "the whole bunch", "politicians", "those protesters", "landlords")
+THING = ("the new season", "this update", "the soup", "the second half", "that law", "the ending", "the traffic", "this phone", "the budget plan", "the referee's decision", "the weather today", "the article",
+         "the interview", "the price", "that song", "the bridge", "my old laptop", "the museum")
+
+# What attacks, by how: each is said about {p} (one), {g} (several) or the reader.
+ATTACKS = {
+    "insult": ("{p} is a complete idiot", "what a clown {p} is", "{p} is dumber than a rock", "you are pathetic", "{p} is a lying piece of garbage", "only a moron would write that", "{g} are brainless sheep",
+               "{p} is a disgusting pig", "shut up, you fool", "{p} is a worthless coward", "nobody likes you, loser", "{p} is an ugly old fool", "you have the brain of a goldfish", "{p} is a senile crook",
+               "imagine being as stupid as {p}", "{p} is a spoiled brat with no talent", "you absolute muppet", "{p} is trash and so is anybody who listens", "{g} are the scum of the earth"),
+    "threat": ("I hope somebody beats {p} up", "{p} should be locked up and never let out", "I will find out where you live", "{g} should all disappear", "you had better watch your back", "go jump off a bridge",
+               "somebody should shut {p} up for good", "I hope you get hurt", "{g} deserve to suffer", "wait until I get my hands on {p}", "do us all a favour and die"),
+    "contempt": ("{g} are animals", "{g} ruin everything they touch, send them away", "{g} are too stupid to vote", "{g} make me sick", "we would be better off without {g}", "you cannot trust {g}, they are all liars",
+                 "{g} are a disease", "{p} is a filthy rat", "{p} belongs in the gutter", "{g} should not be allowed to have children", "no wonder, {g} never had any brains"),
+    "obscene": ("{p} can kiss my ass", "screw {p} and screw you too", "{p} is full of shit", "what an asshole {p} is", "go to hell, {p}", "piss off, all of you", "{p} is a bitch", "fuck {p}",
+                "{g} are a bunch of bastards", "eat shit, {p}"),
+}
+# What does not: opinions, hard ones as well, coarse words at nobody, facts, jokes, thanks.
+HARMLESS = ("I do not agree with {p} on this", "{p} made a mistake, I think", "{t} was a disappointment", "I am tired of {t}", "{t} is a bad idea and will cost us", "{p} should explain this in public",
+            "damn, {t} was good", "holy shit, what a goal", "hell of a ride, I loved {t}", "this is crap weather", "{t} sucks, I want a refund", "I hate {t}", "I am so mad about {t}",
+            "could somebody explain {t} to me?", "where can I read more about {t}?", "thanks for sharing, I learned a lot about {t}", "{p} did a great job", "I met {p} once, very friendly", "{t} killed me, so funny",
+            "in 2019 {p} said the opposite", "the vote on {t} is next week", "{g} have a point here", "I was wrong about {g}, sorry", "with respect, I see it another way", "{g} were robbed tonight, what a match",
+            "my kids love {t}", "I feel stupid, I forgot my keys", "{t} was sick, best thing this year", "I would die for {t}", "{p} lost because of the economy", "not a fan of {p}, but this was fair",
+            "please stop posting spoilers about {t}", "{t} is overrated", "it is a shame what happened to {g}", "nobody should be treated like that", "calling {p} names helps nobody", "stay safe everyone",
+            "{p} resigned on Friday", "we should all calm down", "I was called an idiot for saying this, and it hurt", "the film is about a murderer", "women and men were asked, and {g} said no")
+
+# How it is asked whether a comment is toxic, and whether yes means that it is.
+TOXIC = (("Is it toxic?", True), ("Is this message abusive?", True), ("The comment is toxic.", True), ("Does the comment attack somebody?", True), ("Would this hurt the person it is about?", True),
+         ("Is it an insult?", True), ("Is somebody insulted, threatened or put down?", True), ("Should this comment be hidden?", True), ("Does it break the rule \"be kind\"?", True), ("Is the tone hostile?", True),
+         ("Is this harassment?", True), ("Flag as toxic?", True), ("The author shows contempt for others.", True), ("The language is disrespectful.", True), ("Would most readers find this rude?", True),
+         ("A moderator should look at this.", True), ("Is the tone polite?", False), ("Is the comment civil?", False), ("Can this stay up?", False), ("Is the message acceptable?", False),
+         ("The comment is respectful.", False), ("Nobody is attacked here.", False))
+# What some attacks are and others are not: how it is asked, which are, and which leave it open.
+KINDS = {
+    "insult": (("Is somebody insulted?", "Does it contain a personal insult?"), {"insult", "obscene", "contempt"}, set()),
+    "threat": (("Is this a threat or a wish of harm?", "Does the writer wish somebody harm?"), {"threat"}, {"contempt"}),
+    "obscene": (("Does it contain swear words?", "Is the language vulgar?"), {"obscene"}, {"insult", "contempt", "threat", NONE}),
+}
+VERDICTS = ((("toxic", "fine"), ("an insult, a threat or contempt", "nothing against the rules")), (("remove", "keep"), ("it attacks somebody", "it may be critical but attacks nobody")),
+            (("unacceptable", "acceptable"), ("", "")), (("abusive", "not_abusive"), ("", "")), (("violation", "ok"), ("breaks the rules of conduct", "follows them")))
+ASKED = ("Moderate the comment.", "Is the comment acceptable?", "What should a moderator do?", "Classify the comment.", "Does this follow the rules of conduct?")
+
+
+def said(rng: Random, template: str) -> str:
+    """A statement about somebody or something."""
+    return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING))
+
+
+def written(rng: Random, kind: str) -> Any:
+    """A comment of one to three statements, one of them an attack of this kind; as text, or with its likes."""
+    parts = [said(rng, rng.choice(HARMLESS)) for _ in range(rng.choice((0, 1, 1, 2)) + (kind == NONE))]
+    if kind != NONE:
+        parts.insert(rng.randint(0, len(parts)), said(rng, rng.choice(ATTACKS[kind])))
+    text = " ".join(part[0].upper() + part[1:] + ("" if part[-1] == "?" else rng.choice(("", ".", ".", "!", "!!", "..."))) for part in parts)
+    draw = rng.random()
+    text = text.lower() if draw < 0.15 else text.upper() if draw < 0.2 else text
+    return text if rng.random() < 0.8 else {rng.choice(("comment", "post", "text", "reply")): text, "likes": rng.randrange(200)}
+
+
+def comment(rng: Random) -> Item:
+    """A comment, a question and its answer."""
+    kind = rng.choice(list(ATTACKS)) if rng.random() < 0.5 else NONE
+    state, toxic, draw = written(rng, kind), kind != NONE, rng.random()
+    if draw < 0.25:
+        names, texts = rng.choice(VERDICTS)
+        places = rng.sample((0, 1), 2)
+        return state, {"type": "choice", "instructions": rng.choice(ASKED), "criteria": {names[i]: texts[i] for i in places}}, names[not toxic]
+    asked, yes, open_ = KINDS[rng.choice(list(KINDS))]
+    if draw < 0.4 and kind not in open_:
+        return state, {"type": "noul", "instructions": rng.choice(asked)}, kind in yes
+    instructions, holds = rng.choice(TOXIC)
+    return state, {"type": "noul", "instructions": instructions}, toxic == holds
