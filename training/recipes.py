@@ -272,11 +272,11 @@ def yes_no(rng: Random, rows: list[Row]) -> Group:
         instructions = row.question["instructions"]
         question = {**row.question, "instructions": words.reworded(rng, instructions)}
         group.asked.append(Asked(question, target_of(row)))
-        if row.source == "toxigen" and rng.random() < 0.5:
-            moderation(rng, group, bool(row.label))
         if instructions.endswith(".") and rng.random() < 0.2:
             group.asked.append(noul(rng, rng.choice(("It is not true that {}", "Is this wrong: {}", "False: {}")).format(words.lower_first(instructions)), not row.label))
             group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+        if row.source == "toxigen" and rng.random() < 0.5:
+            moderation(rng, group, bool(row.label))
     return group
 
 
