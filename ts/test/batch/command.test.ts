@@ -27,14 +27,14 @@ const batch = (name: string, ...args: string[]) => ['batch', name, '--questions'
 suite('svc batch', () => {
   for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
     test(`killed and resumed has the same output as when it is left alone: ${name}`, async (t) => {
-      const options = { name, rows: 1000 };
+      const options = { name, rows: 3000 };
       const alone = temporaryFolder(t);
       const one = await killedBatch({ ...options, folder: alone, kills: 0 });
       let [killed, other] = [alone, one];
       // It may be done before the first kill comes, when this process had to wait for the processor.
-      for (let tries = 0; other.kills === 0 && tries < 5; tries += 1) {
+      for (let tries = 0; other.kills === 0 && tries < 10; tries += 1) {
         killed = temporaryFolder(t);
-        other = await killedBatch({ ...options, folder: killed, kills: 2 });
+        other = await killedBatch({ ...options, folder: killed, kills: 2, runMs: one.runMs });
       }
       assert.match(one.end, /^0 [\s\S]*rows answered/);
       assert.match(other.end, /^0 [\s\S]*rows answered/);

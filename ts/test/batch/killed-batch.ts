@@ -17,43 +17,49 @@ export interface KillOptions {
   /** The input's name; the ending is the format. */
   readonly name: string;
   readonly rows: number;
-  /** How often it is killed at most: a fast machine may be done before. */
+  /** How often it is killed at most: a run may be done before its kill comes. */
   readonly kills: number;
+  /** How long a run takes that is not killed, in milliseconds; the kills come within. */
+  readonly runMs?: number;
 }
 
 export interface Killed {
   readonly kills: number;
+  /** How long the last run took, in milliseconds. */
+  readonly runMs: number;
   /** What each run said and how it ended, but for those that were killed. */
   readonly end: string;
 }
 
 /** Runs a batch in `folder` to its end, with kills at random moments before. */
-export async function killedBatch({ folder, name, rows, kills }: KillOptions): Promise<Killed> {
+export async function killedBatch({ folder, name, rows, kills, runMs = 0 }: KillOptions): Promise<Killed> {
   writeRows(join(folder, name), rows);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);
   for (let killed = 0; ; ) {
     const args = ['batch', name, '--questions', 'q.json', '--resume', '--part-rows', '300', '--state', 'text'];
     const model = ['--model', fixture('shared-state-int8'), '--device', 'cpu'];
+    const started = performance.now();
     const child = spawn(process.execPath, [SVC, ...args, ...model], {
       cwd: folder,
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     const said = text(child.stderr);
     const ended = once(child, 'close');
-    if (killed < kills) void killAt(child, join(folder, `${name.replace('.', '.answers.')}.progress`));
+    if (killed < kills) void killWithin(runMs, child, join(folder, `${name.replace('.', '.answers.')}.progress`));
     const [code, signal] = await ended;
     if (signal === 'SIGKILL') killed += 1;
-    else return { kills: killed, end: `${code ?? signal} ${await said}` };
+    else return { kills: killed, runMs: performance.now() - started, end: `${code ?? signal} ${await said}` };
   }
 }
 
-/** Every third time while it starts, else some time after it has noted its first rows. */
-async function killAt(child: ReturnType<typeof spawn>, journal: string): Promise<void> {
-  const before = rowsNoted(journal);
-  if (Math.random() < 1 / 3) await sleep(Math.random() * 600);
+/** Every other time at any moment of the run, else soon after it has noted rows, or late when it notes none. */
+async function killWithin(runMs: number, child: ReturnType<typeof spawn>, journal: string): Promise<void> {
+  if (Math.random() < 1 / 2) await sleep(Math.random() * runMs);
   else {
-    while (child.exitCode === null && rowsNoted(journal) === before) await sleep(5);
-    await sleep(Math.random() * 300);
+    const before = rowsNoted(journal);
+    const late = performance.now() + 0.8 * runMs;
+    while (child.exitCode === null && rowsNoted(journal) === before && performance.now() < late) await sleep(5);
+    await sleep(Math.random() * 50);
   }
   child.kill('SIGKILL');
 }
