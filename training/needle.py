@@ -35,12 +35,14 @@ def filler(rng: Random, folder: Folder, tokens: int) -> str:
     return "\n".join(lines)
 
 
-def needle(folder: Folder, count: int = 40, tokens: int = LONG) -> dict[str, Any]:
-    """How many facts are found alone and at the end of a state of so many tokens."""
+def needle(folder: Folder, count: int = 80, tokens: int = LONG, texts: int = 8) -> dict[str, Any]:
+    """How many facts are found alone and at the end of states of so many tokens; several facts share a text, of which only the last chunk differs."""
     rng = Random(23)
     made = facts(rng, count)
-    # One text for all: only its last chunk differs.
-    hay = filler(rng, folder, tokens - 60)
     alone = [int(np.argmax(folder.ask(text, question)[0]) == answer) for text, question, answer in made]
-    buried = [int(np.argmax(folder.ask(f"{hay}\n{text}", question)[0]) == answer) for text, question, answer in made]
+    buried = []
+    for first in range(0, count, -(-count // texts)):
+        hay = filler(rng, folder, tokens - 60)
+        for text, question, answer in made[first : first + -(-count // texts)]:
+            buried.append(int(np.argmax(folder.ask(f"{hay}\n{text}", question)[0]) == answer))
     return {"tokens": tokens, "cases": count, "alone": sum(alone) / count, "buried": sum(buried) / count}
