@@ -35,6 +35,20 @@ HARMLESS = ("I do not agree with {p} on this", "{p} made a mistake, I think", "{
             "please stop posting spoilers about {t}", "{t} is overrated", "it is a shame what happened to {g}", "nobody should be treated like that", "calling {p} names helps nobody", "stay safe everyone",
             "{p} resigned on Friday", "we should all calm down", "I was called an idiot for saying this, and it hurt", "the film is about a murderer", "women and men were asked, and {g} said no")
 
+# What somebody is, which alone says nothing about a comment; said in harmless ways more often than in attacks, as it is in life.
+IDENTITIES = ("tall", "young", "old", "Muslim", "Christian", "Jewish", "Hindu", "Buddhist", "Sikh", "atheist", "gay", "straight", "lesbian", "bisexual", "queer", "transgender", "trans", "nonbinary",
+              "Black", "white", "brown", "Asian", "Latino", "African", "European", "Mexican", "Arab", "Chinese", "Indian", "Turkish", "Polish", "Native American", "blind", "deaf", "disabled", "autistic",
+              "female", "male", "immigrant", "refugee", "poor", "rich", "homeless", "elderly", "fat", "pregnant", "Catholic", "religious", "conservative", "liberal")
+ABOUT = ("my sister is {i}", "as a {i} man I felt welcome here", "our new teacher is {i}", "two {i} families moved into our street", "the {i} guy at the counter was helpful", "{i} women can join the choir, too",
+         "the museum has a room on {i} history", "{i} and proud", "is this bar {i} friendly?", "my best friend came out as {i}", "the author, who is {i}, reads on Friday", "a {i} man won the race", "they are {i}",
+         "being {i} has nothing to do with it", "{i} students asked for a quiet room", "is the doctor {i}?", "half of my team is {i}", "{i} voters decided the election", "I married a {i} woman", "he is {i}, she is not",
+         "there is a {i} bakery around the corner", "I grew up {i}", "a new law about {i} workers", "do you know any {i} writers?", "I interviewed {i} people for my thesis", "my dad is {i} and I love him")
+AGAINST = ("{i} people are animals", "I hate {i} people", "{i} people should all disappear", "no {i} people wanted here", "{i} people make me sick", "typical {i} trash", "get out of my country, you {i} scum",
+           "you cannot trust {i} people", "{i} people ruin everything they touch", "you are just a dumb {i} idiot")
+
+# The share of comments whose harmless parts are about what somebody is.
+ABOUT_SHARE = 0.35
+
 # How it is asked whether a comment is toxic, and whether yes means that it is.
 TOXIC = (("Is it toxic?", True), ("Is this message abusive?", True), ("The comment is toxic.", True), ("Does the comment attack somebody?", True), ("Would this hurt the person it is about?", True),
          ("Is it an insult?", True), ("Is somebody insulted, threatened or put down?", True), ("Should this comment be hidden?", True), ("Does it break the rule \"be kind\"?", True), ("Is the tone hostile?", True),
@@ -54,14 +68,16 @@ ASKED = ("Moderate the comment.", "Is the comment acceptable?", "What should a m
 
 def said(rng: Random, template: str) -> str:
     """A statement about somebody or something."""
-    return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING))
+    return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING), i=rng.choice(IDENTITIES))
 
 
 def written(rng: Random, kind: str) -> Any:
     """A comment of one to three statements, one of them an attack of this kind; as text, or with its likes."""
-    parts = [said(rng, rng.choice(HARMLESS)) for _ in range(rng.choice((0, 1, 1, 2)) + (kind == NONE))]
+    harmless = ABOUT if rng.random() < ABOUT_SHARE else HARMLESS
+    parts = [said(rng, rng.choice(harmless)) for _ in range(rng.choice((0, 1, 1, 2)) + (kind == NONE))]
     if kind != NONE:
-        parts.insert(rng.randint(0, len(parts)), said(rng, rng.choice(ATTACKS[kind])))
+        attacks = AGAINST if kind == "contempt" and rng.random() < 0.5 else ATTACKS[kind]
+        parts.insert(rng.randint(0, len(parts)), said(rng, rng.choice(attacks)))
     text = " ".join(part[0].upper() + part[1:] + ("" if part[-1] == "?" else rng.choice(("", ".", ".", "!", "!!", "..."))) for part in parts)
     draw = rng.random()
     text = text.lower() if draw < 0.15 else text.upper() if draw < 0.2 else text
