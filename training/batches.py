@@ -4,14 +4,13 @@ from typing import Iterator
 
 import torch
 
-from .layout import PAD, Encoded, Group, chunks
+from .layout import PAD, Encoded
 
 
 @dataclass
 class Batch:
     """Groups side by side. Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true where a token sees another;
-    `markers`, `real`, `target` [questions, options], `markers` as indices into rows x length; `agree` [pairs, 2] into questions x options.
-    `before`: chunks that stand before every state, a row each; no gradient goes through them, so they cost little."""
+    `markers`, `real`, `target` [questions, options], `markers` as indices into rows x length; `agree` [pairs, 2] into questions x options."""
 
     ids: torch.Tensor
     positions: torch.Tensor
@@ -24,13 +23,12 @@ class Batch:
     target: torch.Tensor
     agree: torch.Tensor
     sources: list[str]
-    before: "Batch | None" = None
 
     def to(self, device: str) -> "Batch":
         """The same batch on a device."""
         if device == "cpu":
             return self
-        moved = {name: value.to(device) if isinstance(value, (torch.Tensor, Batch)) else value for name, value in vars(self).items()}
+        moved = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()}
         return Batch(**moved)
 
     def token_count(self) -> int:
@@ -70,11 +68,6 @@ def collate(rows: list[Encoded]) -> Batch:
     part, option = padded("part"), padded("option")
     return Batch(padded("ids", PAD), padded("positions"), padded("types"), part, option, allowed(part, option), markers, real, target,
                  torch.tensor(pairs, dtype=torch.long).reshape(-1, 2), [row.group.source for _, row, _ in questions])
-
-
-def chunk_rows(text: str, limit: int) -> list[Encoded]:
-    """The chunks of a text of at most `limit` tokens, a row each."""
-    return [Encoded(Group("", "", []), ids, list(range(len(ids))), [0] * len(ids), [1] * len(ids), [0] * len(ids), []) for ids in chunks(text, limit)]
 
 
 def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:

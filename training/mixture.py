@@ -1,13 +1,10 @@
 """Which rows are shown how often: a stream of groups that follows from the seed and the place in it."""
-import math
 from collections import Counter, defaultdict
 from itertools import accumulate
 from random import Random
 
-from .batches import chunk_rows
-from .generate.documents import line
-from .layout import CHUNK, STATE_MAX, Encoded, Group, encode
-from .recipes import INTENTS, JOINT, LONG_WORDS, SHORT_WORDS, Pools, long_document, make_group, matching
+from .layout import STATE_MAX, Encoded, Group, encode
+from .recipes import INTENTS, JOINT, Pools, long_document, make_group, matching
 from .rows import Row, option_count, state_key
 from .wording import MATCH, humanized
 
@@ -21,20 +18,15 @@ MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1
 DEFAULT_WEIGHT = 1.0
 # Long texts that are made as they are needed: few of them are much to read.
 DOCUMENTS, DOCUMENT_WEIGHT = "documents", 2.5
-# Ones that stand at the end of much longer states.
-ENDINGS = "endings"
-CHUNKS_BEFORE = (2.0, 62.0)
 # Where cutting the state may cut the evidence: longer states are passed over instead.
 EVIDENCE = frozenset({"infotabs", "boolq_train1886", "tabfact_val", "generated", "qnli_dev", "mnli_dev"})
 STATE_LIMITS = (192, 192, 192, 192, 448)
 
 
 class Mixture:
-    """Groups drawn from prepared rows. `pool(i)` is the same for the same rows, seed and i.
+    """Groups drawn from prepared rows. `pool(i)` is the same for the same rows, seed and i."""
 
-    `endings` is the share of groups that are ends of long states."""
-
-    def __init__(self, rows: list[Row], seed: int, endings: float = 0.0) -> None:
+    def __init__(self, rows: list[Row], seed: int) -> None:
         self.seed = seed
         self.states: dict[str, list[list[Row]]] = {}
         self.shares: dict[str, list[float]] = {}
@@ -48,8 +40,6 @@ class Mixture:
         weights = {source: WEIGHTS.get(source, DEFAULT_WEIGHT) for source in self.states}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
         weights[DOCUMENTS] = DOCUMENT_WEIGHT
-        if endings:
-            weights[ENDINGS] = sum(weights.values()) * endings / (1 - endings)
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -59,28 +49,17 @@ class Mixture:
         while len(encoded) < size:
             group = self.draw(rng)
             if group.asked:
-                limit = STATE_MAX if group.source in (DOCUMENTS, ENDINGS) else rng.choice(STATE_LIMITS)
+                limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
                 if row.part.count(1) + row.part.count(2) < limit or group.source not in EVIDENCE:
                     encoded.append(row)
         return encoded
 
-    def before(self, index: int, place: int) -> list[Encoded]:
-        """Chunks to stand before the states of one batch of ends: lines of text that have nothing to do with them."""
-        rng = Random(f"{self.seed}:{index}:{place}")
-        limit = round(math.exp(rng.uniform(*map(math.log, CHUNKS_BEFORE)))) * (CHUNK - 2)
-        text = ""
-        while len(text) < 6 * limit:
-            text += line(rng, self.pools.texts) + "\n"
-        return chunk_rows(text, limit)
-
     def draw(self, rng: Random) -> Group:
         """One group."""
         name = rng.choices(self.names, self.weights)[0]
         if name == DOCUMENTS:
-            return long_document(rng, self.pools, DOCUMENTS, LONG_WORDS)
-        if name == ENDINGS:
-            return long_document(rng, self.pools, ENDINGS, SHORT_WORDS)
+            return long_document(rng, self.pools)
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:"))
         rows = rng.choices(self.states[name], cum_weights=self.shares[name])[0]

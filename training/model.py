@@ -32,21 +32,15 @@ class Layer(nn.Module):
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
         self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 
-    def forward(self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor, past: torch.Tensor | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-        """The layer's output [rows, length, width], and its keys and values side by side [rows, length, 2 x width].
-
-        `growth` is that of `Model.growth`; `past` the keys and values of what stands before every row [past, 2 x width], which `allowed` has after the rest.
-        """
+    def forward(self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The layer's output and its values, both [rows, length, width]; `growth` is that of `Model.growth`."""
         rows, length, _ = x.shape
         qkv = self.qkv(x)
         query, key, value = (part.view(rows, length, HEADS, HEAD_DIM).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
         query = query * (1 + growth * self.sharpness[:, None, None])
-        if past is not None:
-            known = [part.view(-1, HEADS, HEAD_DIM).transpose(0, 1).expand(rows, -1, -1, -1) for part in past.chunk(2, dim=-1)]
-            key, value = torch.cat([key, known[0]], dim=2), torch.cat([value, known[1]], dim=2)
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
         x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
-        return self.norm2(x + self.down(F.gelu(self.up(x)))), qkv[..., WIDTH:]
+        return self.norm2(x + self.down(F.gelu(self.up(x)))), qkv[..., 2 * WIDTH :]
 
 
 class Model(nn.Module):
@@ -67,34 +61,19 @@ class Model(nn.Module):
         nn.init.zeros_(self.act.weight)
 
     def encode(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The last layer's output and values, both [rows, length, width]; values are followed by those of `batch.before`."""
-        if batch.before is None:
-            x, kept = self.passed(batch, [None] * LAYERS)
-            return x, kept[-1][..., WIDTH:]
-        with torch.no_grad():
-            past = [both[batch.before.part > 0] for both in self.passed(batch.before, [None] * LAYERS)[1]]
-        x, kept = self.passed(batch, past)
-        before = past[-1][:, WIDTH:].expand(len(x), -1, -1)
-        return x, torch.cat([kept[-1][..., WIDTH:], before], dim=1)
-
-    def passed(self, batch: Batch, past: list[torch.Tensor | None]) -> tuple[torch.Tensor, list[torch.Tensor]]:
-        """The last layer's output, and each layer's keys and values side by side, after the keys and values `past`."""
+        """The last layer's output and values, both [rows, length, width]."""
         x = self.norm(self.word(batch.ids) + self.position(batch.positions) + self.kind(batch.types))
-        known = 0 if past[0] is None else len(past[0])
-        asking = (batch.part < 0)[:, None, :, None]
-        allowed = torch.cat([batch.allowed, asking.expand(-1, -1, -1, known)], dim=-1) if known else batch.allowed
-        growth, kept = self.growth(batch, known), []
-        for layer, before in zip(self.layers, past):
-            x, both = layer(x, allowed, growth, before)
-            kept.append(both)
-        return x, kept
+        values, growth = x, self.growth(batch)
+        for layer in self.layers:
+            x, values = layer(x, batch.allowed, growth)
+        return x, values
 
-    def growth(self, batch: Batch, known: int) -> torch.Tensor:
+    def growth(self, batch: Batch) -> torch.Tensor:
         """How many times `SHARP_FROM` tokens a question's must choose from, as a logarithm [rows, 1, length, 1]; 0 where there are fewer, and in a state.
 
         Attention over more tokens is flatter, and what one of them says is lost, unless it becomes sharper with their number.
         """
-        count = known + (batch.part > 0).sum(1, keepdim=True)
+        count = (batch.part > 0).sum(1, keepdim=True)
         growth = (count / SHARP_FROM).clamp(min=1).log() * (batch.part < 0)
         return growth[:, None, :, None]
 
@@ -114,9 +93,9 @@ class Model(nn.Module):
         row = batch.markers[:, :1] // length
         own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
             batch.option[row] == batch.option.flatten()[batch.markers][..., None])
-        state = F.pad(batch.part > 0, (0, values.shape[1] - length), value=True)
+        state = batch.part > 0
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
-        pooled_option = pool(own.float(), values[:, :length][row.squeeze(1)])
+        pooled_option = pool(own.float(), values[row.squeeze(1)])
         cosine = F.cosine_similarity(self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None], dim=-1)
         return self.similar_scale * cosine * state.any(1)[row]
 

@@ -21,7 +21,7 @@ PLAIN = frozenset({"generated", "own"})
 # All that is asked of a state is asked in one step; of other sources what one recipe handles.
 JOINT = PLAIN | {likeness.SOURCE}
 # The powers of two between which the number of words of a long text lies.
-LONG_WORDS, SHORT_WORDS = (6.0, 11.0), (4.0, 8.0)
+LONG_WORDS = (6.0, 11.0)
 
 
 @dataclass
@@ -246,10 +246,10 @@ def matching(rng: Random, pools: Pools, kind: str) -> Group:
     return Group(kind, words.render(rng, state), [asked])
 
 
-def long_document(rng: Random, pools: Pools, source: str, words_between: tuple[float, float]) -> Group:
-    """A text of between 2^a and 2^b words and questions about single sentences of it; as many short ones as long ones."""
-    state, asked = document(rng, pools.texts, round(2 ** rng.uniform(*words_between)))
-    return Group(source, state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
+def long_document(rng: Random, pools: Pools) -> Group:
+    """A long text and questions about single sentences of it; as many short ones as long ones."""
+    state, asked = document(rng, pools.texts, round(2 ** rng.uniform(*LONG_WORDS)))
+    return Group("documents", state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
 
 
 def alike(rng: Random, rows: list[Row]) -> Group:

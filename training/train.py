@@ -13,7 +13,7 @@ from tqdm import tqdm
 from .batches import Batch, by_length, collate
 from .checkpoint import Average, Progress, planned_steps, resume, save
 from .data import TRAIN
-from .mixture import ENDINGS, Mixture
+from .mixture import Mixture
 from .model import LAYERS, Model, load_model
 from .rows import read_rows
 
@@ -36,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
     parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time")
     parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes paired answers agree")
-    parser.add_argument("--endings", type=float, default=0.0, help="share of the groups that ask about the end of a state of up to 16,000 tokens")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=240)
     parser.add_argument("--seed", type=int, default=0)
@@ -84,18 +83,12 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
 def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
     """Batches from the place where a run stands, endlessly; moves that place on."""
     while True:
-        drawn = mixture.pool(progress.pool, pool)
-        rows = list(by_length([row for row in drawn if row.group.source != ENDINGS], max_tokens))
-        # Half as long, as each costs a reading of what stands before.
-        rows += by_length([row for row in drawn if row.group.source == ENDINGS], max_tokens // 2)
+        rows = list(by_length(mixture.pool(progress.pool, pool), max_tokens))
         # A fixed stride through the sorted lists mixes lengths and follows from the pool alone.
         order = sorted(range(len(rows)), key=lambda i: (i * 7919 + progress.pool) % len(rows))
         for place in order[progress.batch :]:
             progress.batch += 1
-            batch = collate(rows[place])
-            if batch.sources[0] == ENDINGS:
-                batch.before = collate(mixture.before(progress.pool, place))
-            yield batch
+            yield collate(rows[place])
         progress.pool, progress.batch = progress.pool + 1, 0
 
 
@@ -135,7 +128,7 @@ def run(args: argparse.Namespace) -> None:
     model = load_model(args.start, args.base_share).to(args.device)
     optimizer, average = make_optimizer(model, args), Average(model, args.average)
     progress = resume(args.out, model, average, optimizer)
-    mixture, log, saved = Mixture(list(read_rows(args.rows / TRAIN)), args.seed, args.endings), Log(args.out / "log.jsonl"), time.monotonic()
+    mixture, log, saved = Mixture(list(read_rows(args.rows / TRAIN)), args.seed), Log(args.out / "log.jsonl"), time.monotonic()
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
     for batch in batches(mixture, progress, args.pool, args.batch_tokens):
         steps = bar.total = planned_steps(args.out, args.steps)

@@ -3,10 +3,10 @@ from random import Random
 import torch
 
 from training import layout, moods
-from training.batches import chunk_rows, collate
+from training.batches import collate
 from training.folder import labels
-from training.layout import CHUNK, Asked, Encoded, Group, chunks, encode
-from training.mixture import DOCUMENTS, ENDINGS, Mixture
+from training.layout import Asked, Group, encode
+from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
 from training.generate.documents import ABSENT, document
@@ -103,30 +103,3 @@ def test_a_long_state_is_read_in_chunks_and_special_tokens_in_a_text_are_text():
     parts = layout.chunks("word " * 600, 10_000)
     assert [len(part) for part in parts] == [256, 256, 600 - 508 + 2]
     assert layout.MASK not in layout.tokens("a literal [MASK] here")
-
-
-@torch.no_grad()
-def test_chunks_before_a_state_count_as_the_state_s_first_ones():
-    model = load_model().eval()
-    state, asked = document(Random(3), [], 600)
-    whole = encode(Group("", state, [Asked(question, [0.0] * len(labels(question))) for question, _ in asked]))
-    last = len(chunks(state, 10**6))
-    assert last > 3
-    kept = [i for i, part in enumerate(whole.part) if part < 0 or part == last]
-    place = {old: new for new, old in enumerate(kept)}
-    end = Encoded(whole.group, *([getattr(whole, name)[i] for i in kept] for name in ("ids", "positions", "types", "part", "option")),
-                  [[place[i] for i in markers] for markers in whole.markers])
-    batch = collate([end])
-    assert not torch.allclose(model(batch), model(collate([whole])), atol=0.01)
-    batch.before = collate(chunk_rows(state, (last - 1) * (CHUNK - 2)))
-    assert torch.allclose(model(batch), model(collate([whole])), atol=1e-3)
-
-
-def test_a_share_of_the_groups_are_ends_of_long_states_which_have_chunks_before_them():
-    mixture = Mixture(list(sources()), seed=1, endings=0.2)
-    drawn = [row.group.source for row in mixture.pool(0, 400)]
-    assert 50 < drawn.count(ENDINGS) < 110
-    lengths = [len(mixture.before(0, place)) for place in range(30)]
-    assert min(lengths) < 6 and 40 < max(lengths) <= 62
-    assert [row.ids for row in mixture.before(0, 1)] == [row.ids for row in mixture.before(0, 1)] != [row.ids for row in mixture.before(0, 2)]
-    assert ENDINGS not in {row.group.source for row in Mixture(list(sources()), seed=1).pool(0, 400)}

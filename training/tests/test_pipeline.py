@@ -30,7 +30,7 @@ def prepared(tmp_path_factory):
 
 def train(rows, out, steps, *more):
     """Trains for so many small steps."""
-    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", "--endings", "0.2", *more])
+    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", *more])
 
 
 @pytest.fixture(scope="session")
