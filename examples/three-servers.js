@@ -15,7 +15,7 @@ const headersFor = (state) => ({
 const ask = async (state, questions) =>
   (await client.systemOne({ state, questions }, { headers: headersFor(state) })).answers;
 
-const ticket = { subject: 'Invoice', body: 'I was charged twice and nobody answers' };
+const ticket = { subject: 'Invoice', body: 'My card was charged twice and nobody answers my mails' };
 const { refund } = await ask(ticket, { refund: noul('Does the customer want money back?') });
 // The second question about the ticket finds it read.
 const { angry } = await ask(ticket, { angry: noul('Is the customer angry?') });
