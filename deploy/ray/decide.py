@@ -276,10 +276,19 @@ def require_paths(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """How many rows were answered and written."""
+    """Asks and writes; how many rows that were."""
     questions = read_questions(options.questions)
     require_paths(options)
     ray.init(logging_level="warning")
+    try:
+        return decide_all(options, questions)
+    finally:
+        # The last line is ours, whatever the cluster still has to say about a machine that went away.
+        ray.shutdown()
+
+
+def decide_all(options: argparse.Namespace, questions: dict) -> int:
+    """The same, on the cluster that this is joined to."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     machines = Machines.options(scheduling_strategy=here).remote(shlex.split(options.svc))
     columns = answer_columns(ray.get(first_answers.remote(questions, machines)))
@@ -346,8 +355,6 @@ def main() -> None:
         rows = run(options)
     except Exception as error:
         if isinstance(cause(error), BadInput):
-            # What the workers wrote until now comes first: the last line says what is wrong.
-            ray.shutdown()
             sys.exit(f"decide: {cause(error)}")
         raise
     print(f"{options.output}: {rows} rows")
