@@ -15,6 +15,7 @@ from .layout import TYPE_IDS
 from .metrics import best_temperature, negative_log_likelihood
 from .model import ACT_FEATURES, Model, load_model, save_model
 from .predict import scored
+from .ranges import read_ranges, simulate
 from .rows import Row, label_index, read_rows
 
 CALIBRATION = "calibration.json"
@@ -29,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)")
     parser.add_argument("--shift", type=float, default=1.0,
                         help="factor on the temperatures: what users ask is further from the training sources than their held-out rows are (default: %(default)s)")
+    parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote: fit to what int8 will answer")
     parser.add_argument("--device", default="cpu")
 
 
@@ -94,6 +96,8 @@ def run(args: argparse.Namespace) -> None:
     """Writes `checkpoint.safetensors`, with the act head fitted, and `calibration.json`, with the temperatures."""
     torch.manual_seed(0)
     model = load_model(args.checkpoint)
+    if args.ranges:
+        simulate(model, read_ranges(args.ranges))
     rows = chosen(list(read_rows(args.rows / HELD_OUT)), args.per_source)
     width = model.act.in_features
     both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]

@@ -2,7 +2,6 @@
 import argparse
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import onnx
@@ -12,11 +11,10 @@ from .calibrate import CALIBRATION
 from .data import HELD_OUT
 from .folder import Folder, digest
 from .golden import requests
-from .graph import Ranges, build
-from .layout import Asked, Encoded, Group, encode, state_text
+from .graph import build
 from .model import HEAD_DIM, HEADS, LAYERS, Model, load_model
-from .ranges import inputs_of, ranges_of, saturating_share
-from .rows import Row, option_count, read_rows
+from .ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample, saturating_share
+from .rows import read_rows
 
 MAX_BYTES = 26_000_000
 
@@ -29,20 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the model folder")
     parser.add_argument("--version", required=True)
     parser.add_argument("--name", default="svc-small")
-    parser.add_argument("--percentile", type=float, default=99.99, help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)")
+    parser.add_argument("--percentile", type=float, default=PERCENTILE, help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)")
     parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="7 cannot saturate on AVX2 without VNNI")
     parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
+    parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote (default: ranges of --samples held-out rows)")
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
-
-
-def sample(rows: list[Row], count: int) -> list[Encoded]:
-    """Some rows, encoded: the same share of every source."""
-    by_source: dict[str, list[Row]] = {}
-    for row in rows:
-        by_source.setdefault(row.source, []).append(row)
-    rng, each = Random(3), max(1, count // len(by_source))
-    chosen = [row for own in by_source.values() for row in rng.sample(own, min(each, len(own)))]
-    return [encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512) for row in chosen]
 
 
 def make_config(folder: Path, name: str, version: str, temperature: dict[str, float]) -> dict[str, Any]:
@@ -71,13 +60,6 @@ def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, 
     (folder / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def quantization(model: Model, encoded: list[Encoded], percentile: float, weight_bits: int) -> tuple[Ranges, float]:
-    """The ranges, and the share of pair sums that would saturate on AVX2 without VNNI."""
-    inputs = inputs_of(model, encoded)
-    ranges = ranges_of(inputs, percentile)
-    return ranges, saturating_share(model, inputs, ranges, weight_bits)
-
-
 def temperatures(folder: Path | None) -> dict[str, float]:
     """The temperature of each type; 1 where none was fitted."""
     path = folder / CALIBRATION if folder else None
@@ -88,8 +70,9 @@ def run(args: argparse.Namespace) -> None:
     """Writes the folder; fails where the graph is larger than what may be shipped."""
     model, ranges = load_model(args.checkpoint).eval(), None
     if not args.fp32:
-        encoded = sample(list(read_rows(args.rows / HELD_OUT)), args.samples)
-        ranges, saturating = quantization(model, encoded, args.percentile, args.weight_bits)
+        inputs = inputs_of(model, sample(list(read_rows(args.rows / HELD_OUT)), args.samples))
+        ranges = read_ranges(args.ranges) if args.ranges else ranges_of(inputs, args.percentile)
+        saturating = saturating_share(model, inputs, ranges, args.weight_bits)
         print(f"{args.weight_bits}-bit weights: {saturating:.2e} of the pair sums would saturate on AVX2 without VNNI")
     write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(args.calibration or args.checkpoint.parent))
     size = (args.out / "model.onnx").stat().st_size

@@ -11,11 +11,13 @@ from . import export, train
 from .calibrate import CALIBRATION, fit_temperatures
 from .data import HELD_OUT, TRAIN
 from .generate.rows import generated
-from .graph import build
+from .graph import Ranges, build
 from .metrics import interval
 from .model import load_model
 from .predict import predict
+from .ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
 from .rows import Row, label_index, parse_row, read_rows, state_key, write_rows
+from .served import served_ranges
 
 SOURCE = "own"
 # Fewer held-out rows than this tell nothing of the model, and a temperature fitted on them would be chance.
@@ -75,20 +77,23 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     return kept, out
 
 
-def judged(path: Path, rows: list[Row], device: str) -> tuple[list[np.ndarray], str]:
-    """The logits of a checkpoint, and its accuracy in words."""
-    logits = [found.double().numpy() for found in predict(load_model(path), rows, device)]
+def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[np.ndarray], str]:
+    """The logits of a checkpoint or a folder, in int8 where there are ranges, and its accuracy in words."""
+    model = load_model(path)
+    if ranges:
+        simulate(model, ranges)
+    logits = [found.double().numpy() for found in predict(model, rows, device)]
     right = sum(int(found.argmax() == label_index(row.question, row.label)) for found, row in zip(logits, rows))
     low, high = interval(right, len(rows))
     return logits, f"{right / len(rows):.3f} of {len(rows)} held-out rows (95 %: {low:.3f} to {high:.3f})"
 
 
-def train_arguments(args: argparse.Namespace, run_folder: Path) -> argparse.Namespace:
+def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -> argparse.Namespace:
     """What `train` is asked for."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
     return parser.parse_args(["--rows", str(run_folder), "--out", str(run_folder), "--start", str(args.start), "--steps", str(args.steps),
-                              "--batch-tokens", str(args.batch_tokens), "--rate", str(args.rate), "--seed", str(args.seed), "--device", args.device])
+                              "--batch-tokens", str(args.batch_tokens), "--rate", str(args.rate), "--seed", str(args.seed), "--device", args.device, *(["--int8"] if in_int8 else [])])
 
 
 def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:
@@ -103,13 +108,15 @@ def run(args: argparse.Namespace) -> None:
     folder = args.out / "run"
     write_rows(folder / TRAIN, rows_for_training(kept, args))
     write_rows(folder / HELD_OUT, out)
-    print("before:", judged(args.start, out, args.device)[1])
-    train.run(train_arguments(args, folder))
-    logits, words = judged(folder / "checkpoint.safetensors", out, args.device)
+    # What was trained in int8 goes on in it: its weights are meant for these ranges.
+    ranges = served_ranges(args.start) if args.start.is_dir() else {}
+    print("before:", judged(args.start, ranges, out, args.device)[1])
+    train.run(train_arguments(args, folder, bool(ranges)))
+    logits, words = judged(folder / "checkpoint.safetensors", ranges, out, args.device)
     print("after: ", words)
     temperature = fit_temperatures(out, logits, [label_index(row.question, row.label) for row in out])
     (folder / CALIBRATION).write_text(json.dumps({"temperature": temperature}, indent=2) + "\n")
     model = load_model(folder / "checkpoint.safetensors").eval()
-    ranges, _ = export.quantization(model, export.sample([*out, *generated(args.seed + 1, 100)], 600), 99.99, 8)
+    ranges = ranges or ranges_of(inputs_of(model, sample([*out, *generated(args.seed + 1, 100)], 600)), PERCENTILE)
     export.write_folder(args.out, build(model, ranges), args.name, args.version, temperature)
     print(f"{args.out}: a model folder; serve it with `svc serve --model {args.out}`")

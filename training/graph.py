@@ -7,6 +7,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from .model import HEAD_DIM, HEADS, LAYERS, SHARP_FROM, WIDTH, Model
+from .product import input_grid
 
 FUSED = "com.microsoft"
 # The input range of every quantized product, by its name.
@@ -41,9 +42,8 @@ class Graph:
             return self.add("Mul", [product, factors]) if factors else product
         weight = layer.weight.detach().float().cpu().numpy().T
         scale = np.maximum(np.abs(weight).max(0), 1e-12) / self.top
-        low, high = min(self.ranges[name][0], 0.0), max(self.ranges[name][1], 0.0)
-        step = np.float32((high - low) / 255)
-        inputs = [self.constant(f"{name}.x_scale", step), self.constant(f"{name}.x_zero", np.clip(round(-low / step), 0, 255), np.uint8)]
+        step, zero = input_grid(self.ranges[name])
+        inputs = [self.constant(f"{name}.x_scale", step), self.constant(f"{name}.x_zero", zero, np.uint8)]
         quantized = self.add("QuantizeLinear", [x, *inputs])
         self.constant(f"{name}.weight", np.clip(np.round(weight / scale), -self.top, self.top), np.int8)
         ends = [self.constant(f"{name}.scale", scale), self.constant(f"{name}.bias", layer.bias)]

@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from .batches import Batch
 from .layout import CHUNK, base_folder
+from .product import Product
 from .served import served_weights
 
 WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
@@ -26,9 +27,9 @@ class Layer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.qkv, self.out = Product(WIDTH, 3 * WIDTH), Product(WIDTH, WIDTH)
         self.norm1 = nn.LayerNorm(WIDTH, eps=1e-12)
-        self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, WIDTH)
+        self.up, self.down = Product(WIDTH, INNER), Product(INNER, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
         self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 

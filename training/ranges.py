@@ -1,20 +1,39 @@
 """The input ranges of the int8 products, and what saturates in them."""
+import json
 from collections import defaultdict
+from pathlib import Path
+from random import Random
 
 import numpy as np
 import torch
 
 from .batches import Batch, by_length, collate
 from .graph import Ranges
-from .layout import Encoded
+from .layout import Asked, Encoded, Group, encode, state_text
 from .model import Model
+from .product import Product
+from .rows import Row, option_count
 
 SAMPLE = 100_000
+# Of the inputs of a product that its range spans, by default.
+PERCENTILE = 99.99
+# What `train --int8` writes beside the checkpoint.
+RANGES = "ranges.json"
 
 
-def products(model: Model) -> dict[str, torch.nn.Linear]:
+def products(model: Model) -> dict[str, Product]:
     """The linear layers that are quantized, by their names in the graph."""
     return {f"layers.{i}.{part}": getattr(layer, part) for i, layer in enumerate(model.layers) for part in ("qkv", "out", "up", "down")}
+
+
+def sample(rows: list[Row], count: int) -> list[Encoded]:
+    """Some rows, encoded: the same share of every source."""
+    by_source: dict[str, list[Row]] = {}
+    for row in rows:
+        by_source.setdefault(row.source, []).append(row)
+    rng, each = Random(3), max(1, count // len(by_source))
+    chosen = [row for own in by_source.values() for row in rng.sample(own, min(each, len(own)))]
+    return [encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512) for row in chosen]
 
 
 @torch.no_grad()
@@ -68,3 +87,19 @@ def saturating_share(model: Model, inputs: dict[str, list[torch.Tensor]], ranges
             sums = x[:, i, None] * weight[i] + x[:, i + 1, None] * weight[i + 1]
             over, total = over + int(((sums > 32767) | (sums < -32768)).sum()), total + sums.size
     return over / total
+
+
+def simulate(model: Model, ranges: Ranges) -> None:
+    """From now on the model computes as int8 with these ranges will."""
+    for name, product in products(model).items():
+        product.ends = ranges[name]
+
+
+def write_ranges(path: Path, ranges: Ranges) -> None:
+    """Writes them as JSON."""
+    path.write_text(json.dumps(ranges, indent=1) + "\n", encoding="utf-8")
+
+
+def read_ranges(path: Path) -> Ranges:
+    """Those that `write_ranges` wrote."""
+    return {name: (low, high) for name, (low, high) in json.loads(path.read_text(encoding="utf-8")).items()}

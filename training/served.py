@@ -33,6 +33,13 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
+def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
+    """The input range of each of the folder's int8 products, by its name; none where it is not in int8."""
+    stored = {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
+    grids = {name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"])) for name, step in stored.items() if name.endswith(".x_scale")}
+    return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
+
+
 def our_name(name: str) -> str:
     """A weight's name in today's graphs."""
     if name.startswith("layer") and not name.startswith("layers."):

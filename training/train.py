@@ -13,13 +13,17 @@ from tqdm import tqdm
 from .batches import Batch, by_length, collate
 from .checkpoint import Average, Progress, planned_steps, resume, save
 from .data import TRAIN
+from .graph import Ranges
 from .mixture import Mixture
 from .model import LAYERS, Model, load_model
+from .ranges import PERCENTILE, RANGES, inputs_of, ranges_of, read_ranges, simulate, write_ranges
 from .rows import read_rows
+from .served import served_ranges
 
 WARM_UP = 0.04
 # A number for each head, in which weights' rates would change nothing.
 SHARPNESS_RATE = 2e-3
+RANGE_GROUPS = 512
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save-seconds", type=float, default=240)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--int8", action="store_true",
+                        help=f"compute as int8 will, with the ranges of the --start folder or of the first groups; they are written to {RANGES} for `export --ranges`")
     parser.add_argument("--bf16", action="store_true", help="products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others")
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
 
@@ -117,6 +123,15 @@ class Log:
         return f"loss {loss:.3f}, {line['tokens_per_second']} tokens/s"
 
 
+def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> Ranges:
+    """The ranges that the run began with: those of the folder that it starts from, or what the first groups need."""
+    path = args.out / RANGES
+    if not path.exists():
+        served = served_ranges(args.start) if args.start and args.start.is_dir() else {}
+        write_ranges(path, served or ranges_of(inputs_of(model, mixture.pool(0, RANGE_GROUPS)), PERCENTILE))
+    return read_ranges(path)
+
+
 def run(args: argparse.Namespace) -> None:
     """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and what a resumed run needs."""
     torch.manual_seed(args.seed)
@@ -125,10 +140,13 @@ def run(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
-    model = load_model(args.start, args.base_share).to(args.device)
+    model, mixture = load_model(args.start, args.base_share), Mixture(list(read_rows(args.rows / TRAIN)), args.seed)
+    if args.int8:
+        simulate(model, ranges_of_run(model, mixture, args))
+    model.to(args.device)
     optimizer, average = make_optimizer(model, args), Average(model, args.average)
     progress = resume(args.out, model, average, optimizer)
-    mixture, log, saved = Mixture(list(read_rows(args.rows / TRAIN)), args.seed), Log(args.out / "log.jsonl"), time.monotonic()
+    log, saved = Log(args.out / "log.jsonl"), time.monotonic()
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
     for batch in batches(mixture, progress, args.pool, args.batch_tokens):
         steps = bar.total = planned_steps(args.out, args.steps)

@@ -39,6 +39,10 @@ def test_none_of_these_is_right_where_nothing_is_like_the_text():
     assert with_none and all(row.label in NONE_NAMES for row in with_none)
 
 
+def test_none_of_these_has_to_be_surer_beside_more():
+    assert abs(likeness.nothing(3) - 0.3) < 1e-9 and 0.35 < likeness.nothing(12) < 0.42 < likeness.nothing(45) < 0.5
+
+
 def test_a_step_asks_all_that_is_known_of_a_text():
     made = list(likeness.likeness(rows(), 2, 12))
     groups = [row.group for row in Mixture(made, seed=1).pool(0, 60) if row.group.source == likeness.SOURCE]

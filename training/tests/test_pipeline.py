@@ -17,6 +17,8 @@ from training.batches import collate
 from training.finetune import read_own
 from training.model import load_model, save_model
 from training.checkpoint import STATE
+from training.ranges import read_ranges, simulate
+from training.served import served_ranges
 from training.train import share_of_rate
 
 
@@ -117,6 +119,34 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
                 found, act, _ = folder.ask(state_text(state), question)
                 assert np.abs(found - expected).max() < 2e-3
                 assert 0 <= act <= 1
+
+
+def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path):
+    run, folder = tmp_path / "run", tmp_path / "model"
+    train(prepared, run, 2, "--int8")
+    calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"
+    main(["calibrate", "--checkpoint", str(run / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "5", "--ranges", str(ranges)])
+    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20",
+          "--ranges", str(ranges)])
+    served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
+    simulate(rounded, served_ranges(folder))
+    apart = {"exact": 0.0, "rounded": 0.0}
+    for state, questions in islice(requests(), 10):
+        for question in questions.values():
+            if len(labels(question)) < 200:
+                batch = collate([encode(Group("x", state_text(state), [Asked(question, [0.0] * len(labels(question)))]))])
+                found = served.ask(state_text(state), question)[0]
+                with torch.no_grad():
+                    for name, model in (("exact", exact), ("rounded", rounded)):
+                        apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
+    # What rounds otherwise at the end of a step, and all that follows from it, stays.
+    assert apart["rounded"] < 0.5 * apart["exact"], apart
+    # A run that starts from the folder goes on in its ranges.
+    train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
+    begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")
+    for name, ends in begun.items():
+        step = (ends[1] - ends[0]) / 255
+        assert np.allclose(ends, went_on[name], atol=step), name
 
 
 def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):

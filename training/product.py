@@ -1,0 +1,45 @@
+"""Products with weights as int8 computes them, so that training can see what rounding does."""
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+# The largest weight's integer, by default.
+TOP = 127
+
+
+def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
+    """The step and the zero point of 256 input values between two ends; 0 is one of them."""
+    low, high = min(ends[0], 0.0), max(ends[1], 0.0)
+    step = (high - low) / 255
+    return step, min(max(round(-low / step), 0), 255)
+
+
+class RoundedWeight(torch.autograd.Function):
+    """Weights as int8 has them, a scale for each output; gradients as if they were not rounded."""
+
+    @staticmethod
+    def forward(_: Any, weight: torch.Tensor) -> torch.Tensor:
+        """The weights [outputs, inputs], each row rounded to multiples of its largest / 127."""
+        scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / TOP
+        return (weight / scale).round_().mul_(scale)
+
+    @staticmethod
+    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+        """The gradient as it comes."""
+        return gradient
+
+
+class Product(nn.Linear):
+    """A linear layer that is exported in int8. Where `ends` are given, the range of its inputs, it rounds as int8 will; what is beyond them gets no gradient."""
+
+    ends: tuple[float, float] | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """x W + b."""
+        if self.ends is None:
+            return super().forward(x)
+        step, zero = input_grid(self.ends)
+        inputs = torch.fake_quantize_per_tensor_affine(x.float(), step, zero, 0, 255)
+        return F.linear(inputs, RoundedWeight.apply(self.weight), self.bias)
