@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.592084,
-    probabilities: { false: 0.407916, true: 0.592084 },
-    confidence: 0.184168,
-    answer_confidence: 0.592084,
-    action: { act_probability: 0.87259 },
+    noul: 0.560665,
+    probabilities: { false: 0.439335, true: 0.560665 },
+    confidence: 0.12133,
+    answer_confidence: 0.560665,
+    action: { act_probability: 0.662022 },
   },
   anger: {
     type: 'score',
-    score: 1.706423,
-    probabilities: { 0: 0.015341, 1: 0.262895, 2: 0.721764 },
-    confidence: 0.559635,
-    answer_confidence: 0.721764,
+    score: 1.557863,
+    probabilities: { 0: 0.011731, 1: 0.418675, 2: 0.569594 },
+    confidence: 0.336795,
+    answer_confidence: 0.569594,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.820278 },
+    action: { act_probability: 0.604503 },
   },
 };
 
