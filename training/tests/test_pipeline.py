@@ -2,6 +2,7 @@ import csv
 import json
 import random
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,6 +159,7 @@ def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
 
 
 CRITERIA = {"x": "", "y": ""}
+EMBEDDED = Path(__file__).parents[2] / "models/svc-small"
 
 
 def own_rows(path):
@@ -182,14 +184,21 @@ def test_rows_are_the_same_from_csv_and_from_json_lines(tmp_path):
     assert one == two and len(one) == 150
 
 
-def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(tmp_path):
-    start, served = tmp_path / "start.safetensors", tmp_path / "served"
-    save_model(load_model(), start)
-    main(["finetune", "--own", str(own_rows(tmp_path / "own.csv")), "--start", str(start), "--out", str(served), "--steps", "14",
-          "--batch-tokens", "512", "--generated", "20", "--rate", "3e-4"])
+# What says that red things are x is nowhere but in the rows: the embedded model, which goes by what options say, needs longer to learn it.
+@pytest.mark.parametrize(("kind", "steps"), [("checkpoint", 24), ("folder in int8", 80)])
+def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, steps, tmp_path):
+    start, served = EMBEDDED, tmp_path / "served"
+    if kind == "checkpoint":
+        torch.manual_seed(0)
+        start = tmp_path / "start.safetensors"
+        save_model(load_model(), start)
+    main(["finetune", "--own", str(own_rows(tmp_path / "own.csv")), "--start", str(start), "--out", str(served), "--steps", str(steps),
+          "--batch-tokens", "512", "--generated", "1", "--rate", "3e-4"])
     folder, question = Folder(served), {"type": "choice", "instructions": "Which bin?", "criteria": CRITERIA}
     answers = [labels(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())] for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")]
     assert sum(answer == right for answer, right in zip(answers, "xxxyyy")) >= 5
+    if kind == "folder in int8":
+        assert served_ranges(served) == served_ranges(start)
 
 
 def test_too_few_rows_to_judge_by_are_refused(tmp_path):
