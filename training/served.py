@@ -12,8 +12,7 @@ HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score"
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     """The weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
-    graph, config = onnx.load(str(folder / "model.onnx")).graph, json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    stored = {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    stored, config = stored_arrays(folder), json.loads((folder / "config.json").read_text(encoding="utf-8"))
     weights = {}
     if "sharpness" in stored:
         # For each layer its queries, keys and values; one number a head, repeated for each of its dimensions.
@@ -35,9 +34,14 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
     """The input range of each of the folder's int8 products, by its name; none where it is not in int8."""
-    stored = {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
+    stored = stored_arrays(folder)
     grids = {name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"])) for name, step in stored.items() if name.endswith(".x_scale")}
     return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
+
+
+def stored_arrays(folder: Path) -> dict[str, np.ndarray]:
+    """What a folder's graph stores, under today's names."""
+    return {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
 
 
 def our_name(name: str) -> str:

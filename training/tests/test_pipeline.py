@@ -107,19 +107,25 @@ def odd_model():
     return model
 
 
+def asked():
+    """The text of a state, a question about it, and both as a batch of one; of ten requests the questions that are not very long."""
+    for state, questions in islice(requests(), 10):
+        for question in questions.values():
+            if len(labels(question)) < 200:
+                text = state_text(state)
+                yield text, question, collate([encode(Group("x", text, [Asked(question, [0.0] * len(labels(question)))]))])
+
+
 def test_the_graph_answers_as_the_model_does(tmp_path):
     model = odd_model()
     write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
     folder = Folder(tmp_path)
-    for state, questions in islice(requests(), 10):
-        for question in questions.values():
-            if len(labels(question)) < 200:
-                batch = collate([encode(Group("x", state_text(state), [Asked(question, [0.0] * len(labels(question)))]))])
-                with torch.no_grad():
-                    expected = model(batch)[0].numpy()
-                found, act, _ = folder.ask(state_text(state), question)
-                assert np.abs(found - expected).max() < 2e-3
-                assert 0 <= act <= 1
+    for state, question, batch in asked():
+        with torch.no_grad():
+            expected = model(batch)[0].numpy()
+        found, act, _ = folder.ask(state, question)
+        assert np.abs(found - expected).max() < 2e-3
+        assert 0 <= act <= 1
 
 
 def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path):
@@ -132,14 +138,11 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path):
     served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
     simulate(rounded, served_ranges(folder))
     apart = {"exact": 0.0, "rounded": 0.0}
-    for state, questions in islice(requests(), 10):
-        for question in questions.values():
-            if len(labels(question)) < 200:
-                batch = collate([encode(Group("x", state_text(state), [Asked(question, [0.0] * len(labels(question)))]))])
-                found = served.ask(state_text(state), question)[0]
-                with torch.no_grad():
-                    for name, model in (("exact", exact), ("rounded", rounded)):
-                        apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
+    for state, question, batch in asked():
+        found = served.ask(state, question)[0]
+        with torch.no_grad():
+            for name, model in (("exact", exact), ("rounded", rounded)):
+                apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
     # What rounds otherwise at the end of a step, and all that follows from it, stays.
     assert apart["rounded"] < 0.5 * apart["exact"], apart
     # A run that starts from the folder goes on in its ranges.
