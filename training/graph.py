@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from .model import HEAD_DIM, HEADS, LAYERS, SHARP_FROM, WIDTH, Model
-from .product import input_grid
+from .product import input_grid, weight_integers
 
 FUSED = "com.microsoft"
 # The input range of every quantized product, by its name.
@@ -40,13 +40,12 @@ class Graph:
             product = self.add("MatMul", [x, self.constant(f"{name}.weight", layer.weight.T)])
             product = self.add("Add", [product, self.constant(f"{name}.bias", layer.bias)])
             return self.add("Mul", [product, factors]) if factors else product
-        weight = layer.weight.detach().float().cpu().numpy().T
-        scale = np.maximum(np.abs(weight).max(0), 1e-12) / self.top
+        weight, scale = weight_integers(layer.weight.detach().float().cpu(), self.top)
         step, zero = input_grid(self.ranges[name])
         inputs = [self.constant(f"{name}.x_scale", step), self.constant(f"{name}.x_zero", zero, np.uint8)]
         quantized = self.add("QuantizeLinear", [x, *inputs])
-        self.constant(f"{name}.weight", np.clip(np.round(weight / scale), -self.top, self.top), np.int8)
-        ends = [self.constant(f"{name}.scale", scale), self.constant(f"{name}.bias", layer.bias)]
+        self.constant(f"{name}.weight", weight.T.numpy(), np.int8)
+        ends = [self.constant(f"{name}.scale", scale.squeeze(1)), self.constant(f"{name}.bias", layer.bias)]
         if factors:
             # There are fewer of these than of the outputs of all tokens.
             ends = [self.add("Mul", [end, factors]) for end in ends]
@@ -88,10 +87,9 @@ def embed(graph: Graph, model: Model) -> str:
     if graph.ranges is None:
         word = graph.add("Gather", [graph.constant("word.weight", model.word.weight), "input_ids"])
     else:
-        table = model.word.weight.detach().float().cpu().numpy()
-        scale = np.maximum(np.abs(table).max(1), 1e-12) / 127
-        rows = graph.add("Gather", [graph.constant("word.weight", np.round(table / scale[:, None]), np.int8), "input_ids"])
-        scales = graph.add("Unsqueeze", [graph.add("Gather", [graph.constant("word.scale", scale), "input_ids"]), "second"])
+        table, scale = weight_integers(model.word.weight.detach().float().cpu())
+        rows = graph.add("Gather", [graph.constant("word.weight", table.numpy(), np.int8), "input_ids"])
+        scales = graph.add("Unsqueeze", [graph.add("Gather", [graph.constant("word.scale", scale.squeeze(1)), "input_ids"]), "second"])
         word = graph.add("Mul", [graph.add("Cast", [rows], to=TensorProto.FLOAT), scales])
     position = graph.add("Gather", [graph.constant("position.weight", model.position.weight), "positions"])
     kind = graph.add("Gather", [graph.constant("kind.weight", model.kind.weight), "types"])

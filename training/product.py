@@ -16,14 +16,26 @@ def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
     return step, min(max(round(-low / step), 0), 255)
 
 
+def input_integers(x: torch.Tensor, ends: tuple[float, float]) -> torch.Tensor:
+    """Input values as places on the grid between two ends, 0 to 255."""
+    step, zero = input_grid(ends)
+    return (x / step).round().add(zero).clamp(0, 255)
+
+
+def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows as integers of at most `top`, and the scale of each row [rows, 1]."""
+    scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / top
+    return (weight / scale).round_(), scale
+
+
 class RoundedWeight(torch.autograd.Function):
     """Weights as int8 has them, a scale for each output; gradients as if they were not rounded."""
 
     @staticmethod
     def forward(_: Any, weight: torch.Tensor) -> torch.Tensor:
         """The weights [outputs, inputs], each row rounded to multiples of its largest / 127."""
-        scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / TOP
-        return (weight / scale).round_().mul_(scale)
+        integers, scale = weight_integers(weight)
+        return integers.mul_(scale)
 
     @staticmethod
     def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:

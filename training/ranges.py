@@ -4,14 +4,13 @@ from collections import defaultdict
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import torch
 
 from .batches import Batch, by_length, collate
 from .graph import Ranges
 from .layout import Asked, Encoded, Group, encode, state_text
 from .model import Model
-from .product import Product
+from .product import Product, input_integers, weight_integers
 from .rows import Row, option_count
 
 SAMPLE = 100_000
@@ -78,14 +77,11 @@ def saturating_share(model: Model, inputs: dict[str, list[torch.Tensor]], ranges
     over = total = 0
     top = 2 ** (weight_bits - 1) - 1
     for name, layer in products(model).items():
-        weight = layer.weight.detach().float().cpu().numpy().T
-        weight = np.round(weight / np.maximum(np.abs(weight).max(0), 1e-12) * top).astype(np.int32)
-        low, high = min(ranges[name][0], 0.0), max(ranges[name][1], 0.0)
-        x = inputs[name][0][:tokens].cpu().numpy()
-        x = np.clip(np.round((x - low) / (high - low) * 255), 0, 255).astype(np.int32)
-        for i in range(0, weight.shape[0], 2):
+        weight = weight_integers(layer.weight.detach().float().cpu(), top)[0].T.int()
+        x = input_integers(inputs[name][0][:tokens].float().cpu(), ranges[name]).int()
+        for i in range(0, len(weight), 2):
             sums = x[:, i, None] * weight[i] + x[:, i + 1, None] * weight[i + 1]
-            over, total = over + int(((sums > 32767) | (sums < -32768)).sum()), total + sums.size
+            over, total = over + int(((sums > 32767) | (sums < -32768)).sum()), total + sums.numel()
     return over / total
 
 
