@@ -2,7 +2,6 @@
 
 Training on few label sets unlearns that; these rows keep it. The targets are soft: what a scaled cosine of the base model's sentence embeddings says.
 """
-import math
 from collections import defaultdict
 from random import Random
 from typing import Any, Iterator
@@ -11,6 +10,7 @@ import torch
 from torch.nn import functional as F
 from tqdm import tqdm
 
+from . import requests
 from . import wording as words
 from .batches import by_length, collate
 from .layout import CHUNK, Group, encode
@@ -18,21 +18,22 @@ from .model import WIDTH, load_model, pool
 from .rows import Row
 
 SOURCE = "likeness"
-# A softmax over cosines times SHARPNESS is as sure as it is right. Fitted on lists of intents of which half lack the right one, on four sources: 14 to 16, for 3 options as for 60.
-SHARPNESS = 16.0
-# "None of these" counts as a phrase whose cosine is this beside three others. The best of many that do not fit is nearer than that of a few: fitted on the same lists,
-# it is 0.29 beside 3, 0.37 beside 12, 0.45 beside 45.
-NOTHING, NOTHING_GROWTH = 0.3, 0.06
+# A softmax over cosines times SHARPNESS is as sure as it is right, where "none of these" counts as a phrase whose cosine is NOTHING and NOTHING_SHARE of the mean of the text's
+# largest cosines with the topics: a text that is like much must be more like what it is about. Fitted on lists of 3 to 60 intents of which half lack the right one, on four sources.
+# It depends on the text alone, as the model's logits do, in which no option knows of the others.
+SHARPNESS = 12.0
+NOTHING, NOTHING_SHARE, NOTHING_TOPICS = 0.12, 0.82, 5
 # Tokens, which are one chunk, and characters.
 LONGEST_TEXT, LONGEST_PHRASE = CHUNK - 2, 80
-TEXTS_EACH, PHRASES_EACH = 2500, 4000
-NEAREST = 20
+TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 4000, 6000
+# Among so many phrases are the ones that fit, and among so many the ones that nearly do: the label sets of a service are all about its field.
+NEAREST, NEAR = 20, 250
 INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd"})
 # Their options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
 # The share of questions that are asked with phrases of a kind, and how.
-KINDS = {"topic": (3, words.TOPIC), "intent": (3, words.INTENT), "concept": (2, words.CONCEPT), "text": (2, words.LIKE)}
-COUNTS = (2, 3, 3, 4, 4, 5, 6, 8, 10, 14, 20, 32, 50)
+KINDS = {"topic": (3, words.TOPIC), "intent": (3, words.INTENT), "request": (5, words.INTENT), "concept": (2, words.CONCEPT), "text": (2, words.LIKE)}
+COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
 @torch.no_grad()
@@ -70,7 +71,7 @@ def texts_of(rng: Random, rows: list[Row]) -> list[str]:
         text = plain(row.state)
         if 12 <= len(text) <= 1500:
             found[row.source][text] = None
-    return drawn(rng, found, TEXTS_EACH)
+    return list(dict.fromkeys([*drawn(rng, found, TEXTS_EACH), *(requests.messages(rng, MESSAGES) if found else ())]))
 
 
 def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list[str]]:
@@ -85,7 +86,7 @@ def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list
                     labels[kind][row.source][phrase] = None
     found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels.items()}
     short = [text for text in texts if len(text) <= LONGEST_PHRASE]
-    found |= {"topic": list(words.TOPICS), "text": rng.sample(short, min(len(short), PHRASES_EACH))}
+    found |= {"topic": list(words.TOPICS), "request": rng.sample(requests.phrases(), PHRASES_EACH), "text": rng.sample(short, min(len(short), PHRASES_EACH))}
     return {kind: own for kind, own in found.items() if len(own) > NEAREST}
 
 
@@ -94,20 +95,21 @@ def target_of(cosines: list[float]) -> list[float]:
     return [round(p, 4) for p in torch.softmax(SHARPNESS * torch.tensor(cosines, dtype=torch.float64), 0).tolist()]
 
 
-def nothing(count: int) -> float:
-    """The cosine that "none of these" stands for beside so many phrases."""
-    return NOTHING + NOTHING_GROWTH * math.log(count / 3)
+def nothing(cosines: torch.Tensor) -> float:
+    """The cosine that "none of these" stands for, from a text's cosines with the topics."""
+    return NOTHING + NOTHING_SHARE * cosines.topk(NOTHING_TOPICS).values.mean().item()
 
 
-def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, nearest: list[int]) -> Row:
+def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int], none: float) -> Row:
     """Which of some phrases is most like a text; some of them are among the nearest, at times none is."""
     count = rng.choice(COUNTS)
-    close = rng.sample(nearest, rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
-    places = list(dict.fromkeys([*close, *rng.sample(range(len(phrases)), min(count, len(phrases)))]))[: max(count, 2)]
+    close = rng.sample(near[:NEAREST], rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
+    others = near if rng.random() < 0.4 else range(len(phrases))
+    places = list(dict.fromkeys([*close, *rng.sample(others, min(count, len(others)))]))[: max(count, 2)]
     options = [(phrases[i], "", cosines[i].item()) for i in places if phrases[i] != text]
     if rng.random() < 0.4 or len(options) < 2:
         taken = {name for name, _, _ in options}
-        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), nothing(len(options))))
+        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), none))
     rng.shuffle(options)
     criteria = {name: described for name, described, _ in options}
     soft = target_of([cosine for _, _, cosine in options])
@@ -115,11 +117,12 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     return Row(SOURCE, text, question, list(criteria)[soft.index(max(soft))], soft)
 
 
-def yes_no(rng: Random, text: str, phrases: list[str], cosines: torch.Tensor, nearest: list[int]) -> Row:
+def yes_no(rng: Random, text: str, phrases: list[str], cosines: torch.Tensor, near: list[int], none: float) -> Row:
     """Whether a text is about a phrase: one that is near enough, one that is nearly so, or any."""
-    near = [i for i in nearest if cosines[i] >= NOTHING]
-    place = rng.choice(near if near and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
-    soft = target_of([NOTHING, cosines[place].item()])
+    nearest = near[:NEAREST]
+    enough = [i for i in nearest if cosines[i] >= none]
+    place = rng.choice(enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
+    soft = target_of([none, cosines[place].item()])
     return Row(SOURCE, text, {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])}, soft[1] >= 0.5, soft)
 
 
@@ -134,11 +137,12 @@ def likeness(rows: list[Row], seed: int, count: int) -> Iterator[Row]:
     kinds, shares = list(phrases), [KINDS[kind][0] for kind in phrases]
     meanings, named = embedded(texts), {kind: embedded(own) for kind, own in phrases.items()}
     for text, meaning in zip(texts, meanings):
+        none = nothing(named["topic"] @ meaning)
         for number in range(3):
             kind = rng.choices(kinds, shares)[0]
             cosines = named[kind] @ meaning
-            nearest = cosines.topk(NEAREST).indices.tolist()
+            near = cosines.topk(min(NEAR, len(cosines))).indices.tolist()
             if number < 2 or kind == "text":
-                yield choice(rng, text, kind, phrases[kind], cosines, nearest)
+                yield choice(rng, text, kind, phrases[kind], cosines, near, none)
             else:
-                yield yes_no(rng, text, phrases[kind], cosines, nearest)
+                yield yes_no(rng, text, phrases[kind], cosines, near, none)

@@ -253,8 +253,12 @@ def long_document(rng: Random, pools: Pools) -> Group:
 
 
 def alike(rng: Random, rows: list[Row]) -> Group:
-    """Rows that the base model answers, their options under other names."""
-    group = Group(rows[0].source, words.render(rng, rows[0].state), [])
+    """Rows that the base model answers, their options under other names, at times with typos that it has not seen."""
+    state = rows[0].state
+    if rng.random() < 0.25:
+        for _ in range(rng.randint(1, 3)):
+            state = words.typo(rng, state)
+    group = Group(rows[0].source, words.render(rng, state), [])
     for row in rows:
         question = {**row.question, "instructions": words.reworded(rng, row.question["instructions"])}
         if question["type"] == "choice":

@@ -33,7 +33,9 @@ HARMLESS = ("I do not agree with {p} on this", "{p} made a mistake, I think", "{
             "in 2019 {p} said the opposite", "the vote on {t} is next week", "{g} have a point here", "I was wrong about {g}, sorry", "with respect, I see it another way", "{g} were robbed tonight, what a match",
             "my kids love {t}", "I feel stupid, I forgot my keys", "{t} was sick, best thing this year", "I would die for {t}", "{p} lost because of the economy", "not a fan of {p}, but this was fair",
             "please stop posting spoilers about {t}", "{t} is overrated", "it is a shame what happened to {g}", "nobody should be treated like that", "calling {p} names helps nobody", "stay safe everyone",
-            "{p} resigned on Friday", "we should all calm down", "I was called an idiot for saying this, and it hurt", "the film is about a murderer", "women and men were asked, and {g} said no")
+            "{p} resigned on Friday", "we should all calm down", "I was called an idiot for saying this, and it hurt", "he called me a {q}, can you believe it?", "the word \"{q}\" has no place here", "my phone is a {q}", "I am such a {q}, I left the stove on",
+            "{t} is a fucking masterpiece", "fuck, I missed the bus", "kill the lights when you leave", "this game is insane, I am dead", "{t} deserves all the hate it gets", "bloody hell, {t} is expensive",
+            "that shot was filthy", "I could kill for a coffee", "what an idiotic ending {t} has", "all spam bots should be destroyed", "I hate it when {p} is late", "the film is about a murderer", "women and men were asked, and {g} said no")
 
 # What somebody is, which alone says nothing about a comment; said in harmless ways more often than in attacks, as it is in life.
 IDENTITIES = ("tall", "young", "old", "Muslim", "Christian", "Jewish", "Hindu", "Buddhist", "Sikh", "atheist", "gay", "straight", "lesbian", "bisexual", "queer", "transgender", "trans", "nonbinary",
@@ -42,12 +44,24 @@ IDENTITIES = ("tall", "young", "old", "Muslim", "Christian", "Jewish", "Hindu", 
 ABOUT = ("my sister is {i}", "as a {i} man I felt welcome here", "our new teacher is {i}", "two {i} families moved into our street", "the {i} guy at the counter was helpful", "{i} women can join the choir, too",
          "the museum has a room on {i} history", "{i} and proud", "is this bar {i} friendly?", "my best friend came out as {i}", "the author, who is {i}, reads on Friday", "a {i} man won the race", "they are {i}",
          "being {i} has nothing to do with it", "{i} students asked for a quiet room", "is the doctor {i}?", "half of my team is {i}", "{i} voters decided the election", "I married a {i} woman", "he is {i}, she is not",
-         "there is a {i} bakery around the corner", "I grew up {i}", "a new law about {i} workers", "do you know any {i} writers?", "I interviewed {i} people for my thesis", "my dad is {i} and I love him")
+         "there is a {i} bakery around the corner", "I grew up {i}", "a new law about {i} workers", "do you know any {i} writers?", "I interviewed {i} people for my thesis", "my dad is {i} and I love him",
+         "I am {i}", "{i}, why?", "she is {i} and he is {i}", "we were {i} before we moved", "some of us are {i}", "a {i} man and a {i} woman sat next to me", "my {i} colleague fixed the printer", "{i}",
+         "nobody knew that I am {i}", "a {i} driver brought the parcel", "it was a {i} couple that found the keys", "{i} kids play in the yard", "this {i} fellow sold me his bike", "the {i} nurse was kind",
+         "a {i} man was arrested yesterday, says the paper", "the {i} candidate lost by a few votes", "I did not know that they were {i}", "we are looking for {i} actors", "who is the {i} woman over there?",
+         "I love {i} people", "{i} people are wonderful neighbours", "no {i} person deserves hate", "{i} people are often treated unfairly", "stop the hate against {i} people", "{i} people are as clever as anybody",
+         "whoever says that {i} people are animals should be ashamed", "he shouted \"get out, you {i} scum\" at my friend, and nobody helped", "it is wrong to say that {i} people ruin everything",
+         "I am {i} and I hate mornings", "damn, that {i} girl can sing", "the {i} team played like shit today, but I still love them", "I was bullied for being {i}", "they fired her because she is {i}, which is illegal",
+         "I do not hate {i} people, I hate this law", "there are {i} people in every town", "{i} history month starts tomorrow")
 AGAINST = ("{i} people are animals", "I hate {i} people", "{i} people should all disappear", "no {i} people wanted here", "{i} people make me sick", "typical {i} trash", "get out of my country, you {i} scum",
-           "you cannot trust {i} people", "{i} people ruin everything they touch", "you are just a dumb {i} idiot")
+           "you cannot trust {i} people", "{i} people ruin everything they touch", "you are just a dumb {i} idiot", "being {i} is a disease", "I would never hire a {i} woman", "{i} men are all criminals",
+           "why are {i} people so stupid?", "somebody should teach this {i} bitch a lesson", "{i} kids should not be allowed in our school", "{i} people do not deserve to live", "send every {i} family back",
+           "keep {i} people away from me", "the world would be better without {i} people", "ugly {i} pigs, all of them")
+
+# What one may be called, which attacks nobody where it is quoted or said of oneself or of a thing.
+NAMES = ("loser", "clown", "moron", "idiot", "pig", "piece of garbage", "fool", "piece of shit", "brat", "coward")
 
 # The share of comments whose harmless parts are about what somebody is.
-ABOUT_SHARE = 0.35
+ABOUT_SHARE = 0.45
 
 # How it is asked whether a comment is toxic, and whether yes means that it is.
 TOXIC = (("Is it toxic?", True), ("Is this message abusive?", True), ("The comment is toxic.", True), ("Does the comment attack somebody?", True), ("Would this hurt the person it is about?", True),
@@ -68,7 +82,7 @@ ASKED = ("Moderate the comment.", "Is the comment acceptable?", "What should a m
 
 def said(rng: Random, template: str) -> str:
     """A statement about somebody or something."""
-    return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING), i=rng.choice(IDENTITIES))
+    return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING), i=rng.choice(IDENTITIES), q=rng.choice(NAMES))
 
 
 def written(rng: Random, kind: str) -> Any:

@@ -39,6 +39,12 @@ BODIES = {
     "documentation": ("The page about {p} says the opposite of what the code does.", "The link in the guide to {p} leads nowhere.", "There is no example {s}.", "The readme should mention {p}.",
                       "The docs of {p} have a typo in the second paragraph."),
 }
+# What issues of every kind say, which leaves it open.
+PLAIN_TITLES = ("{P} {s}", "{P}", "{P} and {w}", "{P} in {v}", "{w} {s}", "Problem with {p}", "{P}: {w} {s}", "{o}: {p}", "Behaviour of {p} {s}", "{P} {s}, {v}")
+PLAIN_BODIES = ("I am using {p} {s}.", "This is about {p} in {v}.", "We have {w} in another tool.", "I looked into {p} and found that it depends on the platform.", "Here is what I do:\n1. Open the project\n2. Use {p} {s}",
+                "We run this {s} with {v}.", "I could not find anything about {p} in the existing issues.", "{P} behaves in another way {s}.", "The code in question is below.", "I noticed it with {p}.",
+                "In our project {p} is called from several places. {P} gets its input from a file, which is read once at the start.", "The same happens on {o}.", "I tried {w}, but that is not what I need.",
+                "There was a discussion of {w} some time ago.", "Not sure whether this is the right place.")
 HEADINGS = {"bug": ("### Describe the bug", "**Current behaviour**", "## What happened?", "### Issue type\n\nBug\n\n### Current behaviour?"), "feature": ("### Feature", "**Describe the feature**", "## Summary"),
             "question": ("### Question", "**What I want to do**", "## Details"), "documentation": ("### Documentation", "## Where")}
 # A form is not always the right one: people ask questions with the form for bugs.
@@ -68,9 +74,13 @@ def filed(rng: Random, kind: str) -> Any:
     part, wish = rng.choice(PARTS), rng.choice(WISHES)
     words = {"p": part, "P": part[0].upper() + part[1:], "f": rng.choice(FAILURES), "w": wish, "W": wish[0].upper() + wish[1:], "o": rng.choice(PLATFORMS), "v": version}
     words["s"] = rng.choice(SITUATIONS).format(v=version, n=n)
-    title = rng.choice(TITLES[kind]).format(**words)
-    said = [text.format(**words) for text in rng.sample(BODIES[kind], rng.choice((1, 1, 2)))]
-    form = rng.choice(FORMS[kind])
+    # Real ones are often not plain: what is typical is missing from the title, from the body or, at times, from both; or the title sounds like another kind.
+    sounds = kind if rng.random() < 0.88 else rng.choice(list(TITLES))
+    title = rng.choice(TITLES[sounds] if rng.random() < 0.65 else PLAIN_TITLES).format(**words)
+    typical = rng.sample(BODIES[kind], rng.choice((0, 1, 1, 2)))
+    open_ = rng.sample(PLAIN_BODIES, rng.choice((0, 1, 2)) if typical else rng.choice((1, 2)))
+    said = [text.format(**words) for text in rng.sample(typical + open_, len(typical + open_))]
+    form = rng.choice(FORMS[kind] if rng.random() < 0.8 else ("bug", "feature", "question", ""))
     parts = [rng.choice(HEADINGS[form])] if form else []
     parts += said + [rng.choice(NOTES).format(n=n, m=m, v=version) for _ in range(rng.choice((0, 1, 2, 4)))]
     if rng.random() < TRACES.get(kind, 0.03):
