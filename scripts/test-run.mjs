@@ -48,7 +48,12 @@ export async function nodeTests(files, env) {
 export async function pythonTests(python, args) {
   const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args], {});
   const last = output.trimEnd().split('\n').at(-1);
-  return { name: 'pytest', exitCode, passed: sum(last, /(\d+) passed/g), failed: sum(last, /(\d+) (?:failed|errors?|skipped)/g) };
+  return {
+    name: 'pytest',
+    exitCode,
+    passed: sum(last, /(\d+) passed/g),
+    failed: sum(last, /(\d+) (?:failed|errors?|skipped)/g),
+  };
 }
 
 /** Ends the output with one line that counts all results, and the process with 1 unless all is well. */

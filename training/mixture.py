@@ -6,6 +6,7 @@ from random import Random
 from .layout import STATE_MAX, Encoded, Group, encode
 from .recipes import INTENTS, JOINT, Pools, long_document, make_group, matching
 from .rows import Row, option_count, state_key
+from .tied import ruled
 from .wording import MATCH, humanized
 
 # The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
@@ -18,8 +19,10 @@ MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1
 DEFAULT_WEIGHT = 1.0
 # Long texts that are made as they are needed: few of them are much to read.
 DOCUMENTS, DOCUMENT_WEIGHT = "documents", 2.5
+# Records with questions that imply each other.
+RULES, RULE_WEIGHT = "rules", 6
 # Where cutting the state may cut the evidence: longer states are passed over instead.
-EVIDENCE = frozenset({"infotabs", "boolq_train1886", "tabfact_val", "generated", "qnli_dev", "mnli_dev"})
+EVIDENCE = frozenset({"infotabs", "boolq_train1886", "tabfact_val", "generated", RULES, "qnli_dev", "mnli_dev"})
 STATE_LIMITS = (192, 192, 192, 192, 448)
 
 
@@ -39,7 +42,7 @@ class Mixture:
         self.pools = make_pools(rows)
         weights = {source: WEIGHTS.get(source, DEFAULT_WEIGHT) for source in self.states}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
-        weights[DOCUMENTS] = DOCUMENT_WEIGHT
+        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -60,6 +63,8 @@ class Mixture:
         name = rng.choices(self.names, self.weights)[0]
         if name == DOCUMENTS:
             return long_document(rng, self.pools)
+        if name == RULES:
+            return ruled(rng, RULES)
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:"))
         rows = rng.choices(self.states[name], cum_weights=self.shares[name])[0]

@@ -8,6 +8,7 @@ from . import wording as words
 from .generate.documents import document
 from .layout import Asked, Group
 from .rows import Row, label_index, option_count
+from .tied import LONGEST, again, equal, merged, under_other_names
 
 INFERENCE = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
 INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
@@ -86,10 +87,10 @@ def inference(rng: Random, rows: list[Row]) -> Group:
             asked_plainly = words.question_of(text) if label != 1 and rng.random() < 0.4 else None
             said = words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text)
             group.asked.append(noul(rng, asked_plainly or said, label == 0))
-            group.agree.append(((at, true), (len(group.asked) - 1, 1)))
+            group.ties.append(equal((at, true), (len(group.asked) - 1, 1)))
         if rng.random() < 0.35 and label != 1:
             group.asked.append(noul(rng, words.fill(rng, words.DENIED, text), label == 2))
-            group.agree.append(((at, false), (len(group.asked) - 1, 1)))
+            group.ties.append(equal((at, false), (len(group.asked) - 1, 1)))
     return group
 
 
@@ -106,7 +107,7 @@ def beside(rng: Random, row: Row, premise: Any, premise_key: str) -> Group:
         # Two of three are a no.
         if rng.random() < (0.5 if label == side else 0.25):
             group.asked.append(noul(rng, rng.choice(templates).format(a=a, b=b), label == side))
-            group.agree.append(((0, place), (len(group.asked) - 1, 1)))
+            group.ties.append(equal((0, place), (len(group.asked) - 1, 1)))
     return group
 
 
@@ -171,7 +172,7 @@ def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
 def choices(rng: Random, row: Row, pools: Pools) -> Group:
     """A choice, asked as such, in part, and as yes/no questions about single options."""
     group = Group(row.source, words.render(rng, row.state), [])
-    instructions = row.question["instructions"]
+    instructions, places = row.question["instructions"], []
     if row.source in INTENTS and rng.random() < 0.7:
         instructions = rng.choice(words.FEELING if row.source == "goemotions" else words.INTENT)
     if row.soft is not None and rng.random() < 0.4:
@@ -180,21 +181,25 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         criteria, right = options_of(rng, row, pools)
         index, shown = list(criteria).index(right), renamed(rng, criteria)
         group.asked.append(choice(words.reworded(rng, instructions), shown, index))
+        places = list(criteria)
         if len(shown) == 1:
             group.asked.clear()
+            places = []
+        elif 2 < len(shown) <= LONGEST and (draw := rng.random()) < 0.2:
+            (merged if draw < 0.1 else under_other_names)(rng, group)
     if row.source == "goemotions":
         group.asked.extend(moods.asked_of(rng, row.label))
     if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
         moderation(rng, group, row.source == "davidson" and row.label != "neither")
     if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
-        about(rng, group, row, instructions)
+        about(rng, group, row, instructions, places)
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
         group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
     return group
 
 
-def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
-    """Adds "is it X?" about one option and, at times, its negation, which must agree."""
+def about(rng: Random, group: Group, row: Row, instructions: str, places: list[str]) -> None:
+    """Adds "is it X?" about one option, which must agree with the choice where that shows it, and, at times, its negation."""
     criteria = row.question["criteria"]
     name = row.label if rng.random() < 0.5 else rng.choice([name for name in criteria if name != row.label])
     text = criteria[name] or words.humanized(name)
@@ -202,9 +207,11 @@ def about(rng: Random, group: Group, row: Row, instructions: str) -> None:
     plain = words.ABOUT_FEELING if row.source == "goemotions" else words.ABOUT_INTENT if row.source in INTENTS else ()
     asked = plain if plain and rng.random() < 0.5 else words.ABOUT
     group.asked.append(noul(rng, lead * (asked is words.ABOUT) + rng.choice(asked).format(text), name == row.label))
+    if name in places:
+        group.ties.append(equal((0, places.index(name)), (len(group.asked) - 1, 1)))
     if rng.random() < 0.4:
         group.asked.append(noul(rng, lead + rng.choice(words.NOT_ABOUT).format(text), name != row.label))
-        group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+        group.ties.append(equal((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
 
 
 def moderation(rng: Random, group: Group, toxic: bool) -> None:
@@ -278,7 +285,9 @@ def yes_no(rng: Random, rows: list[Row]) -> Group:
         group.asked.append(Asked(question, target_of(row)))
         if instructions.endswith(".") and rng.random() < 0.2:
             group.asked.append(noul(rng, rng.choice(("It is not true that {}", "Is this wrong: {}", "False: {}")).format(words.lower_first(instructions)), not row.label))
-            group.agree.append(((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+            group.ties.append(equal((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
+        elif rng.random() < 0.15:
+            again(rng, group)
         if row.source == "toxigen" and rng.random() < 0.5:
             moderation(rng, group, bool(row.label))
     return group

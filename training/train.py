@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--head-rate", type=float, default=2e-4)
     parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
     parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time")
-    parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes paired answers agree")
+    parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes tied answers fit together")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=240)
     parser.add_argument("--seed", type=int, default=0)
@@ -77,12 +77,14 @@ def rate_of(name: str, args: argparse.Namespace) -> float:
 
 
 def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
-    """Cross-entropy, and the squared difference of probabilities that must agree."""
+    """Cross-entropy, and the squares of what tied probabilities are apart."""
     log_p = F.log_softmax(logits, dim=-1)
     loss = -(batch.target * log_p).sum(-1).mean()
-    if len(batch.agree):
-        pairs = log_p.exp().flatten()[batch.agree]
-        loss = loss + consistency * (pairs[:, 0] - pairs[:, 1]).square().sum() / len(batch.target)
+    if len(batch.at_most):
+        terms = batch.signs * log_p.exp().flatten()[batch.tied[:, 1]]
+        apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.tied[:, 0], terms)
+        apart = torch.where(batch.at_most, apart.clamp(min=0), apart)
+        loss = loss + consistency * apart.square().sum() / len(batch.target)
     return loss
 
 

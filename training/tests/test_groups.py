@@ -5,10 +5,11 @@ import torch
 from training import layout, moods
 from training.batches import collate
 from training.folder import labels
-from training.layout import Asked, Group, encode
+from training.layout import Asked, Group, Tie, encode
 from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
+from training.train import loss_of
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 
@@ -31,15 +32,17 @@ def sources():
     yield from generated(5, 200)
 
 
-def test_every_target_is_a_distribution_over_the_options_and_pairs_name_options_that_exist():
+def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_is_right():
+    kinds = set()
     for row in Mixture(list(sources()), seed=1).pool(0, 300):
         for asked in row.group.asked:
             assert len(asked.target) == len(labels(asked.question)) >= 2
             assert abs(sum(asked.target) - 1) < 1e-6
-        for pair in row.group.agree:
-            for question, option in pair:
-                assert option < len(row.group.asked[question].target)
-                assert row.group.asked[question].target[option] == row.group.asked[pair[0][0]].target[pair[0][1]]
+        for tie in row.group.ties:
+            one, other = (sum(row.group.asked[question].target[option] for question, option in side) for side in (tie.one, tie.other))
+            assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
+            kinds.add((tie.at_most, len(tie.one)))
+    assert kinds == {(False, 1), (False, 2), (True, 1)}
 
 
 def test_an_emotion_tells_the_sentiment():
@@ -103,3 +106,14 @@ def test_a_long_state_is_read_in_chunks_and_special_tokens_in_a_text_are_text():
     parts = layout.chunks("word " * 600, 10_000)
     assert [len(part) for part in parts] == [256, 256, 600 - 508 + 2]
     assert layout.MASK not in layout.tokens("a literal [MASK] here")
+
+
+def test_a_tie_costs_the_square_of_what_it_is_apart():
+    noul = {"type": "noul", "instructions": "Is it late?"}
+    likely, unlikely = torch.tensor([0.2, 0.8]).log(), torch.tensor([0.7, 0.3]).log()
+    for tie, apart in ((Tie(((0, 1),), ((1, 1),)), 0.5), (Tie(((0, 1),), ((1, 0), (1, 1))), 0.2), (Tie(((0, 1),), ((1, 1),), at_most=True), 0.5), (Tie(((1, 1),), ((0, 1),), at_most=True), 0.0)):
+        # Behind a group without ties, whose question comes first.
+        rows = [encode(Group("x", "a", [Asked(noul, [0.0, 1.0])])), encode(Group("x", "a", [Asked(noul, [0.0, 1.0])] * 2, [tie]))]
+        batch, logits = collate(rows), torch.stack([unlikely, likely, unlikely])
+        free, tied = (loss_of(logits, batch, weight).item() for weight in (0.0, 3.0))
+        assert abs(tied - free - apart**2) < 1e-6
