@@ -16,10 +16,11 @@ HEAD_PREFIX = dict.fromkeys(TYPE_IDS, "")
 
 @dataclass
 class Asked:
-    """A question and the distribution over its options that is to be learned."""
+    """A question and the distribution over its options that is to be learned; `whole` where even the smallest of its probabilities mean something."""
 
     question: dict[str, Any]
     target: list[float]
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from .wording import MATCH, humanized
 
 # The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
 WEIGHTS = {
-    "generated": 36, "likeness": 64, "goemotions": 11, "hwu64_fold1": 11, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 15,
-    "boolq_train1886": 5, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 8, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
+    "generated": 46, "likeness": 72, "goemotions": 11, "hwu64_fold1": 11, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 15,
+    "boolq_train1886": 5, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 6, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
     "own": 60, "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "toxigen": 3, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
 }
 MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1, "service": 1}

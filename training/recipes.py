@@ -272,7 +272,7 @@ def alike(rng: Random, rows: list[Row]) -> Group:
             question["criteria"] = renamed(rng, question["criteria"])
         # Written with four decimals, they do not quite add up to 1.
         total = sum(row.soft)
-        group.asked.append(Asked(question, [p / total for p in row.soft]))
+        group.asked.append(Asked(question, [p / total for p in row.soft], whole=True))
     return group
 
 

@@ -24,6 +24,8 @@ WARM_UP = 0.04
 # A number for each head, in which weights' rates would change nothing.
 SHARPNESS_RATE = 2e-3
 RANGE_GROUPS = 512
+# The weight of what whole distributions are apart, and the smallest probability that they are written with.
+WHOLE, SMALLEST = 0.2, 1e-4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,10 +78,19 @@ def rate_of(name: str, args: argparse.Namespace) -> float:
     return args.head_rate
 
 
+def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """The mean square over each question's options of what logits and the target's logarithms are apart, both less their means: it also tells what is wrong from what is quite wrong."""
+    gap = (logits - target.clamp(min=SMALLEST).log()).masked_fill(~real, 0.0)
+    count = real.sum(-1, keepdim=True)
+    return ((gap - gap.sum(-1, keepdim=True) / count).square() * real).sum(-1) / count.squeeze(-1)
+
+
 def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
-    """Cross-entropy, and the squares of what tied probabilities are apart."""
+    """Cross-entropy, the squares of what tied probabilities are apart, and of what logarithms of whole distributions are."""
     log_p = F.log_softmax(logits, dim=-1)
     loss = -(batch.target * log_p).sum(-1).mean()
+    if batch.whole.any():
+        loss = loss + WHOLE * apart_everywhere(logits[batch.whole], batch.target[batch.whole], batch.real[batch.whole]).sum() / len(batch.target)
     if len(batch.at_most):
         terms = batch.signs * log_p.exp().flatten()[batch.tied[:, 1]]
         apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.tied[:, 0], terms)

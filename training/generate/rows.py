@@ -8,7 +8,7 @@ from . import comments, customers, issues, messages, records
 SOURCE = "generated"
 # The share of records, and what makes the rest, up to which draw.
 RECORDS = 0.36
-ONE = ((0.46, messages.message), (0.68, customers.customer), (0.87, comments.comment), (1.0, issues.issue))
+ONE = ((0.44, messages.message), (0.6, customers.customer), (0.88, comments.comment), (1.0, issues.issue))
 
 
 def about_record(rng: Random) -> Iterator[Row]:

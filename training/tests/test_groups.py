@@ -1,6 +1,8 @@
 from random import Random
 
+import numpy as np
 import torch
+from torch.nn import functional as F
 
 from training import layout, moods
 from training.batches import collate
@@ -9,7 +11,7 @@ from training.layout import Asked, Group, Tie, encode
 from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
-from training.train import loss_of
+from training.train import WHOLE, loss_of
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 
@@ -117,3 +119,14 @@ def test_a_tie_costs_the_square_of_what_it_is_apart():
         batch, logits = collate(rows), torch.stack([unlikely, likely, unlikely])
         free, tied = (loss_of(logits, batch, weight).item() for weight in (0.0, 3.0))
         assert abs(tied - free - apart**2) < 1e-6
+
+
+def test_a_whole_distribution_is_learned_to_its_smallest_probability():
+    question = {"type": "choice", "instructions": "Which?", "criteria": {"a": "", "b": "", "c": ""}}
+    target = torch.tensor([0.9, 0.09, 0.01])
+    losses = []
+    for logits in (target.log() + 3.0, torch.tensor([0.9, 0.01, 0.09]).log()):
+        batch = collate([encode(Group("x", "a", [Asked(question, target.tolist(), whole)])) for whole in (True, False)])
+        losses.append(loss_of(torch.stack([logits, logits]), batch, 0.0).item() + (target * F.log_softmax(logits, 0)).sum().item())
+    gap = np.log([0.9, 0.01, 0.09]) - np.log([0.9, 0.09, 0.01])
+    assert abs(losses[0]) < 1e-6 and abs(losses[1] - WHOLE * gap.var() / 2) < 1e-5
