@@ -18,11 +18,8 @@ from .model import WIDTH, load_model, pool
 from .rows import Row
 
 SOURCE = "likeness"
-# A softmax over cosines times SHARPNESS is as sure as it is right, where "none of these" counts as a phrase whose cosine is NOTHING and NOTHING_SHARE of the mean of the text's
-# largest cosines with the topics: a text that is like much must be more like what it is about. Fitted on lists of 3 to 60 intents of which half lack the right one, on four sources.
-# It depends on the text alone, as the model's logits do, in which no option knows of the others.
-SHARPNESS = 12.0
-NOTHING, NOTHING_SHARE, NOTHING_TOPICS = 0.12, 0.82, 5
+# A softmax over cosines times SHARPNESS is about as sure as it is right. Fitted on lists of 3 to 60 intents of which half lack the right one, on four sources: 11 to 16.
+SHARPNESS = 14.0
 # Tokens, which are one chunk, and characters.
 LONGEST_TEXT, LONGEST_PHRASE = CHUNK - 2, 80
 TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 4000, 6000
@@ -31,8 +28,9 @@ NEAREST, NEAR = 20, 250
 INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd"})
 # Their options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
-# The share of questions that are asked with phrases of a kind, and how.
-KINDS = {"topic": (3, words.TOPIC), "intent": (3, words.INTENT), "request": (5, words.INTENT), "concept": (2, words.CONCEPT), "text": (2, words.LIKE)}
+# The share of questions that are asked with phrases of a kind, how, and the cosine that "none of these" stands for. It depends on the kind alone: no option knows of the others,
+# so it cannot grow with their number, though the best of many that do not fit is nearer; lists of intents are long and about one field, so there it is larger.
+KINDS = {"topic": (3, words.TOPIC, 0.3), "intent": (3, words.INTENT, 0.43), "request": (5, words.INTENT, 0.43), "concept": (2, words.CONCEPT, 0.3), "text": (2, words.LIKE, 0.38)}
 COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
@@ -95,12 +93,7 @@ def target_of(cosines: list[float]) -> list[float]:
     return [round(p, 4) for p in torch.softmax(SHARPNESS * torch.tensor(cosines, dtype=torch.float64), 0).tolist()]
 
 
-def nothing(cosines: torch.Tensor) -> float:
-    """The cosine that "none of these" stands for, from a text's cosines with the topics."""
-    return NOTHING + NOTHING_SHARE * cosines.topk(NOTHING_TOPICS).values.mean().item()
-
-
-def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int], none: float) -> Row:
+def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
     """Which of some phrases is most like a text; some of them are among the nearest, at times none is."""
     count = rng.choice(COUNTS)
     close = rng.sample(near[:NEAREST], rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
@@ -109,7 +102,7 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     options = [(phrases[i], "", cosines[i].item()) for i in places if phrases[i] != text]
     if rng.random() < 0.4 or len(options) < 2:
         taken = {name for name, _, _ in options}
-        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), none))
+        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), KINDS[kind][2]))
     rng.shuffle(options)
     criteria = {name: described for name, described, _ in options}
     soft = target_of([cosine for _, _, cosine in options])
@@ -117,9 +110,9 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     return Row(SOURCE, text, question, list(criteria)[soft.index(max(soft))], soft)
 
 
-def yes_no(rng: Random, text: str, phrases: list[str], cosines: torch.Tensor, near: list[int], none: float) -> Row:
+def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
     """Whether a text is about a phrase: one that is near enough, one that is nearly so, or any."""
-    nearest = near[:NEAREST]
+    nearest, none = near[:NEAREST], KINDS[kind][2]
     enough = [i for i in nearest if cosines[i] >= none]
     place = rng.choice(enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
     soft = target_of([none, cosines[place].item()])
@@ -137,12 +130,11 @@ def likeness(rows: list[Row], seed: int, count: int) -> Iterator[Row]:
     kinds, shares = list(phrases), [KINDS[kind][0] for kind in phrases]
     meanings, named = embedded(texts), {kind: embedded(own) for kind, own in phrases.items()}
     for text, meaning in zip(texts, meanings):
-        none = nothing(named["topic"] @ meaning)
         for number in range(3):
             kind = rng.choices(kinds, shares)[0]
             cosines = named[kind] @ meaning
             near = cosines.topk(min(NEAR, len(cosines))).indices.tolist()
             if number < 2 or kind == "text":
-                yield choice(rng, text, kind, phrases[kind], cosines, near, none)
+                yield choice(rng, text, kind, phrases[kind], cosines, near)
             else:
-                yield yes_no(rng, text, phrases[kind], cosines, near, none)
+                yield yes_no(rng, text, kind, phrases[kind], cosines, near)
