@@ -7,6 +7,7 @@ from .layout import STATE_MAX, Encoded, Group, encode
 from .recipes import INTENTS, JOINT, Pools, long_document, make_group, matching
 from .rows import Row, option_count, state_key
 from .tied import ruled
+from .unsettled import by_word
 from .wording import MATCH, humanized
 
 # The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
@@ -99,7 +100,7 @@ def make_pools(rows: list[Row]) -> Pools:
         kind, pair = pair_of(row)
         if kind in MATCH:
             pairs[kind].append(pair)
-    return Pools(list(labels.values()) or [{"greeting": "", "farewell": ""}], texts, pairs)
+    return Pools(list(labels.values()) or [{"greeting": "", "farewell": ""}], texts, pairs, by_word(rows))
 
 
 def pair_of(row: Row) -> tuple[str, tuple]:

@@ -9,6 +9,8 @@ from .generate.documents import document
 from .layout import Asked, Group
 from .rows import Row, label_index, option_count
 from .tied import LONGEST, again, equal, merged, under_other_names
+from .unsettled import SOURCE as CLAIMS
+from .unsettled import unsettled
 
 INFERENCE = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
 INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
@@ -27,11 +29,13 @@ LONG_WORDS = (6.0, 11.0)
 
 @dataclass
 class Pools:
-    """What is drawn from across sources: label sets (name to description), plain texts, and pairs of a state and a text that fits it."""
+    """What is drawn from across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it, and claims
+    by the words in them."""
 
     labels: list[dict[str, str]]
     texts: list[str]
     pairs: dict[str, list[tuple[Any, str]]]
+    claims: dict[str, list[Row]]
 
 
 def one_hot(size: int, index: int) -> list[float]:
@@ -69,8 +73,10 @@ def verdict(rng: Random, instructions: str, label: int) -> tuple[Asked, int, int
     return asked, order.index(0), order.index(2)
 
 
-def inference(rng: Random, rows: list[Row]) -> Group:
-    """Premise and hypothesis, asked the way people ask, or side by side in the state."""
+def inference(rng: Random, rows: list[Row], pools: Pools) -> Group:
+    """Premise and hypothesis, asked the way people ask, or side by side in the state; at times with a hypothesis from elsewhere."""
+    if rows[0].source == CLAIMS and rng.random() < 0.5:
+        rows = [unsettled(rng, rows[0], pools.claims)]
     first = rows[0]
     premise_key = "record" if "record" in first.state else "premise"
     premise = first.state[premise_key]
@@ -317,7 +323,7 @@ def make_group(rng: Random, rows: list[Row], pools: Pools) -> Group:
     if row.source == likeness.SOURCE:
         return alike(rng, rows)
     if row.source in INFERENCE and row.question["type"] == "choice":
-        return inference(rng, rows)
+        return inference(rng, rows, pools)
     if row.question["type"] == "choice":
         return choices(rng, row, pools)
     if row.question["type"] == "score":

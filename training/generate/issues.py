@@ -96,7 +96,8 @@ def filed(rng: Random, kind: str) -> Any:
 def issue(rng: Random) -> Item:
     """An issue, a question and its answer."""
     kind = rng.choice(("bug", "feature", "question")) if rng.random() < 0.88 else "documentation"
-    state = filed(rng, kind)
+    # Who labels an issue knows more than it says, or errs.
+    state = filed(rng, kind if rng.random() < 0.85 else rng.choice(("bug", "feature", "question")))
     kinds = list(BODIES) if kind == "documentation" or rng.random() < 0.2 else ["bug", "feature", "question"]
     if rng.random() < 0.35:
         asked = rng.choice([kind, *kinds])

@@ -1,0 +1,38 @@
+"""Claims beside texts of the same matter that do not settle them, as most texts that a search finds are."""
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from random import Random
+
+from .rows import Row
+
+# Premises and claims of many matters; in the other sources of inference a claim does not say what it is about.
+SOURCE = "mnli_dev"
+# A word that more than one in so many claims has says little about the matter.
+RARE = 100
+# So many words that a claim and a text have in common make them one matter.
+COMMON = 2
+WORD = re.compile(r"[a-z]{5,}")
+
+
+def words_of(text: str) -> set[str]:
+    """The longer words of a text."""
+    return set(WORD.findall(text.lower()))
+
+
+def by_word(rows: list[Row]) -> dict[str, list[Row]]:
+    """The rows of `SOURCE` by the words in their claims, but for the frequent words and those that one claim alone has."""
+    claims = [row for row in rows if row.source == SOURCE and row.question["type"] == "choice"]
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in claims:
+        for word in sorted(words_of(row.state["hypothesis"])):
+            found[word].append(row)
+    return {word: those for word, those in found.items() if 1 < len(those) <= max(2, len(claims) // RARE)}
+
+
+def unsettled(rng: Random, row: Row, claims: dict[str, list[Row]]) -> Row:
+    """The row with a claim about another text of the same matter; as it is where there is none."""
+    premise = row.state["premise"]
+    shared = Counter(other.state["hypothesis"] for word in sorted(words_of(premise)) for other in claims.get(word, ()) if other.state["premise"] != premise)
+    found = [claim for claim, count in shared.items() if count >= COMMON]
+    return replace(row, state={**row.state, "hypothesis": rng.choice(found)}, label="neutral") if found else row
