@@ -12,6 +12,7 @@ from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
 from training.train import WHOLE, loss_of
+from training.unsettled import by_word, unsettled
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 
@@ -45,6 +46,18 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
             assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
             kinds.add((tie.at_most, len(tie.one)))
     assert kinds == {(False, 1), (False, 2), (True, 1)}
+
+
+def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
+    question = {"type": "choice", "instructions": "What follows?", "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), "")}
+    pairs = (("The harbour of the island was closed.", "The island has a harbour."), ("A storm hit the island in spring.", "The harbour of the island lies north."), ("Taxes rose.", "People paid more."))
+    rows = [Row("mnli_dev", {"premise": premise, "hypothesis": claim}, question, "entailment") for premise, claim in pairs]
+    claims = by_word(rows)
+    assert set(claims) == {"island", "harbour"}
+    moved = unsettled(Random(1), rows[0], claims)
+    assert moved.label == "neutral" and moved.state == {"premise": pairs[0][0], "hypothesis": pairs[1][1]}
+    # One word alone, or none, is no common matter.
+    assert unsettled(Random(1), rows[1], claims) is rows[1] and unsettled(Random(1), rows[2], claims) is rows[2]
 
 
 def test_an_emotion_tells_the_sentiment():
