@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.560665,
-    probabilities: { false: 0.439335, true: 0.560665 },
-    confidence: 0.12133,
-    answer_confidence: 0.560665,
-    action: { act_probability: 0.662022 },
+    noul: 0.466912,
+    probabilities: { false: 0.533088, true: 0.466912 },
+    confidence: 0.066176,
+    answer_confidence: 0.533088,
+    action: { act_probability: 0.63711 },
   },
   anger: {
     type: 'score',
-    score: 1.557863,
-    probabilities: { 0: 0.011731, 1: 0.418675, 2: 0.569594 },
-    confidence: 0.336795,
-    answer_confidence: 0.569594,
+    score: 1.027371,
+    probabilities: { 0: 0.012914, 1: 0.946801, 2: 0.040285 },
+    confidence: 0.920202,
+    answer_confidence: 0.946801,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.604503 },
+    action: { act_probability: 0.973126 },
   },
 };
 

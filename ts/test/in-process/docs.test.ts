@@ -11,7 +11,7 @@ import { consumerFolder, typeCheck } from './consumer.ts';
 const BLOCKS = docBlocks('in-process.md');
 
 /** What the first block prints behind the team, as the page says. */
-const NUMBERS = [0.560665, 0.569594];
+const NUMBERS = [0.466912, 0.040285];
 
 /** What each block prints, in their order. */
 const OUTPUTS = [
