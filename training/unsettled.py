@@ -15,9 +15,9 @@ COMMON = 2
 WORD = re.compile(r"[a-z]{5,}")
 
 
-def words_of(text: str) -> set[str]:
-    """The longer words of a text."""
-    return set(WORD.findall(text.lower()))
+def words_of(text: str) -> list[str]:
+    """The longer words of a text, each once, in an order that is the same in every run."""
+    return sorted(set(WORD.findall(text.lower())))
 
 
 def by_word(rows: list[Row]) -> dict[str, list[Row]]:
@@ -25,7 +25,7 @@ def by_word(rows: list[Row]) -> dict[str, list[Row]]:
     claims = [row for row in rows if row.source == SOURCE and row.question["type"] == "choice"]
     found: dict[str, list[Row]] = defaultdict(list)
     for row in claims:
-        for word in sorted(words_of(row.state["hypothesis"])):
+        for word in words_of(row.state["hypothesis"]):
             found[word].append(row)
     return {word: those for word, those in found.items() if 1 < len(those) <= max(2, len(claims) // RARE)}
 
@@ -33,6 +33,6 @@ def by_word(rows: list[Row]) -> dict[str, list[Row]]:
 def unsettled(rng: Random, row: Row, claims: dict[str, list[Row]]) -> Row:
     """The row with a claim about another text of the same matter; as it is where there is none."""
     premise = row.state["premise"]
-    shared = Counter(other.state["hypothesis"] for word in sorted(words_of(premise)) for other in claims.get(word, ()) if other.state["premise"] != premise)
+    shared = Counter(other.state["hypothesis"] for word in words_of(premise) for other in claims.get(word, ()) if other.state["premise"] != premise)
     found = [claim for claim, count in shared.items() if count >= COMMON]
     return replace(row, state={**row.state, "hypothesis": rng.choice(found)}, label="neutral") if found else row

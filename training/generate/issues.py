@@ -16,6 +16,8 @@ ERRORS = ("TypeError: Cannot read properties of undefined (reading 'length')", "
 WISHES = ("support for Arm", "an option to disable it", "a dark theme", "keyboard shortcuts", "an async API", "export to CSV", "type hints", "a `--dry-run` flag", "custom separators", "a way to cancel", "multiple cursors",
           "streaming", "progress bars", "plugin hooks", "mixed precision", "a public API for this", "per-project settings", "lazy loading", "bulk operations", "a setting for the font size")
 PLATFORMS = ("Arm", "Windows", "Python 3.13", "HTTP/3", "Wayland")
+# The kinds that most trackers tell apart.
+USUAL = ("bug", "feature", "question")
 # Title and what the body says, by kind: {P} a part, {p} the same inside a sentence, {f} a failure, {s} a situation, {w} a wish, {o} a platform, {v} a version.
 TITLES = {
     "bug": ("{P} {f} {s}", "[Bug] {P} {f}", "{P} {f} since {v}", "Bug: {p} {f} {s}", "Regression: {p} {f}", "{P}: wrong output {s}", "{P} broken in {v}", "Unexpected behaviour of {p} {s}", "{P} does not work {s}",
@@ -80,7 +82,7 @@ def filed(rng: Random, kind: str) -> Any:
     typical = rng.sample(BODIES[kind], rng.choice((0, 1, 1, 2)))
     open_ = rng.sample(PLAIN_BODIES, rng.choice((0, 1, 2)) if typical else rng.choice((1, 2)))
     said = [text.format(**words) for text in rng.sample(typical + open_, len(typical + open_))]
-    form = rng.choice(FORMS[kind] if rng.random() < 0.8 else ("bug", "feature", "question", ""))
+    form = rng.choice(FORMS[kind] if rng.random() < 0.8 else (*USUAL, ""))
     parts = [rng.choice(HEADINGS[form])] if form else []
     parts += said + [rng.choice(NOTES).format(n=n, m=m, v=version) for _ in range(rng.choice((0, 1, 2, 4)))]
     if rng.random() < TRACES.get(kind, 0.03):
@@ -95,10 +97,10 @@ def filed(rng: Random, kind: str) -> Any:
 
 def issue(rng: Random) -> Item:
     """An issue, a question and its answer."""
-    kind = rng.choice(("bug", "feature", "question")) if rng.random() < 0.88 else "documentation"
+    kind = rng.choice(USUAL) if rng.random() < 0.88 else "documentation"
     # Who labels an issue knows more than it says, or errs.
-    state = filed(rng, kind if rng.random() < 0.85 else rng.choice(("bug", "feature", "question")))
-    kinds = list(BODIES) if kind == "documentation" or rng.random() < 0.2 else ["bug", "feature", "question"]
+    state = filed(rng, kind if rng.random() < 0.85 else rng.choice(USUAL))
+    kinds = list(BODIES) if kind == "documentation" or rng.random() < 0.2 else list(USUAL)
     if rng.random() < 0.35:
         asked = rng.choice([kind, *kinds])
         return state, {"type": "noul", "instructions": rng.choice(HOLDS[asked])}, asked == kind
