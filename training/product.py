@@ -7,6 +7,9 @@ from torch.nn import functional as F
 
 # The largest weight's integer, by default.
 TOP = 127
+# What two neighbours of one sign may add up to before they are rounded. Processors without 8-bit dot products add the products of two neighbours, with
+# inputs of up to 255, in 16 bits that saturate: 128 x 255 fits, and rounding adds at most 1 to a pair.
+MAX_PAIR = 127
 
 
 def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
@@ -22,9 +25,21 @@ def input_integers(x: torch.Tensor, ends: tuple[float, float]) -> torch.Tensor:
     return (x / step).round().add(zero).clamp(0, 255)
 
 
+def row_integers(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of a table as integers of at most 127, and the scale of each row [rows, 1]."""
+    scale = rows.abs().amax(1, keepdim=True).clamp(min=1e-12) / TOP
+    return (rows / scale).round_(), scale
+
+
+def largest_pair(weight: torch.Tensor) -> torch.Tensor:
+    """The largest sum, without its sign, of two neighbours of one sign in each row [rows, 1]: 0 and 1, 2 and 3, and so on."""
+    pairs = F.pad(weight, (0, weight.shape[1] % 2)).unflatten(1, (-1, 2))
+    return torch.maximum(pairs.clamp(min=0).sum(2), -pairs.clamp(max=0).sum(2)).amax(1, keepdim=True)
+
+
 def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows as integers of at most `top`, and the scale of each row [rows, 1]."""
-    scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / top
+    """The weights of a product [outputs, inputs] as integers of at most `top` whose pairs cannot saturate, and the scale of each output [outputs, 1]."""
+    scale = torch.maximum(weight.abs().amax(1, keepdim=True) / top, largest_pair(weight) / MAX_PAIR).clamp(min=1e-12)
     return (weight / scale).round_(), scale
 
 
@@ -33,7 +48,7 @@ class RoundedWeight(torch.autograd.Function):
 
     @staticmethod
     def forward(_: Any, weight: torch.Tensor) -> torch.Tensor:
-        """The weights [outputs, inputs], each row rounded to multiples of its largest / 127."""
+        """The weights [outputs, inputs], rounded as `weight_integers` rounds them."""
         integers, scale = weight_integers(weight)
         return integers.mul_(scale)
 
