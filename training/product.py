@@ -7,9 +7,11 @@ from torch.nn import functional as F
 
 # The largest weight's integer, by default.
 TOP = 127
-# What two neighbours of one sign may add up to before they are rounded. Processors without 8-bit dot products add the products of two neighbours, with
-# inputs of up to 255, in 16 bits that saturate: 128 x 255 fits, and rounding adds at most 1 to a pair.
-MAX_PAIR = 127
+# What two neighbours of one sign may add up to. Processors without 8-bit dot products add the products of two neighbours, with inputs of up to 255, in 16 bits
+# that saturate: 128 x 255 fits.
+MAX_PAIR = 128
+# Rounding can add 1 to a pair; a scale that is so much larger each time takes it away again in a few steps.
+FINER = 1.004
 
 
 def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
@@ -40,7 +42,11 @@ def largest_pair(weight: torch.Tensor) -> torch.Tensor:
 def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
     """The weights of a product [outputs, inputs] as integers of at most `top` whose pairs cannot saturate, and the scale of each output [outputs, 1]."""
     scale = torch.maximum(weight.abs().amax(1, keepdim=True) / top, largest_pair(weight) / MAX_PAIR).clamp(min=1e-12)
-    return (weight / scale).round_(), scale
+    integers = (weight / scale).round_()
+    while (over := largest_pair(integers).squeeze(1) > MAX_PAIR).any():
+        scale[over] *= FINER
+        integers[over] = (weight[over] / scale[over]).round_()
+    return integers, scale
 
 
 class RoundedWeight(torch.autograd.Function):
