@@ -68,6 +68,8 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     // Node's own answer to a missing Host carries no request id: the app refuses it.
     requireHostHeader: false,
   });
+  // Node would read a body by a header beyond the thousandth and show that header to nobody. Their bytes are limited.
+  server.maxHeadersCount = 0;
   const handle = app.callback();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     connections.addAnswer(req.socket, res);

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { loadConfig, processEnvironment } from '../config.ts';
 import { createGate, UNCOUNTED } from '../gate/app.ts';
+import { refuseOwnAddress } from '../gate/loop.ts';
 import { ServerProcess } from '../gate/server-process.ts';
 import { type GateFlags, gateSettings } from '../gate/settings.ts';
 import { Lifecycle } from '../lifecycle.ts';
@@ -26,7 +27,8 @@ export async function gate(flags: GateFlags): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
 
   const lifecycle = new Lifecycle();
-  const app = createGate({ ...settings, keys: settings.credential.secrets, lifecycle, log });
+  const { allowedHosts } = config;
+  const app = createGate({ ...settings, keys: settings.credential.secrets, allowedHosts, lifecycle, log });
   const http = createHttpServer({ app, config, engine: { model: undefined }, lifecycle, log, metrics: UNCOUNTED });
   let server: ServerProcess | undefined;
   let isStopping = false;
@@ -35,8 +37,9 @@ export async function gate(flags: GateFlags): Promise<void> {
     await http.drain();
     await server?.stop();
   });
-  for (const warning of [...warnings, ...settings.credential.warnings]) log.warn(warning);
+  for (const warning of [...warnings, ...settings.warnings]) log.warn(warning);
   log.info(`${settings.credential.status}; the server is at ${settings.upstream.origin}`);
+  await refuseOwnAddress(settings.listen, settings.upstream);
   if (flags.run) {
     server = await ServerProcess.start(settings.upstream, flags, env);
     log.info(`the server beside the gate is process ${server.pid}`);

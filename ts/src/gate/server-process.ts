@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type Address, formatAddress } from '../address.ts';
 import type { Environment } from '../config.ts';
 import { requireFree } from '../server.ts';
+import { bareHost } from './loop.ts';
 import type { GateFlags } from './settings.ts';
 
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
@@ -78,8 +79,8 @@ export class ServerProcess {
   }
 }
 
-function addressOf({ hostname, port }: URL): Address {
-  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 80) };
+function addressOf(upstream: URL): Address {
+  return { host: bareHost(upstream), port: Number(upstream.port || 80) };
 }
 
 function serverArguments(flags: GateFlags): string[] {

@@ -84,8 +84,9 @@ function isReadable(target: string): boolean {
 }
 
 function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string | undefined): void {
-  if (failure.code === 'cancelled' || ctx.headerSent) {
-    // Nobody listens, or is in the middle of an answer. Closing the connection is the only honest answer.
+  if (failure.code === 'cancelled' || ctx.headerSent || ctx.respond === false) {
+    // Nobody listens, or is in the middle of an answer, or Koa was told to write none. Closing the connection is the only
+    // honest answer.
     ctx.respond = false;
     ctx.res.destroy();
     return;
