@@ -161,10 +161,20 @@ function answerClientError({ error, socket, latest, timeouts, log, metrics }: Cl
   else refuse(socket, clientFailure(error, false, timeouts), { log, metrics });
 }
 
-/** The app, when it is reading the body, hears of the failure and answers; else it has answered already. */
-function failBody({ req, headersSent }: ServerResponse, failure: HttpFailure): void {
-  if (!headersSent && req.listenerCount('error') > 0) req.emit('error', failure);
-  else req.socket.destroy();
+/** The app, when it is reading the body, hears of the failure and answers; else it has answered, or is about to. */
+function failBody(answer: ServerResponse, failure: HttpFailure): void {
+  const { req } = answer;
+  if (answer.headersSent) req.socket.destroy();
+  else if (req.listenerCount('error') > 0) req.emit('error', failure);
+  else {
+    // The request came with what is wrong in it: the app has not run yet.
+    answer.setHeader('Connection', 'close');
+    setImmediate(() => {
+      if (answer.headersSent) return;
+      if (req.listenerCount('error') > 0) req.emit('error', failure);
+      else req.socket.destroy();
+    });
+  }
 }
 
 /** The request before the faulty one still gets its answer, as the last on its connection. */

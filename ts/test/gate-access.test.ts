@@ -229,7 +229,7 @@ suite('request smuggling', () => {
     });
   }
 
-  for (const method of ['GET', 'DELETE', 'OPTIONS', 'POST']) {
+  for (const method of ['PUT', 'PATCH', 'POST']) {
     for (const [framing, sent] of [
       ['a length', `Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`],
       ['chunks', `Transfer-Encoding: chunked\r\n\r\n${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`],

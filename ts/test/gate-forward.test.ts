@@ -48,8 +48,10 @@ suite('headers to the server', () => {
       'x-other': '1, 2',
       'x-request-id': 'mine',
       host: headers.host,
+      via: headers.via,
       connection: 'keep-alive',
     });
+    assert.match(headers.via ?? '', /^1\.1 svc-gate-[\da-f]{16}$/);
     assert.match(headers.host ?? '', /^127\.0\.0\.1:\d+$/);
     assert.doesNotMatch(rawHeaders.join(), new RegExp(KEY));
   });

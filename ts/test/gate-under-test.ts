@@ -32,6 +32,7 @@ export interface GateOptions {
 export interface GateUnderTest {
   readonly port: number;
   readonly http: HttpServer;
+  readonly app: ReturnType<typeof createGate>;
   readonly lifecycle: Lifecycle;
   /** What reached the server. */
   readonly requests: readonly IncomingMessage[];
@@ -74,7 +75,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
   });
   const { port } = await http.listen({ host: '127.0.0.1', port: 0 });
   test.after(() => http.drain());
-  return { port, http, lifecycle: parts.lifecycle, requests, log, upstreamServer };
+  return { port, http, app, lifecycle: parts.lifecycle, requests, log, upstreamServer };
 }
 
 /** Returns the port of a server that listens until the test ends. */
