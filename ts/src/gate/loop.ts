@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import dns from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Middleware } from 'koa';
 import { type Address, formatAddress, isLoopback } from '../address.ts';
@@ -40,12 +41,15 @@ export async function refuseOwnAddress(listen: Address, upstream: URL): Promise<
   const port = Number(upstream.port || (upstream.protocol === 'https:' ? 443 : 80));
   if (port !== listen.port) return;
   const [own, theirs] = await Promise.all([addresses(listen.host), addresses(bareHost(upstream))]);
+  const isOnAll = own.some(isWildcard);
   const machine = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
-  const isHere = (address: string) => isWildcard(address) || isLoopback(address) || machine.includes(address);
-  const isOwn = (address: string) => own.includes(address) || (own.some(isWildcard) && isHere(address));
-  // A connection to a wildcard address goes to this machine, by loopback.
-  const reachesLoopback = theirs.some(isWildcard) && own.some(isLoopback);
-  if (!theirs.some(isOwn) && !reachesLoopback) return;
+  const listens = listOf(isOnAll ? [...own, ...machine] : own);
+  const isOwn = (address: string) =>
+    contains(listens, address) ||
+    (isOnAll && isLoopback(address)) ||
+    // A connection to every address goes to this machine, by loopback.
+    (isWildcard(address) && own.some(isLoopback));
+  if (!theirs.some(isOwn)) return;
   throw new Refusal(`--upstream: ${upstream.origin} is the gate itself, which listens on ${formatAddress(listen)}`);
 }
 
@@ -56,7 +60,18 @@ export function bareHost({ hostname }: URL): string {
 
 const isWildcard = (address: string) => address === '0.0.0.0' || address === '::';
 
+const family = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
+
+/** A list that takes an IPv4 address that is written as IPv6 for the same. */
+function listOf(all: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const address of all) list.addAddress(address, family(address));
+  return list;
+}
+
+const contains = (list: BlockList, address: string) => list.check(address, family(address));
+
 async function addresses(host: string): Promise<readonly string[]> {
   const found = await dns.lookup(host, { all: true }).catch(() => []);
-  return found.map(({ address }) => address.replace(/^::ffff:(?=\d+\.)/i, ''));
+  return found.map(({ address }) => address);
 }
