@@ -11,13 +11,14 @@ import type { Lifecycle } from '../lifecycle.ts';
 import { type Framing, framingOf } from '../middleware/framing.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 import type { Secret } from '../secret.ts';
+import { createAgent } from './agent.ts';
 import { answerHeaders, framingHeaders, outgoingFraming, requestHeaders } from './headers.ts';
 import { bareHost, viaHeader } from './loop.ts';
 import { type ReadRequest, readState } from './state-header.ts';
 import { targetAccess } from './target.ts';
 
-/** An idle connection is given up before the server does so, after 65 s: else one could be used that is being closed. */
-const IDLE_MS = 30_000;
+/** Answers that say only that another will follow. None of ours sends one, and reading them costs time. */
+const MAX_INTERIM = 16;
 
 export interface ForwardTimeouts {
   /** Until the server has taken the connection. */
@@ -76,8 +77,8 @@ type Call = (ctx: RequestContext, read: ReadRequest, framing: Framing | undefine
 
 /** Returns what begins a request to the server. */
 function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string): Call {
-  const { request, Agent } = upstream.protocol === 'https:' ? https : http;
-  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  const { request } = upstream.protocol === 'https:' ? https : http;
+  const agent = createAgent(upstream.protocol);
   const address = { protocol: upstream.protocol, host: bareHost(upstream), port: upstream.port };
   return ({ req, state }, read, framing) => {
     const key = targetAccess(req.url ?? '') === 'keyed' ? upstreamKey?.reveal() : undefined;
@@ -157,7 +158,8 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
     };
     const failed = (error: Error) => {
       if (isCallerGone) return;
-      if (!(error instanceof HttpFailure)) log.warn({ id: state.id, cause: errorCode(error) }, 'the server failed');
+      const cause = errorCode(error) || error.message;
+      if (!(error instanceof HttpFailure)) log.warn({ id: state.id, cause }, 'the server failed');
       reject(error instanceof HttpFailure ? error : new HttpFailure('upstream_failed', 'the server cannot be reached'));
     };
     req.on('error', gone);
@@ -166,6 +168,11 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
     outgoing.once('upgrade', (_, socket) => {
       socket.destroy();
       failed(new Error('the server changed the protocol unasked'));
+    });
+    let interim = 0;
+    outgoing.on('information', () => {
+      interim += 1;
+      if (interim > MAX_INTERIM) outgoing.destroy(new Error('the server says again and again that it will answer'));
     });
     outgoing.once('response', (answer) => {
       answer.on('error', failed);
@@ -210,9 +217,9 @@ function flushSoon(message: http.OutgoingMessage): void {
 }
 
 /**
- * Whether an answer says how the request ended, and how long its body is. Node reads 000 and a 101 that changes nothing, and
- * cannot pass them on; it reads codings before `chunked`, too, which it does not undo.
+ * Whether an answer says how the request ended, and how long its body is. Node reads 000, 999 and a 101 that changes
+ * nothing, which nobody could pass on; it reads codings before `chunked`, too, which it does not undo.
  */
 function isPassable({ statusCode = 0, headers }: http.IncomingMessage): boolean {
-  return statusCode >= 200 && /^(chunked)?$/i.test(headers['transfer-encoding'] ?? '');
+  return statusCode >= 200 && statusCode < 600 && /^(chunked)?$/i.test(headers['transfer-encoding'] ?? '');
 }
