@@ -44,7 +44,12 @@ export interface HttpServerParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'countResponse'>;
   readonly timeouts?: HttpTimeouts;
+  /** How many connections may be open at once; see `connectionLimit`. */
+  readonly maxConnections: number;
 }
+
+/** How often the log says that there are too many connections, at most. */
+const TOO_MANY_EVERY_MS = 60_000;
 
 export interface HttpServer {
   /**
@@ -58,8 +63,8 @@ export interface HttpServer {
 
 /** Returns a server that does not listen yet. */
 export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
-  const { app, log, metrics } = parts;
-  const connections = new Connections();
+  const { app, log, metrics, maxConnections } = parts;
+  const connections = new Connections(maxConnections);
   const server = createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.bodyMs,
@@ -75,7 +80,12 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     connections.addAnswer(req.socket, res);
     handle(req, res);
   };
-  server.on('connection', (socket: Socket) => connections.add(socket));
+  let toldMs = Number.NEGATIVE_INFINITY;
+  server.on('connection', (socket: Socket) => {
+    if (!connections.add(socket) || performance.now() - toldMs < TOO_MANY_EVERY_MS) return;
+    toldMs = performance.now();
+    log.warn({ connections: maxConnections }, 'too many connections: those that have been idle for longest are closed');
+  });
   server.on('request', onRequest);
   // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
   server.on('checkExpectation', onRequest);
@@ -84,7 +94,12 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   });
   let drained: Promise<void> | undefined;
   return {
-    listen: (address) => listen(server, address),
+    async listen(address) {
+      const bound = await listen(server, address);
+      // A connection that cannot be taken, for want of descriptors say, is not the end of the others.
+      server.on('error', (err) => log.error({ err }, 'a connection could not be taken'));
+      return bound;
+    },
     drain: () => (drained ??= drain(server, connections, parts)),
   };
 }

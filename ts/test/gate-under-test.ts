@@ -27,6 +27,7 @@ export interface GateOptions {
   /** The address that its rules believe it has: one that other machines can reach, when left out. */
   readonly listen?: Address;
   readonly allowedHosts?: readonly string[];
+  readonly maxConnections?: number;
 }
 
 export interface GateUnderTest {
@@ -71,6 +72,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     config,
     engine: { model: undefined },
     metrics: UNCOUNTED,
+    maxConnections: options.maxConnections ?? 4096,
     timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },
   });
   const { port } = await http.listen({ host: '127.0.0.1', port: 0 });

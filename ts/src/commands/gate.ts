@@ -2,6 +2,7 @@
 import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { loadConfig, processEnvironment } from '../config.ts';
+import { connectionLimit } from '../connections.ts';
 import { createGate, UNCOUNTED } from '../gate/app.ts';
 import { refuseOwnAddress } from '../gate/loop.ts';
 import { ServerProcess } from '../gate/server-process.ts';
@@ -29,7 +30,16 @@ export async function gate(flags: GateFlags): Promise<void> {
   const lifecycle = new Lifecycle();
   const { allowedHosts } = config;
   const app = createGate({ ...settings, keys: settings.credential.secrets, allowedHosts, lifecycle, log });
-  const http = createHttpServer({ app, config, engine: { model: undefined }, lifecycle, log, metrics: UNCOUNTED });
+  const http = createHttpServer({
+    app,
+    config,
+    engine: { model: undefined },
+    lifecycle,
+    log,
+    metrics: UNCOUNTED,
+    // Each may have one to the server behind the gate.
+    maxConnections: connectionLimit(2),
+  });
   let server: ServerProcess | undefined;
   let isStopping = false;
   stopOnSignal(log, async () => {
