@@ -13,6 +13,9 @@ import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
 
+/** What a server takes beyond its drain to close its engine, and far more. */
+const CLOSE_MS = 15_000;
+
 /**
  * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
  * process.
@@ -45,7 +48,8 @@ export async function gate(flags: GateFlags): Promise<void> {
   stopOnSignal(log, async () => {
     isStopping = true;
     await http.drain();
-    await server?.stop();
+    const hasEnded = await server?.stop(config.drainDelayMs + config.drainMs + CLOSE_MS);
+    if (hasEnded === false) log.warn('the server beside the gate did not end in time and was killed');
   });
   for (const warning of [...warnings, ...settings.warnings]) log.warn(warning);
   log.info(`${settings.credential.status}; the server is at ${settings.upstream.origin}`);
@@ -53,7 +57,7 @@ export async function gate(flags: GateFlags): Promise<void> {
   if (flags.run) {
     server = await ServerProcess.start(settings.upstream, flags, env);
     log.info(`the server beside the gate is process ${server.pid}`);
-    const isReady = await server.ready();
+    const isReady = await server.ready(() => log.warn('the server beside the gate is not ready yet'));
     if (!isReady && !isStopping) throw new Refusal(`the server beside the gate did not start: ${await server.ended}`);
   }
   if (isStopping) return;
