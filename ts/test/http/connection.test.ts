@@ -129,6 +129,22 @@ suite('time-outs', () => {
     );
   });
 
+  for (const [framing, first, drop] of [
+    ['Content-Length: 900', '', 'x'],
+    ['Transfer-Encoding: chunked', '', '1\r\nx\r\n'],
+    ['Transfer-Encoding: chunked', '1;', 'x'],
+  ] as const) {
+    test(`bound a body that drips (${framing}, ${first || 'x'})`, async (t) => {
+      const { port, engine } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 100 } });
+      const wire = await Wire.open(t, port);
+      wire.send(`POST /v1/systemone HTTP/1.1\r\n${HOST}${framing}\r\n\r\n${first}`);
+      const timer = setInterval(() => wire.socket.writable && wire.send(drop), 10);
+      t.after(() => clearInterval(timer));
+      isRefusal(await wire.ends(), 408, 'body did not arrive within 0.1 s');
+      assert.equal(engine.calls.length, 0);
+    });
+  }
+
   test('bound the rest of a body that was refused, without a second answer', async (t) => {
     const { port } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 80 } });
     const wire = await Wire.open(t, port);
