@@ -102,6 +102,32 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     });
   }
 
+  test('SIGTERM lets a request that is open come to its end, then ends both with 0', async (t) => {
+    const { gate, url } = await started(t);
+    const states = Array.from({ length: 200 }, (_, n) => `Ticket ${n}`);
+    const questions = { q: { type: 'noul', instructions: 'Is it?' } };
+    const response = await fetch(`${url}/v1/systemone/batch`, {
+      method: 'POST',
+      body: JSON.stringify({ states, questions }),
+      headers: { ...BEARER, accept: 'application/x-ndjson' },
+    });
+    gate.signal('SIGTERM');
+    await gate.logged(/SIGTERM: finishing/);
+    const lines = (await response.text()).trimEnd().split('\n');
+    assert.ok(lines.length >= states.length);
+    assert.equal((await gate.finished).code, 0);
+  });
+
+  test('takes the names of allowed_hosts, and no other, on loopback', async (t) => {
+    const { url, upstream } = await started(t, { env: { SVC_ALLOWED_HOSTS: 'svc.internal' } });
+    for (const at of [url, upstream]) {
+      assert.deepEqual(
+        [await statusOf(at, 'svc.internal'), await statusOf(at, 'localhost'), await statusOf(at, 'evil.example')],
+        [200, 200, 403],
+      );
+    }
+  });
+
   test('SIGTERM while the server starts ends both with 0', async (t) => {
     const { gate, upstream } = await start(t);
     await gate.logged(/the server is at/);
