@@ -117,7 +117,10 @@ function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { rea
     let left = framing === 'chunked' ? Number.POSITIVE_INFINITY : framing - read.start.length;
     req.on('data', (part: Buffer) => {
       left -= part.length;
-      if (left < 0) req.destroy();
+      if (left >= 0) return;
+      // Before this part is written.
+      outgoing.destroy();
+      req.destroy();
     });
     if (read.start.length > 0) outgoing.write(read.start);
     if (left === 0) outgoing.end();
