@@ -1,5 +1,5 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, valgrind, a browser,
+ * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, nginx, valgrind, a browser,
  * a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline, of
  * the training and with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
  * a folder that is gone afterwards. It ends with one line that counts.
@@ -20,6 +20,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
   { works: ['haproxy', '-v'], packages: ['haproxy'] },
+  { works: ['nginx', '-v'], packages: ['nginx-light'] },
   { works: ['ip', '-V'], packages: ['iproute2'] },
   { works: ['openssl', 'version'], packages: ['openssl'] },
   { works: ['pgrep', '--version'], packages: ['procps'] },

@@ -11,6 +11,7 @@ import { type ApiKey, requireApiKey } from './middleware/api-key.ts';
 import { checkHost, refuseCrossSite } from './middleware/caller.ts';
 import { cors } from './middleware/cors.ts';
 import { refuseWhileDraining } from './middleware/draining.ts';
+import { requireFraming } from './middleware/framing.ts';
 import { createOperator, type Operator } from './middleware/password.ts';
 import { handleRequests, type RequestState } from './middleware/request.ts';
 import { WrongGuesses } from './middleware/wrong-guesses.ts';
@@ -56,6 +57,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   const router = createRouter(parts);
   app.use(handleRequests({ log, lifecycle, metrics }));
+  app.use(requireFraming());
   app.use(refuseWhileDraining(lifecycle));
   app.use(checkHost(config));
   if (config.corsOrigins.length > 0) app.use(cors(config.corsOrigins));

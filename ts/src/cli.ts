@@ -94,6 +94,7 @@ Examples:
 const GATE_NOTES = `
 /health is open, /v1/ needs the key of GATE_API_KEY as a Bearer token, all else is not found.
 GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS and GATE_TIMEOUT_MS stand for the flags.
+A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
 /**

@@ -63,6 +63,7 @@ export interface Environment {
   /** `1` in the container image, whose entrypoint sets it: see `container.ts`. */
   readonly SVC_CONTAINER?: string | undefined;
   readonly GATE_API_KEY?: string | undefined;
+  readonly GATE_UPSTREAM_KEY?: string | undefined;
   readonly LOCALAPPDATA?: string | undefined;
   readonly XDG_CACHE_HOME?: string | undefined;
 }

@@ -58,7 +58,9 @@ export const ERROR_STATUS = {
   draining: 503,
   // The server behind the gate.
   upstream_failed: 502,
+  upstream_refused: 502,
   upstream_timeout: 504,
+  gate_loop: 508,
   // The server, broken.
   model_failed: 500,
   panicked: 500,

@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import { formatAddress } from './address.ts';
 import { createApp } from './app.ts';
 import type { LoadedConfig } from './config.ts';
+import { connectionLimit } from './connections.ts';
 import { announcement, type Credential, resolveApiKeys, resolvePassword } from './credentials.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { createLog } from './log.ts';
@@ -60,7 +61,8 @@ export async function runServer(
   });
   const reload = () => reloader.reload();
   const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics, reload });
-  const server = createHttpServer({ app, config, engine, lifecycle, log, metrics });
+  const maxConnections = connectionLimit(1);
+  const server = createHttpServer({ app, config, engine, lifecycle, log, metrics, maxConnections });
 
   let isStopping = false;
   stopOnSignal(log, async () => {

@@ -44,7 +44,12 @@ export interface HttpServerParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'countResponse'>;
   readonly timeouts?: HttpTimeouts;
+  /** How many connections may be open at once; see `connectionLimit`. */
+  readonly maxConnections: number;
 }
+
+/** How often the log says that there are too many connections, at most. */
+const TOO_MANY_EVERY_MS = 60_000;
 
 export interface HttpServer {
   /**
@@ -58,8 +63,8 @@ export interface HttpServer {
 
 /** Returns a server that does not listen yet. */
 export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
-  const { app, log, metrics } = parts;
-  const connections = new Connections();
+  const { app, log, metrics, maxConnections } = parts;
+  const connections = new Connections(maxConnections);
   const server = createServer({
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.bodyMs,
@@ -68,12 +73,19 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     // Node's own answer to a missing Host carries no request id: the app refuses it.
     requireHostHeader: false,
   });
+  // Node would read a body by a header beyond the thousandth and show that header to nobody. Their bytes are limited.
+  server.maxHeadersCount = 0;
   const handle = app.callback();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
     connections.addAnswer(req.socket, res);
     handle(req, res);
   };
-  server.on('connection', (socket: Socket) => connections.add(socket));
+  let toldMs = Number.NEGATIVE_INFINITY;
+  server.on('connection', (socket: Socket) => {
+    if (!connections.add(socket) || performance.now() - toldMs < TOO_MANY_EVERY_MS) return;
+    toldMs = performance.now();
+    log.warn({ connections: maxConnections }, 'too many connections: those that have been idle for longest are closed');
+  });
   server.on('request', onRequest);
   // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
   server.on('checkExpectation', onRequest);
@@ -82,7 +94,12 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   });
   let drained: Promise<void> | undefined;
   return {
-    listen: (address) => listen(server, address),
+    async listen(address) {
+      const bound = await listen(server, address);
+      // A connection that cannot be taken, for want of descriptors say, is not the end of the others.
+      server.on('error', (err) => log.error({ err }, 'a connection could not be taken'));
+      return bound;
+    },
     drain: () => (drained ??= drain(server, connections, parts)),
   };
 }
@@ -159,10 +176,20 @@ function answerClientError({ error, socket, latest, timeouts, log, metrics }: Cl
   else refuse(socket, clientFailure(error, false, timeouts), { log, metrics });
 }
 
-/** The app, when it is reading the body, hears of the failure and answers; else it has answered already. */
-function failBody({ req, headersSent }: ServerResponse, failure: HttpFailure): void {
-  if (!headersSent && req.listenerCount('error') > 0) req.emit('error', failure);
-  else req.socket.destroy();
+/** The app, when it is reading the body, hears of the failure and answers; else it has answered, or is about to. */
+function failBody(answer: ServerResponse, failure: HttpFailure): void {
+  const { req } = answer;
+  if (answer.headersSent) req.socket.destroy();
+  else if (req.listenerCount('error') > 0) req.emit('error', failure);
+  else {
+    // The request came with what is wrong in it: the app has not run yet.
+    answer.setHeader('Connection', 'close');
+    setImmediate(() => {
+      if (answer.headersSent) return;
+      if (req.listenerCount('error') > 0) req.emit('error', failure);
+      else req.socket.destroy();
+    });
+  }
 }
 
 /** The request before the faulty one still gets its answer, as the last on its connection. */

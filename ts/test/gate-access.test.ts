@@ -188,6 +188,35 @@ suite('what is no plain request', () => {
   });
 });
 
+suite('the Host', () => {
+  const HOSTS = ['evil.example', 'gate.example:80', 'svc.internal', 'SVC.internal:9', 'localhost', '127.0.0.1:21118'];
+  const statuses = async (t: TestContext, gate: GateUnderTest, path: string) => {
+    const answers = HOSTS.map((host) => {
+      const headers = `Host: ${host}\r\nConnection: close\r\n${AUTHORIZATION}`;
+      return raw(t, gate, `GET ${path} HTTP/1.1\r\n${headers}\r\n`);
+    });
+    return (await Promise.all(answers)).map(status);
+  };
+
+  for (const host of ['127.0.0.1', 'localhost', '::1']) {
+    test(`must be this machine or in allowed_hosts where the gate listens on ${host}, on every path`, async (t) => {
+      const gate = await startGate(t, { listen: { host, port: 21118 }, allowedHosts: ['svc.internal'] });
+      for (const path of ['/health', '/v1/models']) {
+        assert.deepEqual(await statuses(t, gate, path), [403, 403, 200, 200, 200, 200]);
+      }
+      assert.deepEqual(await statuses(t, gate, '/stats'), [403, 403, 404, 404, 404, 404]);
+      assert.equal(gate.requests.length, 8);
+    });
+  }
+
+  for (const host of ['0.0.0.0', '::', '192.0.2.1', 'gate.example']) {
+    test(`may be any where the gate listens on ${host}`, async (t) => {
+      const gate = await startGate(t, { listen: { host, port: 21118 } });
+      assert.deepEqual(await statuses(t, gate, '/health'), [200, 200, 200, 200, 200, 200]);
+    });
+  }
+});
+
 /** Requests with a second one hidden in them, for a reader who sees the end of the first elsewhere. */
 const HIDDEN = `GET /stats HTTP/1.1\r\n${LAST}\r\n`;
 const START = `POST /v1/x HTTP/1.1\r\n${HOST}${AUTHORIZATION}`;
@@ -229,7 +258,7 @@ suite('request smuggling', () => {
     });
   }
 
-  for (const method of ['GET', 'DELETE', 'OPTIONS', 'POST']) {
+  for (const method of ['PUT', 'PATCH', 'POST']) {
     for (const [framing, sent] of [
       ['a length', `Content-Length: ${HIDDEN.length}\r\n\r\n${HIDDEN}`],
       ['chunks', `Transfer-Encoding: chunked\r\n\r\n${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`],

@@ -48,8 +48,10 @@ suite('headers to the server', () => {
       'x-other': '1, 2',
       'x-request-id': 'mine',
       host: headers.host,
+      via: headers.via,
       connection: 'keep-alive',
     });
+    assert.match(headers.via ?? '', /^1\.1 svc-gate-[\da-f]{16}$/);
     assert.match(headers.host ?? '', /^127\.0\.0\.1:\d+$/);
     assert.doesNotMatch(rawHeaders.join(), new RegExp(KEY));
   });
@@ -416,6 +418,34 @@ suite('when the server fails', () => {
 
 /** The server hears of it at once, not when its time is up. */
 const SILENT = { timeouts: { silenceMs: 60_000 } };
+
+suite('a body that drips', { timeout: 20_000 }, () => {
+  for (const path of ['/v1/systemone', '/v1/systemone/batch', '/v1/x']) {
+    for (const [framing, first, drop] of [
+      ['Content-Length: 1000000', '', 'x'],
+      ['Transfer-Encoding: chunked', '', '1\r\nx\r\n'],
+      ['Transfer-Encoding: chunked', '1;', 'x'],
+    ] as const) {
+      test(`(${framing}, ${first || 'x'}) to ${path} ends with its time, for the server as well`, async (t) => {
+        const open = new Set<IncomingMessage>();
+        const gate = await startGate(t, {
+          ...SILENT,
+          bodyMs: 200,
+          answer: (req) => {
+            open.add(req);
+            req.on('error', () => open.delete(req)).resume();
+          },
+        });
+        const wire = await Wire.open(t, gate.port);
+        wire.send(`POST ${path} HTTP/1.1\r\n${KEYED}${framing}\r\n\r\n${first}`);
+        const timer = setInterval(() => wire.socket.writable && wire.send(drop), 20);
+        t.after(() => clearInterval(timer));
+        assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]*body did not arrive within 0\.2 s/);
+        await until(() => open.size === 0);
+      });
+    }
+  }
+});
 
 suite('when the caller goes', { timeout: 10_000 }, () => {
   test('while the server works, the server hears of it', async (t) => {

@@ -49,6 +49,12 @@ suite('the settings of the gate', () => {
     [{}, { GATE_API_KEY: '' }, 'GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key'],
     [{}, { GATE_API_KEY: '  ' }, 'GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key'],
     [{}, { GATE_API_KEY: 'fifteen-chars-.' }, 'api key from GATE_API_KEY is 15 characters; use at least 16'],
+    [{}, { GATE_UPSTREAM_KEY: 'fifteen-chars-.' }, 'api key from GATE_UPSTREAM_KEY is 15 characters; use at least 16'],
+    [
+      {},
+      { GATE_UPSTREAM_KEY: 'sixteen chars ..' },
+      'api key from GATE_UPSTREAM_KEY has a space or a character that is not ASCII; no Bearer header carries it',
+    ],
     [{ listen: 'x' }, {}, '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
     [{}, { GATE_LISTEN: '1' }, 'GATE_LISTEN: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
     [{ upstream: 'localhost:1' }, {}, `--upstream: ${ORIGIN}`],
@@ -82,6 +88,19 @@ suite('the settings of the gate', () => {
     const both = settings(t, { key: false }).credential;
     assert.deepEqual(both.secrets, []);
     assert.deepEqual(both.warnings, ['the api key from GATE_API_KEY is not checked: --no-key']);
+  });
+
+  test('have the key of the server behind the gate, which --run does not need', (t) => {
+    assert.equal(settings(t).upstreamKey, undefined);
+    assert.equal(settings(t, {}, { GATE_UPSTREAM_KEY: ' ' }).upstreamKey, undefined);
+    const env = { GATE_UPSTREAM_KEY: 'the-key-of-the-server' };
+    const set = settings(t, {}, env);
+    assert.ok(set.upstreamKey?.matches('the-key-of-the-server'));
+    assert.ok(!set.credential.secrets.some((key) => key.matches('the-key-of-the-server')));
+    assert.deepEqual(set.warnings, []);
+    const beside = settings(t, { run: true }, env);
+    assert.equal(beside.upstreamKey, undefined);
+    assert.deepEqual(beside.warnings, ['GATE_UPSTREAM_KEY is not used: the server of --run has no key']);
   });
 
   test('take every loopback address with --run', (t) => {

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server }
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { pino } from 'pino';
+import type { Address } from '../src/address.ts';
 import { createGate, UNCOUNTED } from '../src/gate/app.ts';
 import type { ForwardTimeouts } from '../src/gate/forward.ts';
 import { Lifecycle } from '../src/lifecycle.ts';
@@ -22,11 +23,17 @@ export interface GateOptions {
   readonly timeouts?: Partial<ForwardTimeouts>;
   readonly bodyMs?: number;
   readonly hasKey?: boolean;
+  readonly upstreamKey?: string;
+  /** The address that its rules believe it has: one that other machines can reach, when left out. */
+  readonly listen?: Address;
+  readonly allowedHosts?: readonly string[];
+  readonly maxConnections?: number;
 }
 
 export interface GateUnderTest {
   readonly port: number;
   readonly http: HttpServer;
+  readonly app: ReturnType<typeof createGate>;
   readonly lifecycle: Lifecycle;
   /** What reached the server. */
   readonly requests: readonly IncomingMessage[];
@@ -48,9 +55,13 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     lifecycle: new Lifecycle(),
     log: pino({ level: 'info' }, { write: (line: string) => log.push(JSON.parse(line)) }),
   };
+  const { upstreamKey, listen: believed = { host: '0.0.0.0', port: 0 }, allowedHosts = [] } = options;
   const app = createGate({
     ...parts,
+    listen: believed,
+    allowedHosts,
     upstream,
+    upstreamKey: upstreamKey === undefined ? undefined : new Secret(upstreamKey, 'GATE_UPSTREAM_KEY'),
     timeouts: { connectMs: 5000, silenceMs: 5000, ...timeouts },
     keys: hasKey ? [new Secret(KEY, 'GATE_API_KEY')] : [],
   });
@@ -61,11 +72,12 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     config,
     engine: { model: undefined },
     metrics: UNCOUNTED,
+    maxConnections: options.maxConnections ?? 4096,
     timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },
   });
   const { port } = await http.listen({ host: '127.0.0.1', port: 0 });
   test.after(() => http.drain());
-  return { port, http, lifecycle: parts.lifecycle, requests, log, upstreamServer };
+  return { port, http, app, lifecycle: parts.lifecycle, requests, log, upstreamServer };
 }
 
 /** Returns the port of a server that listens until the test ends. */

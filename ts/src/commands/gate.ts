@@ -2,7 +2,9 @@
 import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { loadConfig, processEnvironment } from '../config.ts';
+import { connectionLimit } from '../connections.ts';
 import { createGate, UNCOUNTED } from '../gate/app.ts';
+import { refuseOwnAddress } from '../gate/loop.ts';
 import { ServerProcess } from '../gate/server-process.ts';
 import { type GateFlags, gateSettings } from '../gate/settings.ts';
 import { Lifecycle } from '../lifecycle.ts';
@@ -10,6 +12,9 @@ import { createLog } from '../log.ts';
 import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
+
+/** What a server takes beyond its drain to close its engine, and far more. */
+const CLOSE_MS = 15_000;
 
 /**
  * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
@@ -26,21 +31,33 @@ export async function gate(flags: GateFlags): Promise<void> {
   const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
 
   const lifecycle = new Lifecycle();
-  const app = createGate({ ...settings, keys: settings.credential.secrets, lifecycle, log });
-  const http = createHttpServer({ app, config, engine: { model: undefined }, lifecycle, log, metrics: UNCOUNTED });
+  const { allowedHosts } = config;
+  const app = createGate({ ...settings, keys: settings.credential.secrets, allowedHosts, lifecycle, log });
+  const http = createHttpServer({
+    app,
+    config,
+    engine: { model: undefined },
+    lifecycle,
+    log,
+    metrics: UNCOUNTED,
+    // Each may have one to the server behind the gate.
+    maxConnections: connectionLimit(2),
+  });
   let server: ServerProcess | undefined;
   let isStopping = false;
   stopOnSignal(log, async () => {
     isStopping = true;
     await http.drain();
-    await server?.stop();
+    const hasEnded = await server?.stop(config.drainDelayMs + config.drainMs + CLOSE_MS);
+    if (hasEnded === false) log.warn('the server beside the gate did not end in time and was killed');
   });
-  for (const warning of [...warnings, ...settings.credential.warnings]) log.warn(warning);
+  for (const warning of [...warnings, ...settings.warnings]) log.warn(warning);
   log.info(`${settings.credential.status}; the server is at ${settings.upstream.origin}`);
+  await refuseOwnAddress(settings.listen, settings.upstream);
   if (flags.run) {
     server = await ServerProcess.start(settings.upstream, flags, env);
     log.info(`the server beside the gate is process ${server.pid}`);
-    const isReady = await server.ready();
+    const isReady = await server.ready(() => log.warn('the server beside the gate is not ready yet'));
     if (!isReady && !isStopping) throw new Refusal(`the server beside the gate did not start: ${await server.ended}`);
   }
   if (isStopping) return;

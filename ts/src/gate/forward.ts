@@ -8,60 +8,63 @@ import type { Logger } from 'pino';
 import { HttpFailure } from '../errors.ts';
 import { errorCode } from '../exclusive-file.ts';
 import type { Lifecycle } from '../lifecycle.ts';
+import { type Framing, framingOf } from '../middleware/framing.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
-import { answerHeaders, requestHeaders } from './headers.ts';
-import { readState } from './state-header.ts';
+import type { Secret } from '../secret.ts';
+import { createAgent } from './agent.ts';
+import { answerHeaders, framingHeaders, outgoingFraming, requestHeaders } from './headers.ts';
+import { bareHost, viaHeader } from './loop.ts';
+import { type ReadRequest, readState } from './state-header.ts';
+import { targetAccess } from './target.ts';
 
-/** An idle connection is given up before the server does so, after 65 s: else one could be used that is being closed. */
-const IDLE_MS = 30_000;
+/** Answers that say only that another will follow. None of ours sends one, and reading them costs time. */
+const MAX_INTERIM = 16;
 
 export interface ForwardTimeouts {
   /** Until the server has taken the connection. */
   readonly connectMs: number;
-  /** How long nothing may come from the server or be taken by it, its answer above all. */
+  /** How long nothing may come from the server or be taken by it, and how long its answer may take to begin. */
   readonly silenceMs: number;
 }
 
 export interface ForwardParts {
   /** Where the server is: scheme, host and port. */
   readonly upstream: URL;
+  /** The server's own key, for what needs one. */
+  readonly upstreamKey: Secret | undefined;
   readonly timeouts: ForwardTimeouts;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
 }
 
-/** Returns the middleware that answers with what the server says. The target goes on byte by byte as it came. */
-export function forward({ upstream, timeouts, lifecycle, log }: ForwardParts): Middleware<RequestState> {
-  const { request, Agent } = upstream.protocol === 'https:' ? https : http;
-  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
-  const address = {
-    protocol: upstream.protocol,
-    host: upstream.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: upstream.port,
-  };
+/**
+ * Returns the middleware that answers with what the server says. The target goes on byte by byte as it came; all else is
+ * made of what was parsed.
+ *
+ * @param name - The gate's name in `Via`.
+ */
+export function forward(parts: ForwardParts, name: string): Middleware<RequestState> {
+  const { timeouts, lifecycle, log } = parts;
+  const call = caller(parts, name);
   return async (ctx) => {
     const { req } = ctx;
-    const { headers, start, isWhole } = await readState(req);
-    const outgoing = request({
-      ...address,
-      agent,
-      method: req.method,
-      path: req.url,
-      headers: { ...requestHeaders(req, ctx.state.id), ...headers },
-      timeout: timeouts.silenceMs,
-    });
+    const framing = outgoingFraming(req.method, framingOf(req));
+    const read = await readState(req);
+    const outgoing = call(ctx, read, framing);
     limitTime(outgoing, timeouts);
     const failure = firstFailure(ctx, outgoing, log);
+    let answer: http.IncomingMessage | undefined;
     try {
-      flushSoon(outgoing);
-      if (isWhole) outgoing.end(start);
-      else {
-        if (start.length > 0) outgoing.write(start);
-        req.pipe(outgoing);
-      }
-      const [answer] = (await Promise.race([once(outgoing, 'response'), failure])) as [http.IncomingMessage];
+      sendBody(req, outgoing, { read, framing });
+      [answer] = (await Promise.race([once(outgoing, 'response'), failure])) as [http.IncomingMessage];
+      if (answer.statusCode === 401) throw refusedKey(ctx, parts);
       if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
       await Promise.race([passAnswer(ctx, answer), failure]);
+    } catch (error) {
+      // Nothing that still comes on this connection is an answer to anybody.
+      answer?.destroy();
+      outgoing.destroy();
+      throw error;
     } finally {
       // Of a body that is not wanted any more the rest is thrown away: the caller may be reading the answer already.
       req.unpipe(outgoing).resume();
@@ -70,14 +73,79 @@ export function forward({ upstream, timeouts, lifecycle, log }: ForwardParts): M
   };
 }
 
+type Call = (ctx: RequestContext, read: ReadRequest, framing: Framing | undefined) => http.ClientRequest;
+
+/** Returns what begins a request to the server. */
+function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string): Call {
+  const { request } = upstream.protocol === 'https:' ? https : http;
+  const agent = createAgent(upstream.protocol);
+  const address = { protocol: upstream.protocol, host: bareHost(upstream), port: upstream.port };
+  return ({ req, state }, read, framing) => {
+    const key = targetAccess(req.url ?? '') === 'keyed' ? upstreamKey?.reveal() : undefined;
+    const own = { requestId: state.id, via: viaHeader(req, name), key };
+    const outgoing = request({
+      ...address,
+      agent,
+      method: req.method,
+      path: req.url,
+      headers: {
+        ...requestHeaders(req, own),
+        ...read.headers,
+        ...framingHeaders(read.isWhole ? read.start.length : framing),
+      },
+      timeout: timeouts.silenceMs,
+    });
+    // Node would hide the headers of the answer beyond the thousandth.
+    outgoing.maxHeadersCount = 0;
+    return outgoing;
+  };
+}
+
+interface Body {
+  readonly read: ReadRequest;
+  readonly framing: Framing | undefined;
+}
+
+/** Sends the body that was announced, and none where none was: what is beyond it ends both connections. */
+function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { read, framing }: Body): void {
+  flushSoon(outgoing);
+  if (read.isWhole) outgoing.end(read.start);
+  else if (framing === undefined) {
+    req.resume();
+    outgoing.end();
+  } else {
+    let left = framing === 'chunked' ? Number.POSITIVE_INFINITY : framing - read.start.length;
+    req.on('data', (part: Buffer) => {
+      left -= part.length;
+      if (left >= 0) return;
+      // Before this part is written.
+      outgoing.destroy();
+      req.destroy();
+    });
+    if (read.start.length > 0) outgoing.write(read.start);
+    if (left === 0) outgoing.end();
+    else req.pipe(outgoing);
+  }
+}
+
 function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs }: ForwardTimeouts): void {
   const giveUp = (ms: number) =>
     outgoing.destroy(new HttpFailure('upstream_timeout', `no answer from the server within ${ms / 1000} s`));
-  const timer = setTimeout(giveUp, connectMs, connectMs);
+  let timer = setTimeout(giveUp, connectMs, connectMs);
   const stop = () => clearTimeout(timer);
   outgoing.once('close', stop);
   outgoing.once('socket', (socket) => (socket.connecting ? socket.once('connect', stop) : stop()));
   outgoing.once('timeout', () => giveUp(silenceMs));
+  // A server that says a little now and then is not silent, and yet its answer may never begin.
+  const wait = () => {
+    stop();
+    timer = setTimeout(giveUp, silenceMs, silenceMs);
+  };
+  outgoing.once('finish', wait);
+  outgoing.once('response', () => {
+    outgoing.off('finish', wait);
+    stop();
+  });
 }
 
 /** Returns a promise that is rejected with what goes wrong first: the caller, or the server. */
@@ -93,7 +161,8 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
     };
     const failed = (error: Error) => {
       if (isCallerGone) return;
-      if (!(error instanceof HttpFailure)) log.warn({ id: state.id, cause: errorCode(error) }, 'the server failed');
+      const cause = errorCode(error) || error.message;
+      if (!(error instanceof HttpFailure)) log.warn({ id: state.id, cause }, 'the server failed');
       reject(error instanceof HttpFailure ? error : new HttpFailure('upstream_failed', 'the server cannot be reached'));
     };
     req.on('error', gone);
@@ -103,14 +172,30 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
       socket.destroy();
       failed(new Error('the server changed the protocol unasked'));
     });
+    let interim = 0;
+    outgoing.on('information', () => {
+      interim += 1;
+      if (interim > MAX_INTERIM) outgoing.destroy(new Error('the server says again and again that it will answer'));
+    });
     outgoing.once('response', (answer) => {
       answer.on('error', failed);
-      if (!isFinal(answer)) outgoing.destroy(new Error('the server did not say how the request ended'));
+      if (!isPassable(answer)) outgoing.destroy(new Error('the server sent an answer that cannot be passed on'));
     });
   });
   // Whoever waits for it hears of it; when the answer is complete nobody does.
   failure.catch(() => {});
   return failure;
+}
+
+/**
+ * Returns the failure that stands for the server's 401. The caller's key was right, so a 401 would tell the caller to
+ * change what is not wrong.
+ */
+function refusedKey({ state }: RequestContext, { log, upstreamKey }: ForwardParts): HttpFailure {
+  const message = 'the server behind the gate refuses the key of the gate';
+  const why = upstreamKey === undefined ? 'it has none: set GATE_UPSTREAM_KEY' : 'GATE_UPSTREAM_KEY is not its key';
+  log.error({ id: state.id }, `${message}: ${why}`);
+  return new HttpFailure('upstream_refused', message);
 }
 
 async function passAnswer(ctx: RequestContext, answer: http.IncomingMessage): Promise<void> {
@@ -125,11 +210,19 @@ async function passAnswer(ctx: RequestContext, answer: http.IncomingMessage): Pr
 /** The headers go out with the first bytes of the body if those are there, and alone if they are not. */
 function flushSoon(message: http.OutgoingMessage): void {
   setImmediate(() => {
-    if (!message.headersSent && !message.destroyed) message.flushHeaders();
+    if (message.headersSent || message.destroyed) return;
+    try {
+      message.flushHeaders();
+    } catch (error) {
+      message.destroy(error as Error);
+    }
   });
 }
 
-/** Whether an answer says how the request ended. Node reads 000 and a 101 that changes nothing, and cannot pass them on. */
-function isFinal({ statusCode = 0 }: http.IncomingMessage): boolean {
-  return statusCode >= 200;
+/**
+ * Whether an answer says how the request ended, and how long its body is. Node reads 000, 999 and a 101 that changes
+ * nothing, which nobody could pass on; it reads codings before `chunked`, too, which it does not undo.
+ */
+function isPassable({ statusCode = 0, headers }: http.IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 600 && /^(chunked)?$/i.test(headers['transfer-encoding'] ?? '');
 }

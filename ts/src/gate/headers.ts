@@ -1,6 +1,7 @@
 /** Which headers go through the gate: those that are meant for the other end, in both directions. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { HttpFailure } from '../errors.ts';
+import type { Framing } from '../middleware/framing.ts';
 import { STATE_HEADER } from '../state-header.ts';
 
 /** Headers that are meant for the next connection only (RFC 9110, 7.6.1), and their older relatives. */
@@ -22,29 +23,51 @@ const OWN = new Set([
   'expect',
   'host',
   'content-length',
+  'via',
   'x-request-id',
   'x-typesafe-request-id',
   STATE_HEADER,
 ]);
 
-/**
- * Returns the headers for the server. How long the body is comes from `req` alone, never from what `Connection` names:
- * were its length dropped, the body would be read as the next request.
- */
-export function requestHeaders(req: IncomingMessage, requestId: string): OutgoingHttpHeaders {
-  const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
+/** What the gate says to the server itself. */
+export interface OwnHeaders {
+  readonly requestId: string;
+  /** The value of `Via`. */
+  readonly via: string;
+  /** The key of the server behind the gate. */
+  readonly key: string | undefined;
+}
+
+/** Returns the headers for the server, without those that say how long the body is: see `framingHeaders`. */
+export function requestHeaders(req: IncomingMessage, { requestId, via, key }: OwnHeaders): OutgoingHttpHeaders {
   const rest = Object.entries(endToEnd(req.headers)).filter(([name]) => !OWN.has(name));
   return {
     ...Object.fromEntries(rest),
-    ...(length !== undefined && { 'content-length': length }),
-    ...(coding !== undefined && { 'transfer-encoding': 'chunked' }),
+    ...(key !== undefined && { authorization: `Bearer ${key}` }),
+    via,
     'x-request-id': requestId,
   };
 }
 
+/** The methods whose body means something (RFC 9110, 9.3); other readers do not look for one after the rest. */
+const WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH']);
+
+/** Returns how long the body is that goes on: that of a method whose body means nothing stays here. */
+export function outgoingFraming(method: string | undefined, framing: Framing): Framing | undefined {
+  return WITH_BODY.has(method) ? framing : undefined;
+}
+
+/** Returns the header that says how long a body is. Without any there is no body. */
+export function framingHeaders(framing: Framing | undefined): OutgoingHttpHeaders {
+  if (framing === undefined) return {};
+  return framing === 'chunked' ? { 'transfer-encoding': 'chunked' } : { 'content-length': framing };
+}
+
 /** Returns the headers for the caller. The ids are the gate's, which the server was given. */
-export function answerHeaders({ headers }: IncomingMessage): Record<string, string | string[]> {
+export function answerHeaders({ headers, statusCode }: IncomingMessage): Record<string, string | string[]> {
   const { 'x-request-id': _, 'x-typesafe-request-id': __, ...rest } = endToEnd(headers);
+  // A 204 has no body, whatever its length says: a reader that believes it would wait for one.
+  if (statusCode === 204) delete rest['content-length'];
   return rest;
 }
 
@@ -58,17 +81,11 @@ function endToEnd(headers: IncomingHttpHeaders): Record<string, string | string[
 }
 
 /**
- * Checks that a request is one whose end everybody sees at the same byte, and that asks for HTTP.
+ * Checks that a request asks for HTTP. Other protocols may be offered and need not be taken.
  *
  * @throws HttpFailure `bad_request`
  */
-export function requireForwardable({ headers, httpVersion }: IncomingMessage): void {
-  const coding = headers['transfer-encoding'];
-  // Node reads other codings before `chunked`, and chunks in HTTP/1.0; other readers do not.
-  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
-    throw new HttpFailure('bad_request', 'unsupported Transfer-Encoding; use chunked', { Connection: 'close' });
-  }
-  // Other protocols may be offered and need not be taken.
+export function requireHttp({ headers }: IncomingMessage): void {
   if (/(?:^|,)\s*websocket\s*(?:,|$)/i.test(headers.upgrade ?? '')) {
     throw new HttpFailure('bad_request', 'there is no WebSocket here', { Connection: 'close' });
   }

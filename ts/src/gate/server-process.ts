@@ -5,7 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Address, formatAddress } from '../address.ts';
 import type { Environment } from '../config.ts';
+import { errorCode } from '../exclusive-file.ts';
 import { requireFree } from '../server.ts';
+import { bareHost } from './loop.ts';
 import type { GateFlags } from './settings.ts';
 
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
@@ -13,6 +15,9 @@ const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
 const READY_CHECK_MS = 50;
 /** A server that takes longer to say whether it is ready is asked again. */
 const MAX_ANSWER_MS = 1000;
+
+/** How often a server that is not ready is told of: a large model may be on its way, or nothing at all. */
+const TELL_EVERY_MS = 60_000;
 
 /** Flags that are the server's, by their names in `GateFlags`. */
 const SERVER_FLAGS = ['config', 'device', 'model', 'runtime', 'threads', 'logLevel', 'logFormat'] as const;
@@ -44,7 +49,10 @@ export class ServerProcess {
       detached: process.platform !== 'win32',
       env,
     });
-    this.ended = once(this.#child, 'exit').then(([code, signal]) => signal ?? `exit code ${code}`);
+    this.ended = once(this.#child, 'exit').then(
+      ([code, signal]) => signal ?? `exit code ${code}`,
+      (error: unknown) => errorCode(error) || String(error),
+    );
     // A gate that is told to end at once does not leave it behind.
     process.once('exit', () => this.#child.kill('SIGKILL'));
   }
@@ -53,8 +61,21 @@ export class ServerProcess {
     return this.#child.pid;
   }
 
-  /** True once the server takes requests, false when it has ended before that. */
-  async ready(): Promise<boolean> {
+  /**
+   * True once the server takes requests, false when it has ended before that.
+   *
+   * @param tell - Called every minute, or every `everyMs`, until then.
+   */
+  async ready(tell: () => void, everyMs = TELL_EVERY_MS): Promise<boolean> {
+    const timer = setInterval(tell, everyMs);
+    try {
+      return await this.#isReady();
+    } finally {
+      clearInterval(timer);
+    }
+  }
+
+  async #isReady(): Promise<boolean> {
     let isOver = false;
     this.ended.then(() => {
       isOver = true;
@@ -71,15 +92,24 @@ export class ServerProcess {
     return false;
   }
 
-  /** Resolves once the server has finished its requests and ended. */
-  async stop(): Promise<void> {
+  /**
+   * Resolves once the server has finished its requests and ended. One that hangs is killed.
+   *
+   * @param maxMs - How long it may take.
+   * @returns whether it ended by itself
+   */
+  async stop(maxMs: number): Promise<boolean> {
     if (this.#child.connected) this.#child.disconnect();
+    const over = sleep(maxMs, false, { ref: false });
+    const hasEnded = await Promise.race([this.ended.then(() => true), over]);
+    if (!hasEnded) this.#child.kill('SIGKILL');
     await this.ended;
+    return hasEnded;
   }
 }
 
-function addressOf({ hostname, port }: URL): Address {
-  return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port || 80) };
+function addressOf(upstream: URL): Address {
+  return { host: bareHost(upstream), port: Number(upstream.port || 80) };
 }
 
 function serverArguments(flags: GateFlags): string[] {

@@ -6,6 +6,7 @@ import { Refusal } from '../refusal.ts';
 import { wantedValue } from '../schemas/config.ts';
 import { Secret } from '../secret.ts';
 import type { ForwardTimeouts } from './forward.ts';
+import { bareHost } from './loop.ts';
 
 /** The flags of `svc gate`, as typed. Those of `svc serve` are for the server that it runs beside it. */
 export interface GateFlags extends Flags {
@@ -22,8 +23,12 @@ export interface GateSettings {
   readonly listen: Address;
   /** Scheme, host and port of the server behind the gate. */
   readonly upstream: URL;
+  /** The key of the server behind the gate; without it the server has none. */
+  readonly upstreamKey: Secret | undefined;
   readonly timeouts: ForwardTimeouts;
   readonly credential: Credential;
+  /** One line each. */
+  readonly warnings: readonly string[];
 }
 
 /** A server takes 60 s for its queue and 60 s for the model at most, where nothing else is set. */
@@ -53,11 +58,19 @@ export function gateSettings(flags: GateFlags, env: Environment, config: Config)
     if (text !== undefined) return [text, `--${name.replaceAll('_', '-').toLowerCase()}`];
     return [env[variable]?.trim() || DEFAULTS[flag], variable];
   };
+  const credential = gateKey(env.GATE_API_KEY?.trim() ?? '', flags.key ?? true, config);
+  const upstreamKey = serverKey(env.GATE_UPSTREAM_KEY?.trim() ?? '', config);
+  const isUnused = upstreamKey !== undefined && (flags.run ?? false);
   return {
     listen: address(value('listen')),
     upstream: upstreamUrl(value('upstream'), flags.run ?? false),
     timeouts: { connectMs: milliseconds(value('connectTimeoutMs')), silenceMs: milliseconds(value('timeoutMs')) },
-    credential: gateKey(env.GATE_API_KEY?.trim() ?? '', flags.key ?? true, config),
+    upstreamKey: isUnused ? undefined : upstreamKey,
+    credential,
+    warnings: [
+      ...credential.warnings,
+      ...(isUnused ? ['GATE_UPSTREAM_KEY is not used: the server of --run has no key'] : []),
+    ],
   };
 }
 
@@ -74,7 +87,7 @@ function upstreamUrl([text, where]: Value, runs: boolean): URL {
   if (!isOrigin || !/^https?:$/.test(url.protocol)) {
     throw new Refusal(`${where}: must be the origin of a server, such as ${DEFAULTS.upstream}`);
   }
-  if (runs && !(url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[(.*)\]$/, '$1')))) {
+  if (runs && !(url.protocol === 'http:' && isLoopback(bareHost(url)))) {
     throw new Refusal(`${where}: must be a loopback address with --run, such as ${DEFAULTS.upstream}`);
   }
   return url;
@@ -93,4 +106,10 @@ function gateKey(text: string, isChecked: boolean, config: Config): Credential {
   }
   if (text === '') throw new Refusal('GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key');
   return resolveApiKeys({ ...config, apiKey: [new Secret(text, 'GATE_API_KEY')], allowNoApiKey: false });
+}
+
+function serverKey(text: string, config: Config): Secret | undefined {
+  if (text === '') return undefined;
+  const key = new Secret(text, 'GATE_UPSTREAM_KEY');
+  return resolveApiKeys({ ...config, apiKey: [key], allowNoApiKey: false }).secrets[0];
 }

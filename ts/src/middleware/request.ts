@@ -80,12 +80,13 @@ export function afterAnswer(work: () => void): void {
  * and both tell the whole target, where a password may be.
  */
 function isReadable(target: string): boolean {
-  return target.startsWith('/') || target === '*' || URL.canParse(target);
+  return /^(\/[^#\s]*|\*)$/.test(target) || (!target.startsWith('/') && URL.canParse(target));
 }
 
 function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string | undefined): void {
-  if (failure.code === 'cancelled' || ctx.headerSent) {
-    // Nobody listens, or is in the middle of an answer. Closing the connection is the only honest answer.
+  if (failure.code === 'cancelled' || ctx.headerSent || ctx.respond === false) {
+    // Nobody listens, or is in the middle of an answer, or Koa was told to write none. Closing the connection is the only
+    // honest answer.
     ctx.respond = false;
     ctx.res.destroy();
     return;
@@ -106,6 +107,16 @@ interface Outcome {
   readonly path: string | undefined;
 }
 
+/**
+ * Returns a path for the log. A URL that a caller has put together wrongly can have a name and a password in its path, up
+ * to an `@`, or up to what cuts the path off in them; they stay out of it. None of our paths has a colon.
+ */
+function loggedPath(path: string): string {
+  const at = path.lastIndexOf('@');
+  if (at < 0 && !path.includes(':')) return path.slice(0, MAX_LOGGED_PATH_CHARS);
+  return at < 0 ? '/…' : `/…${path.slice(at, at + MAX_LOGGED_PATH_CHARS)}`;
+}
+
 /** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
 function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: Outcome): void {
   const { id, questions, tokens } = ctx.state;
@@ -113,7 +124,7 @@ function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }
     {
       id,
       method: ctx.method,
-      path: path?.slice(0, MAX_LOGGED_PATH_CHARS),
+      path: path && loggedPath(path),
       status,
       code,
       ms: Math.round(ms * 100) / 100,

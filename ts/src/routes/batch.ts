@@ -74,13 +74,18 @@ async function send(ctx: RequestContext, { body, timing }: BatchChunk, lines: bo
   if (isFirst) begin(ctx);
   await write(res, body);
   if (!timing) return;
-  res.addTrailers({ 'Server-Timing': serverTiming(timing) });
+  if (hasTrailer(ctx)) res.addTrailers({ 'Server-Timing': serverTiming(timing) });
   res.end();
+}
+
+/** An answer in HTTP/1.0 has no chunks, so that nothing comes behind it: it ends with its connection. */
+function hasTrailer({ req }: RequestContext): boolean {
+  return req.httpVersion !== '1.0';
 }
 
 function begin(ctx: RequestContext): void {
   ctx.status = 200;
-  ctx.set('Trailer', 'Server-Timing');
+  if (hasTrailer(ctx)) ctx.set('Trailer', 'Server-Timing');
   ctx.respond = false;
   ctx.flushHeaders();
 }

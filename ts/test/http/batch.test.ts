@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { request } from 'node:http';
+import { request, ServerResponse } from 'node:http';
 import { suite, test } from 'node:test';
 import type { BatchChunk, StateResult } from '../../src/engine.ts';
 import { REPLY } from '../fake-engine.ts';
@@ -61,6 +61,43 @@ suite('POST /v1/systemone/batch', () => {
     goOn();
     assert.match(await wire.receives('total;dur=7.10'), /\r\n0\r\nServer-Timing: encode;dur=1\.23/);
     assert.equal(engine.batches[0]?.lines, true);
+  });
+
+  for (const [accept, type] of [
+    ['application/x-ndjson', 'application/x-ndjson'],
+    ['application/json', 'application/json'],
+  ]) {
+    for (const connection of ['close', 'keep-alive']) {
+      test(`answers ${accept} in HTTP/1.0 (${connection}) to the end of the connection`, async (t) => {
+        const { port, engine } = await startServer(t);
+        engine.chunks = () => [
+          chunk('{"answers":{}}\n'),
+          chunk('{"answers":{}}\n'),
+          chunk('{"usage":{}}\n', { timing }),
+        ];
+        const wire = await Wire.open(t, port);
+        const headers = `Host: 127.0.0.1\r\nConnection: ${connection}\r\nAccept: ${accept}\r\nContent-Length: 2`;
+        wire.send(`POST /v1/systemone/batch HTTP/1.0\r\n${headers}\r\n\r\n{}`);
+        const [head, body] = (await wire.ends()).split('\r\n\r\n');
+        assert.match(head ?? '', /^HTTP\/1\.1 200 OK\r\n/);
+        assert.equal(body, '{"answers":{}}\n{"answers":{}}\n{"usage":{}}\n');
+        assert.equal(rawHeader(`${head}\r\n`, 'content-type'), `${type}; charset=utf-8`);
+        assert.equal(rawHeader(`${head}\r\n`, 'connection'), 'close');
+        for (const name of ['trailer', 'transfer-encoding']) assert.equal(rawHeader(`${head}\r\n`, name), undefined);
+      });
+    }
+  }
+
+  test('whose answer cannot begin ends the connection', async (t) => {
+    const { port, engine, log } = await startServer(t);
+    engine.chunks = () => [chunk('{}\n'), chunk('{}\n', { timing })];
+    t.mock.method(ServerResponse.prototype, 'flushHeaders', () => {
+      throw new Error('no header can be sent');
+    });
+    const wire = await Wire.open(t, port);
+    wire.send('POST /v1/systemone/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}');
+    assert.equal(await wire.ends(), '');
+    await until(() => log.some(({ code }) => code === 'internal'));
   });
 
   test('counts each state as a request of its own', async (t) => {

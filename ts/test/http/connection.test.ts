@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { suite, test } from 'node:test';
+import { suite, type TestContext, test } from 'node:test';
+import { connectionLimit } from '../../src/connections.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server.ts';
 import { ANSWER, REPLY } from '../fake-engine.ts';
@@ -127,6 +128,22 @@ suite('time-outs', () => {
       [{ status: 408, code: 'body_timeout' }],
     );
   });
+
+  for (const [framing, first, drop] of [
+    ['Content-Length: 900', '', 'x'],
+    ['Transfer-Encoding: chunked', '', '1\r\nx\r\n'],
+    ['Transfer-Encoding: chunked', '1;', 'x'],
+  ] as const) {
+    test(`bound a body that drips (${framing}, ${first || 'x'})`, async (t) => {
+      const { port, engine } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 100 } });
+      const wire = await Wire.open(t, port);
+      wire.send(`POST /v1/systemone HTTP/1.1\r\n${HOST}${framing}\r\n\r\n${first}`);
+      const timer = setInterval(() => wire.socket.writable && wire.send(drop), 10);
+      t.after(() => clearInterval(timer));
+      isRefusal(await wire.ends(), 408, 'body did not arrive within 0.1 s');
+      assert.equal(engine.calls.length, 0);
+    });
+  }
 
   test('bound the rest of a body that was refused, without a second answer', async (t) => {
     const { port } = await startServer(t, { timeouts: { headersMs: 60, bodyMs: 80 } });
@@ -271,6 +288,56 @@ suite('a connection', () => {
     await get('/livez');
     assert.ok(log.length >= 2);
     assert.ok(log.every(({ level }) => level <= 30));
+  });
+});
+
+suite('too many connections', () => {
+  const MAX = 10;
+  const open = (t: TestContext, port: number, count: number) =>
+    Promise.all(Array.from({ length: count }, () => Wire.open(t, port)));
+
+  for (const [what, sent] of [
+    ['ask nothing', ''],
+    ['stop in their headers', 'GET /livez HTTP/1.1\r\nHost: loc'],
+    ['were answered and stay open', `${GET}\r\n`],
+    ['never end a body that nobody reads', `POST /nothing HTTP/1.1\r\n${HOST}Content-Length: 9\r\n\r\n{`],
+  ] as const) {
+    test(`that ${what} shut out nobody: the one that has been idle for longest is closed`, async (t) => {
+      const { port, get, log } = await startServer(t, { maxConnections: MAX });
+      const wires: Wire[] = [];
+      for (let count = 0; count < 3 * MAX; count += 1) {
+        const wire = await Wire.open(t, port);
+        wire.send(sent);
+        if (sent.endsWith('\r\n\r\n{') || sent.endsWith('\r\n\r\n')) await wire.receives('\r\n\r\n');
+        wires.push(wire);
+      }
+      await Promise.all(wires.slice(0, 2 * MAX).map((wire) => wire.ends()));
+      assert.equal((await get('/livez')).status, 200);
+      assert.ok(wires.slice(2 * MAX + 1).every(({ socket }) => !socket.destroyed));
+      const lines = log.filter(({ level }) => level === 40);
+      assert.deepEqual(
+        lines.map(({ msg }) => msg),
+        ['too many connections: those that have been idle for longest are closed'],
+      );
+    });
+  }
+
+  test('never cost one that is at work: a new one is closed then', async (t) => {
+    const { port, engine } = await startServer(t, { maxConnections: MAX });
+    const release = engine.hold();
+    const wires = await open(t, port, MAX);
+    for (const wire of wires) wire.send(`${POST}\r\n${DECISION}`);
+    await engine.called(MAX - 1);
+    const [one] = await open(t, port, 1);
+    assert.equal(await one?.ends(), '');
+    release();
+    await Promise.all(wires.map((wire) => wire.receives(ANSWER)));
+  });
+
+  test('are as many as the descriptors allow, and 4,096 at most', () => {
+    assert.ok(connectionLimit(1) <= 4096 && connectionLimit(1) >= 1);
+    assert.ok(connectionLimit(2) <= connectionLimit(1));
+    assert.equal(connectionLimit(1e9), 1);
   });
 });
 

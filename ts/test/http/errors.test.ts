@@ -4,7 +4,7 @@ import { suite, test } from 'node:test';
 import { Value } from 'typebox/value';
 import { ERROR_STATUS, STARTUP_CODES } from '../../src/errors.ts';
 import { ErrorBodySchema } from '../../src/schemas/wire.ts';
-import { type LogLine, startServer } from './server-under-test.ts';
+import { type LogLine, startServer, Wire } from './server-under-test.ts';
 
 const REFUSED = { code: 'unknown_type', message: 'q: unknown type "x"' };
 
@@ -250,6 +250,33 @@ suite('the log', () => {
     await decide();
     assert.deepEqual([log[0]?.status, log[0]?.code], [400, 'unknown_type']);
   });
+
+  for (const [target, status, path] of [
+    ['//u:PASS@h/stats', 404, '/…@h/stats'],
+    ['/u:PASS@h/stats', 404, '/…@h/stats'],
+    ['///u:PASS@h/stats', 404, '/…@h/stats'],
+    ['/v1//u:PASS@h/x', 404, '/…@h/x'],
+    ['//u:PA@SS@h/x', 404, '/…@h/x'],
+    ['//u:PA/SS@h/x', 404, '/…@h/x'],
+    ['//u:PA?SS@h/x', 404, '/…'],
+    ['//u:PA#SS@h/x', 400, undefined],
+    ['http://u:PASS@h/stats', 200, '/stats'],
+    ['http://u:PA/SS@h/x', 400, undefined],
+    ['http://u:PA?SS@h/x', 400, undefined],
+    ['http://u:PASS@h:xx/x', 400, undefined],
+    ['http:u:PASS@h/x', 400, undefined],
+  ] as const) {
+    test(`never has a name and a password of ${target}, nor has stderr`, async (t) => {
+      const warning = t.mock.method(process, 'emitWarning', () => {});
+      const { port, log } = await startServer(t);
+      const wire = await Wire.open(t, port);
+      wire.send(`GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
+      assert.match(await wire.ends(), new RegExp(`^HTTP/1\\.1 ${status} `));
+      assert.deepEqual([log.length, log[0]?.path], [1, path]);
+      assert.doesNotMatch(JSON.stringify(log), /PA|SS/);
+      assert.equal(warning.mock.callCount(), 0);
+    });
+  }
 
   test('never has the state, the answer, a key, a message or a query', async (t) => {
     const { engine, decide, log } = await startServer(t, { apiKeys: ['key-0123456789abc'] });

@@ -29,6 +29,7 @@ export interface Options {
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The port to listen on instead of a free one. */
   readonly port?: number;
+  readonly maxConnections?: number;
   /** Leave the model unloaded. */
   readonly isLoading?: boolean;
   /** What a reload does. */
@@ -107,7 +108,8 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   };
   const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
-  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts });
+  const { maxConnections = 4096 } = options;
+  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts, maxConnections });
   // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.
   const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { ServerProcess } from '../../src/gate/server-process.ts';
 import { freePort, listen } from '../gate-under-test.ts';
+import { until } from '../http/server-under-test.ts';
 import { runSvc, type SvcOptions, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
@@ -96,6 +102,32 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     });
   }
 
+  test('SIGTERM lets a request that is open come to its end, then ends both with 0', async (t) => {
+    const { gate, url } = await started(t);
+    const states = Array.from({ length: 200 }, (_, n) => `Ticket ${n}`);
+    const questions = { q: { type: 'noul', instructions: 'Is it?' } };
+    const response = await fetch(`${url}/v1/systemone/batch`, {
+      method: 'POST',
+      body: JSON.stringify({ states, questions }),
+      headers: { ...BEARER, accept: 'application/x-ndjson' },
+    });
+    gate.signal('SIGTERM');
+    await gate.logged(/SIGTERM: finishing/);
+    const lines = (await response.text()).trimEnd().split('\n');
+    assert.ok(lines.length >= states.length);
+    assert.equal((await gate.finished).code, 0);
+  });
+
+  test('takes the names of allowed_hosts, and no other, on loopback', async (t) => {
+    const { url, upstream } = await started(t, { env: { SVC_ALLOWED_HOSTS: 'svc.internal' } });
+    for (const at of [url, upstream]) {
+      assert.deepEqual(
+        [await statusOf(at, 'svc.internal'), await statusOf(at, 'localhost'), await statusOf(at, 'evil.example')],
+        [200, 200, 403],
+      );
+    }
+  });
+
   test('SIGTERM while the server starts ends both with 0', async (t) => {
     const { gate, upstream } = await start(t);
     await gate.logged(/the server is at/);
@@ -154,6 +186,82 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     assert.doesNotMatch(stderr, /the server beside the gate/);
   });
 });
+
+suite('a server beside the gate that hangs', () => {
+  /** Starts one on a free port, which stops before it can listen. */
+  async function hanging(t: TestContext): Promise<ServerProcess> {
+    const upstream = new URL(`http://127.0.0.1:${await freePort(t)}`);
+    const env = { ...process.env, SVC_PASSWORD: 'hidden-password', SVC_LOG_LEVEL: 'fatal' };
+    const server = await ServerProcess.start(upstream, { config: join(temporaryFolder(t), 'svc.json') }, env);
+    const { pid = assert.fail() } = server;
+    process.kill(pid, 'SIGSTOP');
+    t.after(() => {
+      // It has ended where the test is good.
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {}
+    });
+    return server;
+  }
+
+  if (process.platform !== 'win32') {
+    test('is told of again and again, and killed when its time is up', { timeout: 60_000 }, async (t) => {
+      const server = await hanging(t);
+      let told = 0;
+      const ready = server.ready(() => {
+        told += 1;
+      }, 20);
+      await until(() => told >= 3);
+      assert.equal(await server.stop(50), false);
+      assert.equal(await server.ended, 'SIGKILL');
+      assert.equal(await ready, false);
+      const before = told;
+      await new Promise((done) => setTimeout(done, 100));
+      assert.equal(told, before);
+    });
+  }
+});
+
+if (Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'))) {
+  suite('IPv6', { concurrency: 2 }, () => {
+    test('[::1] is loopback for gate and server: no key is needed, the Host must be this machine', async (t) => {
+      const upstream = `http://[::1]:${await freePort(t)}`;
+      const { gate } = await start(t, { args: ['--listen', '[::1]:0', '--upstream', upstream] });
+      const [, url = ''] = await gate.logged(/listening on .*listening on (http:[^"\s]+)/s);
+      assert.match(url, /^http:\/\/\[::1\]:\d+$/);
+      for (const at of [url, upstream]) {
+        assert.equal(await statusOf(at, 'localhost'), 200);
+        assert.equal(await statusOf(at, '[::1]:1'), 200);
+        assert.equal(await statusOf(at, '[::1]'), 200);
+        assert.equal(await statusOf(at, 'evil.example'), 403);
+        assert.equal(await statusOf(at, '[2001:db8::1]'), 403);
+      }
+      assert.equal((await fetch(`${upstream}/v1/models`)).status, 200);
+    });
+
+    test('[::] is for other machines: a key is needed, and any Host will do', async (t) => {
+      const args = ['serve', '--listen', '[::]:0', '--device', 'cpu'];
+      const server = new SvcProcess(t, args, { cwd: temporaryFolder(t) });
+      await server.logged(/API key required: kept in /);
+      const url = await server.url();
+      const [, port] = /^http:\/\/\[::\]:(\d+)$/.exec(url) ?? assert.fail(url);
+      await server.logged(/model .* loaded/);
+      for (const host of ['[::1]', '127.0.0.1']) {
+        assert.equal((await fetch(`http://${host}:${port}/v1/models`)).status, 401);
+        assert.equal(await statusOf(`http://${host}:${port}`, 'svc.example'), 200);
+      }
+    });
+  });
+}
+
+/** The status of `/health`, asked for by the name `host`. */
+async function statusOf(url: string, host: string): Promise<number | undefined> {
+  const [res] = (await once(request(`${url}/health`, { headers: { host }, agent: false }).end(), 'response')) as [
+    IncomingMessage,
+  ];
+  res.resume();
+  return res.statusCode;
+}
 
 suite('svc gate', { concurrency: 2 }, () => {
   test('refuses to start without a key, and with a wrong one, in one line', async (t) => {

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -30,4 +33,28 @@ test('the server reaches out to nobody: no connection, no datagram, from start t
   );
   const datagrams = calls.filter((call) => / socket\(AF_INET6?, SOCK_DGRAM/.test(call));
   assert.deepEqual([...outgoing, ...datagrams], []);
+});
+
+test('connections that ask nothing take not all descriptors: others are answered meanwhile', async (t) => {
+  const folder = temporaryFolder(t);
+  const [descriptors, callers] = [300, 600];
+  // The callers are processes of their own, whose limit is another.
+  const script = `ulimit -n ${descriptors}
+    "$0" "$1" serve --listen 127.0.0.1:0 --device cpu >log 2>&1 &
+    for _ in $(seq 300); do grep -q 'model .* loaded' log && break; sleep 0.1; done
+    kill -0 $! && echo $!; wait $!`;
+  const server = spawn('bash', ['-c', script, process.execPath, join(REPOSITORY, 'bin', 'svc.js')], { cwd: folder });
+  const [pid] = (await once(server.stdout, 'data')) as [Buffer];
+  t.after(() => process.kill(Number(pid), 'SIGKILL'));
+  const [, port] = /listening on http:\/\/127\.0\.0\.1:(\d+)/.exec(readFileSync(join(folder, 'log'), 'utf8')) ?? [];
+  const sockets = Array.from({ length: callers }, () => connect(Number(port), '127.0.0.1').on('error', () => {}));
+  t.after(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+  const url = `http://127.0.0.1:${port}`;
+  for (const path of ['/health', '/livez', '/docs']) assert.equal((await fetch(url + path)).status, 200, path);
+  const decision = await fetch(`${url}/v1/systemone`, { method: 'POST', body: THREE_TYPES });
+  assert.equal(decision.status, 200);
+  assert.match(readFileSync(join(folder, 'log'), 'utf8'), /too many connections/);
 });

@@ -1,0 +1,77 @@
+/** Gates that lead back to themselves: refused at the start where that can be seen, else at the first round. */
+import { randomBytes } from 'node:crypto';
+import dns from 'node:dns/promises';
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { Middleware } from 'koa';
+import { type Address, formatAddress, isLoopback } from '../address.ts';
+import { HttpFailure } from '../errors.ts';
+import type { RequestState } from '../middleware/request.ts';
+import { Refusal } from '../refusal.ts';
+
+/** By this name a gate knows in `Via` what it has passed on before. It is another one at each start. */
+export function gateName(): string {
+  return `svc-gate-${randomBytes(8).toString('hex')}`;
+}
+
+/** Returns the `Via` of a request that goes on (RFC 9110, 7.6.3). */
+export function viaHeader({ headers, httpVersion }: IncomingMessage, name: string): string {
+  const before = headers.via === undefined ? '' : `${headers.via}, `;
+  return `${before}${httpVersion} ${name}`;
+}
+
+/** Refuses what has been through this gate before. Other gates may follow each other: each has a name of its own. */
+export function refuseLoops(name: string): Middleware<RequestState> {
+  return (ctx, next) => {
+    if (ctx.req.headers.via?.includes(name)) {
+      throw new HttpFailure('gate_loop', 'the upstream of the gate leads back to the gate', { Connection: 'close' });
+    }
+    return next();
+  };
+}
+
+/**
+ * Resolves when the server behind the gate is not the gate itself, as far as the addresses tell. A name that cannot be
+ * looked up yet may be known later, so it is no reason to refuse.
+ *
+ * @throws Refusal when `upstream` leads to the address on which the gate is to listen
+ */
+export async function refuseOwnAddress(listen: Address, upstream: URL): Promise<void> {
+  const port = Number(upstream.port || (upstream.protocol === 'https:' ? 443 : 80));
+  if (port !== listen.port) return;
+  const [own, theirs] = await Promise.all([addresses(listen.host), addresses(bareHost(upstream))]);
+  const isOnAll = own.some(isWildcard);
+  const machine = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
+  const listens = listOf(isOnAll ? [...own, ...machine] : own);
+  const isOwn = (address: string) =>
+    contains(listens, address) ||
+    (isOnAll && isLoopback(address)) ||
+    // A connection to every address goes to this machine, by loopback.
+    (isWildcard(address) && own.some(isLoopback));
+  if (!theirs.some(isOwn)) return;
+  throw new Refusal(`--upstream: ${upstream.origin} is the gate itself, which listens on ${formatAddress(listen)}`);
+}
+
+/** Returns the host of a URL, an IPv6 address without its brackets. */
+export function bareHost({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
+}
+
+const isWildcard = (address: string) => address === '0.0.0.0' || address === '::';
+
+const family = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
+
+/** A list that takes an IPv4 address that is written as IPv6 for the same. */
+function listOf(all: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const address of all) list.addAddress(address, family(address));
+  return list;
+}
+
+const contains = (list: BlockList, address: string) => list.check(address, family(address));
+
+async function addresses(host: string): Promise<readonly string[]> {
+  const found = await dns.lookup(host, { all: true }).catch(() => []);
+  return found.map(({ address }) => address);
+}
