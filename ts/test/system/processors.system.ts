@@ -94,7 +94,8 @@ suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
 
   test('on arm64', async (t) => {
     const root = armCheckout(t);
-    const [emulator = '', ...args] = JSON.parse(process.env.SYSTEM_TEST_ARM64 ?? '[]') as string[];
+    const { SYSTEM_TEST_ARM64: command = '[]' } = process.env;
+    const [emulator = '', ...args] = JSON.parse(command) as string[];
     for (const processor of ARM_PROCESSORS) {
       const all = ['-cpu', processor, ...args, program(root), ...folders.all];
       requireExact(t, checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS })), new Set());
