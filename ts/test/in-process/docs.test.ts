@@ -11,7 +11,7 @@ import { consumerFolder, typeCheck } from './consumer.ts';
 const BLOCKS = docBlocks('in-process.md');
 
 /** What the first block prints behind the team, as the page says. */
-const NUMBERS = [0.447339, 0.118481];
+const NUMBERS = [0.446286, 0.12984];
 
 /** What each block prints, in their order. */
 const OUTPUTS = [
