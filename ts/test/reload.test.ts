@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { EngineError, type ModelInfo } from '../src/engine.ts';
 import { Reloader } from '../src/model/reload.ts';
 import { EngineSlot } from '../src/model/slot.ts';
-import type { FoundModel, ModelSource, SourceListener } from '../src/model/source.ts';
+import type { FoundModel, ModelSource, SourceListener, SourceStatus } from '../src/model/source.ts';
 import { FakeEngine } from './fake-engine.ts';
 import { until } from './http/server-under-test.ts';
 
@@ -41,6 +41,13 @@ class FakeSource implements ModelSource {
   }
 
   async instead(): Promise<undefined> {}
+
+  /** What it says of itself when somebody asks. */
+  status: SourceStatus = { offline: false };
+
+  report(): SourceStatus {
+    return this.status;
+  }
 
   async close(): Promise<void> {
     this.told.push('close');
@@ -122,6 +129,44 @@ suite('the reloader', () => {
     [engine.next, source.offer] = [next, async () => source.model('good')];
     await reload();
     assert.deepEqual([health().dir, health().failed_reload], ['good', undefined]);
+  });
+
+  test('that cannot take a model tells at once what it has learned of the source', async () => {
+    const { reload, source, settings, health } = await startReloader();
+    source.offer = async () => {
+      source.status = { offline: true };
+      throw new Error('nobody answers');
+    };
+    await assert.rejects(reload());
+    assert.deepEqual([health().offline, health().failed_reload?.code], [true, 'load_failed']);
+    source.offer = async () => {
+      source.status = { offline: false, remoteVersion: '2', isRefused: true };
+      throw new Error('it is broken');
+    };
+    await assert.rejects(reload());
+    const { offline, remote_version, failed_reload } = health();
+    assert.deepEqual([offline, remote_version, failed_reload?.code], [undefined, '2', 'load_failed']);
+    // It is over with what somebody asks for, not with what the source says.
+    source.watched?.listener.status({ offline: false, remoteVersion: '2' });
+    assert.ok(health().failed_reload);
+    // Another source that cannot be had says nothing of the one whose model answers.
+    settings.source = new FakeSource('s3://b');
+    settings.source.status = { offline: true, remoteVersion: '9' };
+    settings.source.offer = () => Promise.reject(new Error('nobody answers'));
+    await assert.rejects(reload());
+    assert.deepEqual([health().offline, health().remote_version], [undefined, '2']);
+  });
+
+  test('takes a folder that has not changed for no other model', async () => {
+    const { reload, health, engine } = await startReloader();
+    await reload();
+    assert.equal(health().previous, undefined);
+    engine.next = async () => ({ dir: 'first', version: '9' });
+    await reload();
+    const { previous } = health();
+    assert.equal(previous?.version, '1.2.3');
+    await reload();
+    assert.deepEqual(health().previous, previous);
   });
 
   test('takes what a watched source has found, and what it says of itself', async () => {

@@ -119,7 +119,9 @@ export class Reloader {
     try {
       await this.#take(source, await source.refresh(signal), signal);
     } catch (error) {
-      if (source !== before) await source.close();
+      // The record is about the source of the model that answers.
+      if (source === before) this.#parts.slot.sourceIs(source.report());
+      else await source.close();
       throw error;
     }
     if (source === before) return;
