@@ -57,6 +57,7 @@ export async function runServer(
       await tryModel(config, folder, signal);
     },
     log,
+    wantsAccelerator: config.device !== 'auto',
   });
   const reload = () => reloader.reload();
   const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics, reload });

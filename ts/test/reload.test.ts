@@ -59,7 +59,7 @@ class FakeSource implements ModelSource {
 }
 
 /** A reloader whose first model answers. */
-async function startReloader(info: Partial<ModelInfo> = {}) {
+async function startReloader(info: Partial<ModelInfo> = {}, wantsAccelerator?: boolean) {
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, source] = [
@@ -72,7 +72,8 @@ async function startReloader(info: Partial<ModelInfo> = {}) {
   const loaded = Promise.resolve({ engine, source, model });
   const trial = { prove: async (_folder: string, _signal: AbortSignal) => {} };
   const prove = (folder: string, signal: AbortSignal) => trial.prove(folder, signal);
-  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, prove, log });
+  const wants = wantsAccelerator === undefined ? {} : { wantsAccelerator };
+  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, prove, log, ...wants });
   await reloader.start();
   const health = () => slot.health('serving');
   const reload = () => reloader.reload().done;
@@ -167,6 +168,14 @@ suite('the reloader', () => {
     assert.equal(previous?.version, '1.2.3');
     await reload();
     assert.deepEqual(health().previous, previous);
+  });
+
+  test('says why an accelerator was passed over to who wants one, and to nobody else', async () => {
+    const deviceNotes = ['cuda: there is none'];
+    const notes = async (wantsAccelerator?: boolean) =>
+      (await startReloader({ deviceNotes }, wantsAccelerator)).lines.map(({ msg }) => msg);
+    assert.deepEqual(await notes(true), ['cuda: there is none', 'model fake loaded']);
+    assert.deepEqual(await notes(), ['model fake loaded']);
   });
 
   test('takes what a watched source has found, and what it says of itself', async () => {
