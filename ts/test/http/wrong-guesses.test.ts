@@ -149,7 +149,7 @@ suite('over HTTP', { concurrency: true }, () => {
     const guessing = 'GET /stats?password=wrong HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
     const socket = connect(server.port, '127.0.0.1');
     socket.on('error', () => {});
-    socket.end(guessing.repeat(500));
+    socket.write(guessing.repeat(500));
     let received = '';
     for await (const data of socket.setEncoding('latin1')) received += data;
     assert.equal(received, '');
