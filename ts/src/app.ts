@@ -13,11 +13,12 @@ import { cors } from './middleware/cors.ts';
 import { refuseWhileDraining } from './middleware/draining.ts';
 import { requireFraming } from './middleware/framing.ts';
 import { createOperator, type Operator } from './middleware/password.ts';
+import { countRefused, noteRead } from './middleware/refused.ts';
 import { handleRequests, type RequestState } from './middleware/request.ts';
 import { WrongGuesses } from './middleware/wrong-guesses.ts';
 import type { EngineSlot } from './model/slot.ts';
-import { decideBatch } from './routes/batch.ts';
-import { decide } from './routes/decide.ts';
+import { type BatchParts, decideBatch } from './routes/batch.ts';
+import { type DecideParts, decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
 import { showMetrics } from './routes/metrics.ts';
 import { listModels } from './routes/models.ts';
@@ -28,6 +29,10 @@ import { type ReloadParts, reloadModel } from './routes/reload.ts';
 import { showStats, statsSnapshot } from './routes/stats.ts';
 import type { Secret } from './secret.ts';
 import type { FinishedDecision, Stats } from './stats.ts';
+
+const SYSTEMONE_PATH = '/v1/systemone';
+const BATCH_PATH = '/v1/systemone/batch';
+const DECISION_PATHS = new Set([SYSTEMONE_PATH, BATCH_PATH, DECISIONS_PATH]);
 
 /** The settings that the app reads. */
 export type AppConfig = Pick<
@@ -51,13 +56,14 @@ export interface AppParts {
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {
-  const { config, log, lifecycle, metrics } = parts;
+  const { config, log, lifecycle, metrics, stats } = parts;
   const app = new Koa<RequestState>();
   // What arrives here is a connection that broke under an answer; Koa would print it.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   const router = createRouter(parts);
   app.use(handleRequests({ log, lifecycle, metrics }));
   app.use(requireFraming());
+  app.use(countRefused(DECISION_PATHS, stats));
   app.use(refuseWhileDraining(lifecycle));
   app.use(checkHost(config));
   if (config.corsOrigins.length > 0) app.use(cors(config.corsOrigins));
@@ -74,9 +80,8 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const apiKey = requireApiKey(apiKeys, guesses);
   const record = recorder(parts);
   const ownSite = refuseCrossSite(config.corsOrigins);
-  router.post('/v1/systemone', ownSite, apiKey, decide({ config, engine, record }));
-  router.post('/v1/systemone/batch', ownSite, apiKey, decideBatch({ config, engine, record }));
-  router.post(DECISIONS_PATH, ownSite, apiKey, decide({ config, engine, record, format: 'decisions' }));
+  const decisions = decisionRoutes({ config, engine, record });
+  for (const [path, answer] of decisions) router.post(path, ownSite, apiKey, noteRead, answer);
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
   openApiRoutes(router);
@@ -85,6 +90,15 @@ function createRouter(parts: AppParts): Router<RequestState> {
   router.post('/playground', operator.action, decide({ config, engine, record }));
   router.post('/reload', operator.action, reloadModel({ engine, lifecycle, reload }));
   return router;
+}
+
+/** The paths of the decisions, and what answers there. */
+function decisionRoutes(parts: BatchParts & DecideParts): [string, Middleware<RequestState>][] {
+  return [
+    [SYSTEMONE_PATH, decide(parts)],
+    [BATCH_PATH, decideBatch(parts)],
+    [DECISIONS_PATH, decide({ ...parts, format: 'decisions' })],
+  ];
 }
 
 /** What shows something to the operator, and the files that the pages are made of. */

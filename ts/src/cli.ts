@@ -9,6 +9,7 @@ import { QUESTION_HELP } from './commands/question.ts';
 import type { TuneFlags } from './commands/tune.ts';
 import type { Flags } from './config.ts';
 import type { GateFlags } from './gate/settings.ts';
+import { printableLines } from './printable.ts';
 import { Refusal } from './refusal.ts';
 import { packageVersion } from './version.ts';
 
@@ -110,7 +111,7 @@ export async function main(args: readonly string[]): Promise<void> {
     await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
-    process.stderr.write(`${explanation(error)}\n`, () => process.exit(1));
+    process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(1));
   }
 }
 

@@ -13,12 +13,10 @@ import { createExclusively, errorCode } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from './schemas/config.ts';
 import { Secret } from './secret.ts';
+import { unknownVariables, variableOf } from './variables.ts';
 
 /** The password that older releases shipped in their `svc.json`. Everyone knows it, so it counts as none. */
 export const PUBLISHED_PASSWORD = 'adminadmin';
-
-/** Keys that have no environment variable. */
-const FILE_ONLY: ReadonlySet<ConfigKey> = new Set<ConfigKey>(['generated', 'listen', 'device']);
 
 type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
@@ -42,6 +40,8 @@ export interface Config extends PlainSettings {
   /** Where fetched models are kept, absolute: `$SVC_DATA/models`, else a folder among the user's caches. */
   readonly modelCache: string;
   readonly workDir: string;
+  /** Whether it runs in the container image, where other machines can connect whatever the address. */
+  readonly isContainer: boolean;
 }
 
 /** The flags of the command line, as typed. */
@@ -60,6 +60,7 @@ export interface Environment {
   readonly [name: string]: string | undefined;
   readonly SVC_CONFIG?: string | undefined;
   readonly SVC_DATA?: string | undefined;
+  readonly SVC_PASSWORD?: string | undefined;
   /** `1` in the container image, whose entrypoint sets it: see `container.ts`. */
   readonly SVC_CONTAINER?: string | undefined;
   readonly GATE_API_KEY?: string | undefined;
@@ -116,7 +117,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const { flags = {}, cwd = process.cwd(), create = false } = sources;
   const env = sources.env ?? processEnvironment();
   const isContainer = env.SVC_CONTAINER === '1';
-  const warnings: string[] = [];
+  const warnings = unknownVariables(env);
   const chosen = flags.config ?? (env.SVC_CONFIG || undefined);
   const path = resolve(cwd, chosen ?? 'svc.json');
   const text = readConfigFile(path, chosen !== undefined);
@@ -137,8 +138,9 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
     modelCache: env.SVC_DATA ? resolve(cwd, env.SVC_DATA, 'models') : join(userCache(env), 'svc', 'models'),
     workDir: resolve(cwd),
+    isContainer,
   };
-  if (isContainer && create) requireContainerCredentials(checked);
+  if (isContainer && create) requireContainerCredentials(checked, env.SVC_PASSWORD === PUBLISHED_PASSWORD);
   const created = text === undefined && create ? createConfigFile(path, isContainer) : undefined;
   const config = Object.freeze({ ...checked, file: checked.file ?? created });
   const origins = new Map([...settings].map(([key, { origin }]) => [key, origin]));
@@ -224,9 +226,10 @@ function spacedWords(name: string): string {
 function environmentSettings(env: Environment, cwd: string): Settings {
   const settings: Settings = new Map();
   for (const key of configKeys()) {
-    const name = `SVC_${key.toUpperCase()}`;
+    const name = variableOf(key);
+    if (name === undefined) continue;
     const text = key === 'password' ? env[name] : env[name]?.trim();
-    if (text && !FILE_ONLY.has(key)) settings.set(key, textSetting(key, name, text, cwd));
+    if (text) settings.set(key, textSetting(key, name, text, cwd));
   }
   return settings;
 }

@@ -3,10 +3,11 @@
  * are generated when nobody set one.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
+import { join } from 'node:path';
 import { isLoopback } from './address.ts';
 import { type Config, PUBLISHED_PASSWORD } from './config.ts';
+import { MIN_EXPOSED_PASSWORD_CHARACTERS } from './container.ts';
 import { canMakeFiles, createExclusively, errorCode } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
 import { Secret } from './secret.ts';
@@ -44,6 +45,8 @@ interface Kind {
   readonly allowed: RegExp;
   /** What is wrong with one that is not allowed, and why. */
   readonly mistake: string;
+  /** Why it has to have that many characters; empty where it always has. */
+  readonly minReason?: string;
 }
 
 const API_KEY: Kind = {
@@ -66,6 +69,13 @@ const PASSWORD: Kind = {
   mistake: 'has a line break or another control character; Basic auth does not carry it',
 };
 
+/** Where others can try passwords, one that they would soon find is none. */
+const EXPOSED_PASSWORD: Kind = {
+  ...PASSWORD,
+  minCharacters: MIN_EXPOSED_PASSWORD_CHARACTERS,
+  minReason: ' where other machines can connect',
+};
+
 export interface ResolveOptions {
   /** False: a credential that is needed and not there is not made; its status says where it will be. */
   readonly create?: boolean;
@@ -73,6 +83,9 @@ export interface ResolveOptions {
 
 /** Read and write permission of everyone but the owner. */
 const OTHERS = 0o066;
+
+/** No key or password is so long; a file that is may be something else, or have no end. */
+const MAX_FILE_BYTES = 4096;
 
 /**
  * The API keys that open the decision routes: those that are set, else the generated one where the server listens beyond
@@ -96,15 +109,15 @@ export function resolveApiKeys(config: Config, options: ResolveOptions = {}): Cr
 /**
  * The dashboard password: the one that is set, else the generated one.
  *
- * @throws Refusal when it can neither be read nor written.
+ * @throws Refusal when it can neither be read nor written, or is too short for where the server can be reached from.
  */
 export function resolvePassword(config: Config, options: ResolveOptions = {}): Credential {
   if (config.allowNoPassword) {
     return { secrets: [], status: 'Dashboard password off: allow_no_password is on', warnings: [] };
   }
-  return config.password === undefined
-    ? fromFile(PASSWORD, config, options)
-    : fromSettings(PASSWORD, [config.password]);
+  const isExposed = config.isContainer || !isLoopback(config.listen.host);
+  const kind = isExposed ? EXPOSED_PASSWORD : PASSWORD;
+  return config.password === undefined ? fromFile(kind, config, options) : fromSettings(kind, [config.password]);
 }
 
 /** What a start that generated a credential says of it: the value on a terminal, else the file and a fingerprint. */
@@ -119,31 +132,45 @@ function fromSettings(kind: Kind, secrets: readonly Secret[]): Credential {
   return { secrets, status: `${kind.title} required: set in ${secrets[0]?.origin}`, warnings: [] };
 }
 
+/**
+ * The credential of the first folder that has it or can be written. A later folder is not looked into before it is known
+ * that nothing can be kept in those before it: two servers with settings of their own never share a file by accident.
+ */
 function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions): Credential {
-  const folders = [config.configDir, config.dataDir, config.workDir].filter((folder) => folder !== undefined);
-  const paths = [...new Set(folders)].map((folder) => join(folder, kind.file));
-  const found =
-    first(paths, (path) => readKept(kind, path)) ?? first(paths, (path) => (create ? generate : announce)(kind, path));
-  if (found !== undefined) return found;
+  for (const place of places(kind, config)) {
+    const found = readKept(kind, place) ?? (create ? generate(kind, place) : announce(kind, place));
+    if (found !== undefined) return found;
+  }
   throw new Refusal(`${kind.file}: no folder to write it to: set ${kind.variable}, or SVC_DATA to a writable folder`);
 }
 
-function first<Item, Found>(items: readonly Item[], find: (item: Item) => Found | undefined): Found | undefined {
-  for (const item of items) {
-    const found = find(item);
-    if (found !== undefined) return found;
-  }
-  return undefined;
+/** Where the file may be. */
+interface Place {
+  readonly folder: string;
+  /** Absolute. */
+  readonly path: string;
+  /** Whether it may be a link, as mounted secrets are. Anybody may have put one into the working folder. */
+  readonly isLinkFollowed: boolean;
+}
+
+function places({ file }: Kind, { configDir, dataDir, workDir }: Config): Place[] {
+  const chosen = new Set([configDir, ...(dataDir === undefined ? [] : [dataDir])]);
+  return [...new Set([...chosen, workDir])].map((folder) => ({
+    folder,
+    path: join(folder, file),
+    isLinkFollowed: chosen.has(folder),
+  }));
 }
 
 /** What `generate` would do. Undefined when the folder cannot be written. */
-function announce(kind: Kind, path: string): Credential | undefined {
-  if (!canMakeFiles(dirname(path))) return undefined;
+function announce(kind: Kind, { folder, path }: Place): Credential | undefined {
+  if (!canMakeFiles(folder)) return undefined;
   return { secrets: [], status: `${kind.title} required: the first start makes ${path}`, warnings: [] };
 }
 
 /** Undefined when the folder cannot be written. */
-function generate(kind: Kind, path: string): Credential | undefined {
+function generate(kind: Kind, place: Place): Credential | undefined {
+  const { path } = place;
   const secret = new Secret(randomBytes(24).toString('hex'), path);
   let isMade: boolean;
   try {
@@ -153,15 +180,17 @@ function generate(kind: Kind, path: string): Credential | undefined {
     return undefined;
   }
   // Another process may have been first: what the file holds is what counts.
-  const kept = readKept(kind, path);
-  return kept && isMade ? { ...kept, generated: { name: kind.title, secret, file: path } } : kept;
+  const kept = readKept(kind, place);
+  if (kept === undefined) throw new Refusal(`${path}: is a link to nothing; remove it`);
+  return isMade ? { ...kept, generated: { name: kind.title, secret, file: path } } : kept;
 }
 
-function readKept(kind: Kind, path: string): Credential | undefined {
-  const file = readWithMode(path);
+function readKept(kind: Kind, place: Place): Credential | undefined {
+  const { path } = place;
+  const file = readPlainFile(place);
   if (file === undefined) return undefined;
   const secret = new Secret(file.text.trim(), path);
-  if (kind === PASSWORD && secret.matches(PUBLISHED_PASSWORD)) {
+  if (kind.file === PASSWORD.file && secret.matches(PUBLISHED_PASSWORD)) {
     throw new Refusal(`${path}: holds the published default password; delete the file to get a new one`);
   }
   requireUsable(kind, secret);
@@ -173,26 +202,69 @@ function readKept(kind: Kind, path: string): Credential | undefined {
   };
 }
 
-/** Undefined when there is no such file. One that cannot be read is not replaced by another in the next folder. */
-function readWithMode(path: string): { readonly text: string; readonly mode: number } | undefined {
+interface KeptFile {
+  readonly text: string;
+  readonly mode: number;
+}
+
+/**
+ * Undefined when there is no such file. One that cannot be read, or that somebody else may have put there, is not
+ * replaced by another in the next folder: it refuses the start.
+ */
+function readPlainFile({ path, isLinkFollowed }: Place): KeptFile | undefined {
   try {
-    const descriptor = openSync(path, 'r');
-    try {
-      return { text: readFileSync(descriptor, 'utf8'), mode: fstatSync(descriptor).mode };
-    } finally {
-      closeSync(descriptor);
-    }
+    // The system is asked to follow none, too; Windows cannot be.
+    if (!isLinkFollowed && lstatSync(path).isSymbolicLink()) throw linkRefusal(path);
+    return readTrusted(path, isLinkFollowed);
   } catch (error) {
     const code = errorCode(error);
+    if (error instanceof Refusal) throw error;
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    if (code === 'ELOOP' && !isLinkFollowed) throw linkRefusal(path);
     throw new Refusal(`${path}: cannot be read (${code})`);
   }
 }
 
-function requireUsable({ name, minCharacters, allowed, mistake }: Kind, secret: Secret): void {
+function linkRefusal(path: string): Refusal {
+  return new Refusal(`${path}: is a link, and none is followed in the working folder; remove it`);
+}
+
+function readTrusted(path: string, isLinkFollowed: boolean): KeptFile {
+  const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
+  // A pipe would wait for its writer.
+  const descriptor = openSync(path, O_RDONLY | O_NONBLOCK | (isLinkFollowed ? 0 : O_NOFOLLOW));
+  try {
+    const stats = fstatSync(descriptor);
+    requireTrusted(path, stats);
+    return { text: readBounded(path, descriptor), mode: stats.mode };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Who can write the file decides who gets in. */
+function requireTrusted(path: string, stats: Stats): void {
+  if (!stats.isFile()) throw new Refusal(`${path}: is not a regular file`);
+  const own = process.geteuid?.();
+  if (own === undefined || stats.uid === own || stats.uid === 0) return;
+  throw new Refusal(`${path}: belongs to user ${stats.uid}, neither to the user of the server (${own}) nor to root`);
+}
+
+function readBounded(path: string, descriptor: number): string {
+  const bytes = Buffer.alloc(MAX_FILE_BYTES + 1);
+  let length = 0;
+  for (let read = 1; read > 0 && length < bytes.length; length += read) {
+    read = readSync(descriptor, bytes, length, bytes.length - length, null);
+  }
+  if (length > MAX_FILE_BYTES) throw new Refusal(`${path}: is longer than ${MAX_FILE_BYTES} bytes`);
+  return bytes.toString('utf8', 0, length);
+}
+
+function requireUsable(kind: Kind, secret: Secret): void {
+  const { name, minCharacters, minReason = '', allowed, mistake } = kind;
   const { origin, length } = secret;
   if (length < minCharacters) {
-    throw new Refusal(`${name} from ${origin} is ${length} characters; use at least ${minCharacters}`);
+    throw new Refusal(`${name} from ${origin} is ${length} characters; use at least ${minCharacters}${minReason}`);
   }
   if (allowed.test(secret.reveal())) return;
   throw new Refusal(`${name} from ${origin} ${mistake}`);

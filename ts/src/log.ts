@@ -1,5 +1,6 @@
 /** The log: to stderr, as JSON lines for a machine or as plain lines for a person. */
 import pino, { type DestinationStream, type Logger } from 'pino';
+import { printable } from './printable.ts';
 
 /** Fields that every line has and that a person does not need. */
 const HIDDEN = new Set(['level', 'time', 'msg', 'pid', 'hostname']);
@@ -28,10 +29,6 @@ export function createLog({ level, format, isTerminal }: LogOptions): Logger {
   return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : stderr);
 }
 
-/** What a terminal may take for a command, a line break among it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
-const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g;
-
 /** One line for a person: `12:00:01 warn  text key=value`. */
 export function plainLine(json: string): string {
   const line = JSON.parse(json) as Line;
@@ -41,10 +38,6 @@ export function plainLine(json: string): string {
     HIDDEN.has(key) ? [] : [`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`],
   );
   return printable([time, level.padEnd(5), line.msg ?? '', ...fields].join(' ').trimEnd());
-}
-
-function printable(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function plain(destination: DestinationStream): DestinationStream {

@@ -76,8 +76,12 @@ function counter(name: string, help: string, registers: Registry[]): (count: num
 }
 
 function countDecisions(stats: Stats, registers: Registry[]): () => void {
-  const requests = counter('svc_requests_total', 'Decision requests, answered or not.', registers);
-  const errors = counter('svc_request_errors_total', 'Decision requests that got an error.', registers);
+  const requests = counter(
+    'svc_requests_total',
+    'Decision requests, answered or not; those that were refused, too.',
+    registers,
+  );
+  const errors = counter('svc_request_errors_total', 'Decision requests that got an error or were refused.', registers);
   const questions = counter('svc_questions_total', 'Questions answered.', registers);
   const inputTokens = counter('svc_input_tokens_total', 'Tokens that answers were made from.', registers);
   return () => {

@@ -58,6 +58,7 @@ export async function runServer(
       await tryModel(config, folder, signal);
     },
     log,
+    wantsAccelerator: config.device !== 'auto',
   });
   const reload = () => reloader.reload();
   const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics, reload });
@@ -93,12 +94,16 @@ function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): vo
   else log.info(`settings: ${config.file ?? 'no svc.json, the defaults'}`);
 }
 
-/** A key that is shown goes past the log: no level hides it, and no log file keeps it. */
+/**
+ * Who may come in, and what was made for it, is told whatever the level of the log: nobody could know it otherwise. A
+ * key that is shown goes past the log, so that no log file keeps it.
+ */
 function logCredential(log: Logger, { status, warnings, generated }: Credential, isTerminal: boolean): void {
+  const always = log.child({}, { level: 'info' });
   for (const warning of warnings) log.warn(warning);
-  log.info(status);
+  always.info(status);
   if (generated === undefined) return;
   const line = announcement(generated, isTerminal);
   if (isTerminal) process.stderr.write(`\n${line}\n\n`);
-  else log.info(line);
+  else always.info(line);
 }

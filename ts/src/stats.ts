@@ -46,6 +46,7 @@ const MAX_RECENT = 200;
 const CONFIDENCE_STEPS = 10;
 
 export class Stats {
+  /** Decision requests, answered or not, those among them that were refused before they were read. */
   requests = 0;
   errors = 0;
   questions = 0;
@@ -55,8 +56,9 @@ export class Stats {
   readonly confidences: PerQuestionType<number[]> = { choice: noSteps(), score: noSteps(), noul: noSteps() };
   readonly #latencies: Latencies;
   readonly #startMs = performance.now();
-  // A ring: entry i of all that ever were is at i modulo MAX_RECENT.
+  // A ring: entry i of all that were ever put into it is at i modulo MAX_RECENT.
   readonly #recent: RecentDecision[] = [];
+  #read = 0;
 
   constructor(options: LatenciesOptions = {}) {
     this.#latencies = new Latencies(options);
@@ -71,13 +73,20 @@ export class Stats {
     const questions = counts ? questionCount(counts) : 0;
     const inputTokens = counts?.inputTokens ?? 0;
     const outcome = error === undefined ? { status: 200 } : { status: ERROR_STATUS[error], error };
-    this.#recent[this.requests % MAX_RECENT] = { timeMs, ms, questions, inputTokens, ...outcome };
+    this.#recent[this.#read % MAX_RECENT] = { timeMs, ms, questions, inputTokens, ...outcome };
+    this.#read += 1;
     this.requests += 1;
     if (error !== undefined) this.errors += 1;
     this.questions += questions;
     this.inputTokens += inputTokens;
     if (counts) this.#countAnswers(counts);
     this.#latencies.record(timing);
+  }
+
+  /** Counts a decision request that was refused before it was read: for its method, its caller, or the server's end. */
+  recordRefused(): void {
+    this.requests += 1;
+    this.errors += 1;
   }
 
   #countAnswers(counts: Counts): void {
@@ -93,7 +102,7 @@ export class Stats {
 
   /** Returns the latest requests, newest first. */
   recent(): RecentDecision[] {
-    const oldest = this.requests % MAX_RECENT;
+    const oldest = this.#read % MAX_RECENT;
     return [...this.#recent.slice(oldest), ...this.#recent.slice(0, oldest)].reverse();
   }
 

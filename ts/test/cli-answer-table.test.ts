@@ -56,6 +56,11 @@ anger  annoyed  confidence 0.10, score 1.50 of 2
     assert.match(answerTable(Buffer.from(body), { colors: false }), /512 tokens in 1 ms, 9 more were cut off/);
   });
 
+  test('lets no character through that turns the direction round or is not seen', () => {
+    const text = table('"a\u202eb":{"type":"choice","probabilities":{"x\u200by\ufeff":1},"confidence":1}');
+    assert.match(text, /^a\\u202eb {2}x\\u200by\\ufeff {2}/);
+  });
+
   test('lets no control character of an id or an option through', () => {
     const text = table('"a\\u001b[2J":{"type":"choice","probabilities":{"x\\ny\\u009b":1},"confidence":1}');
     assert.match(text, /a\\u001b\[2J/);

@@ -133,6 +133,21 @@ suite('svc serve', { concurrency: 2 }, () => {
     assert.ok(!stderr.includes(key) && !stdout.includes(key));
     assert.equal(code, 1);
   });
+
+  for (const level of ['warn', 'silent']) {
+    test(`logs at the level ${level}, too, who may come in and what it makes for that`, async (t) => {
+      const cwd = temporaryFolder(t);
+      const { stderr } = await runSvc(t, ['--listen', '192.0.2.1:0', '--log-level', level], { cwd });
+      for (const [title, file] of [
+        ['API key', 'svc\\.api-key'],
+        ['Dashboard password', 'svc\\.password'],
+      ]) {
+        assert.match(stderr, new RegExp(`"${title} required: kept in [^"]*${file}, sha256 [0-9a-f]{12}"`));
+        assert.match(stderr, new RegExp(`"${title} generated: [^"]*${file}, sha256 [0-9a-f]{12}"`));
+      }
+      assert.doesNotMatch(stderr, /settings: /);
+    });
+  }
 });
 
 // Windows has no signals: to kill a process there is to end it at once.
@@ -290,5 +305,17 @@ suite('the log on a terminal', () => {
       path: '/\u001b[2J\u009b1m\r\nx',
     });
     assert.match(plainLine(json), / path=\/\\u001b\[2J\\u009b1m\\u000d\\u000ax$/);
+  });
+
+  test('has no character that turns the direction round or is not seen', () => {
+    const name = 'a\u202eb\u2066c\u200bd\ufeffe\u2028f\u{e0041}';
+    const json = JSON.stringify({
+      level: 30,
+      time: new Date().toISOString(),
+      msg: `model ${name} loaded`,
+      dirs: [name],
+    });
+    const shown = 'a\\u202eb\\u2066c\\u200bd\\ufeffe\\u2028f\\u{e0041}';
+    assert.ok(plainLine(json).endsWith(`model ${shown} loaded dirs=["${shown}"]`), plainLine(json));
   });
 });

@@ -9,6 +9,7 @@ import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
 const PASSWORD = 'twelve-chars';
 const KEY = 'sixteen-chars-..';
 const BOTH = { SVC_PASSWORD: PASSWORD, SVC_API_KEY: KEY };
+const PUBLISHED = 'SVC_PASSWORD is the published default password, which counts as none: ';
 const OWN_OR = 'must be set, or an svc.json of your own mounted at /data/svc.json';
 
 /** Loads as `svc serve` does in the container. */
@@ -73,10 +74,18 @@ suite('the credentials in the container', () => {
     [{ SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
     [{ SVC_PASSWORD: '', SVC_API_KEY: '' }, `SVC_PASSWORD and SVC_API_KEY ${OWN_OR}`],
     [{ SVC_PASSWORD: '            ', SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
-    [{ SVC_PASSWORD: 'adminadmin', SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
+    [{ SVC_PASSWORD: 'adminadmin', SVC_API_KEY: KEY }, `${PUBLISHED}SVC_PASSWORD ${OWN_OR}`],
     [{ SVC_PASSWORD: 'eleven-char', SVC_API_KEY: KEY }, 'SVC_PASSWORD must be at least 12 characters, it has 11'],
     [{ SVC_PASSWORD: 'eleven-char' }, 'SVC_PASSWORD must be at least 12 characters, it has 11'],
-    [{ SVC_ALLOW_NO_API_KEY: '1', SVC_ALLOW_NO_PASSWORD: '1' }, `SVC_PASSWORD and SVC_API_KEY ${OWN_OR}`],
+    [
+      { SVC_ALLOW_NO_API_KEY: '1', SVC_PASSWORD: PASSWORD },
+      `SVC_API_KEY ${OWN_OR}; without that file SVC_ALLOW_NO_API_KEY does not count in the container`,
+    ],
+    [
+      { SVC_ALLOW_NO_API_KEY: '1', SVC_ALLOW_NO_PASSWORD: '1' },
+      `SVC_PASSWORD and SVC_API_KEY ${OWN_OR}; ` +
+        'without that file SVC_ALLOW_NO_PASSWORD and SVC_ALLOW_NO_API_KEY do not count in the container',
+    ],
   ] as const) {
     test(`${JSON.stringify(env)} is refused, and no file is made`, (t) => {
       const cwd = temporaryFolder(t);
@@ -93,10 +102,13 @@ suite('the credentials in the container', () => {
     assert.ok(config.apiKey[0]?.matches(KEY));
   });
 
-  test('a svc.json of the user is enough, whatever is in it', (t) => {
-    for (const settings of [{}, { generated: false }, { allow_no_api_key: true }, { password: 'short' }]) {
+  test('a svc.json of the user is enough, whatever is in it but a short password', (t) => {
+    const unchecked = { password: 'short', allow_no_password: true };
+    for (const settings of [{}, { generated: false }, { allow_no_api_key: true }, { password: PASSWORD }, unchecked]) {
       assert.equal(serve(folderWithConfig(t, settings), {}).config.generated, false);
     }
+    const short = new Refusal('svc.json: password must be at least 12 characters, it has 5');
+    assert.throws(() => serve(folderWithConfig(t, { password: 'short' }), {}), short);
   });
 
   test('a password of the environment that is too short is refused beside a svc.json of the user as well', (t) => {

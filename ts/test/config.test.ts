@@ -77,6 +77,7 @@ suite('defaults', () => {
         dataDir: undefined,
         modelCache: config.modelCache,
         workDir: cwd,
+        isContainer: false,
       },
     );
     assert.deepEqual(warnings, []);

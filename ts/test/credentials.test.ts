@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { inspect, promisify } from 'node:util';
@@ -192,18 +202,28 @@ suite('the generated file', () => {
     });
   }
 
-  test('that is in any of the three folders is read before one is made', (t) => {
-    for (const place of ['data', 'work']) {
+  for (const place of ['data', 'work'] as const) {
+    test(`in ${place} is not looked at where one can be kept beside svc.json`, (t) => {
       const [folder, data, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t), temporaryFolder(t)];
-      const path = join(place === 'data' ? data : work, 'svc.api-key');
-      writeFileSync(path, `${KEY}\n`, { mode: 0o600 });
+      writeFileSync(join(place === 'data' ? data : work, 'svc.api-key'), `${KEY}\n`, { mode: 0o600 });
       const sources = { flags: { config: join(folder, 'svc.json') }, env: { SVC_DATA: data } };
       const credential = resolveIn(work, sources);
+      assert.notDeepEqual(revealed(credential), [KEY]);
+      assert.equal(credential.secrets[0]?.origin, join(folder, 'svc.api-key'));
+    });
+
+    test(`in ${place} is read where none can be kept before it`, (t) => {
+      const [folder, data, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t), temporaryFolder(t)];
+      const path = join(place === 'data' ? data : work, 'svc.api-key');
+      writeFileSync(path, `${KEY}\n`);
+      chmodSync(path, 0o644);
+      for (const unwritable of place === 'data' ? [folder] : [folder, data]) makeUnwritable(unwritable);
+      const sources = { flags: { config: join(folder, 'svc.json') }, env: { SVC_DATA: data } };
+      const credential = withoutPrivilege(() => resolveIn(work, sources));
       assert.deepEqual(revealed(credential), [KEY]);
       assert.equal(credential.secrets[0]?.origin, path);
-      assert.ok(!existsSync(join(folder, 'svc.api-key')));
-    }
-  });
+    });
+  }
 
   test('the first of the three that is there counts', (t) => {
     const [folder, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t)];
@@ -235,11 +255,81 @@ suite('the generated file', () => {
     }
   });
 
-  test('that cannot be read refuses to start: another one would shut out those who have its key', (t) => {
+  test('that is no file refuses to start: another one would shut out those who have its key', (t) => {
     const cwd = folderWithConfig(t, PUBLIC);
     mkdirSync(join(cwd, 'svc.api-key'));
-    assert.throws(() => resolveIn(cwd), { message: `${join(cwd, 'svc.api-key')}: cannot be read (EISDIR)` });
+    const message = process.platform === 'win32' ? /cannot be read/ : /svc\.api-key: is not a regular file$/;
+    assert.throws(() => resolveIn(cwd), message);
   });
+
+  test('that is too long refuses to start', (t) => {
+    const cwd = folderWithConfig(t, PUBLIC);
+    const path = join(cwd, 'svc.api-key');
+    writeFileSync(path, 'k'.repeat(4096), { mode: 0o600 });
+    assert.equal(resolveIn(cwd).secrets[0]?.length, 4096);
+    writeFileSync(path, 'k'.repeat(4097), { mode: 0o600 });
+    assert.throws(() => resolveIn(cwd), { name: 'Refusal', message: `${path}: is longer than 4096 bytes` });
+  });
+
+  test('is read through a link beside svc.json and in SVC_DATA, as mounted secrets are', (t) => {
+    const [mounted, folder, data] = [temporaryFolder(t), folderWithConfig(t, PUBLIC), temporaryFolder(t)];
+    writeFileSync(join(mounted, 'key'), `${KEY}\n`);
+    chmodSync(join(mounted, 'key'), 0o644);
+    for (const place of [data, folder]) symlinkSync(join(mounted, 'key'), join(place, 'svc.api-key'));
+    assert.deepEqual(revealed(resolveIn(folder)), [KEY]);
+    rmSync(join(folder, 'svc.api-key'));
+    makeUnwritable(folder);
+    const sources = { flags: { config: join(folder, 'svc.json') }, env: { SVC_DATA: data } };
+    assert.deepEqual(revealed(withoutPrivilege(() => resolveIn(temporaryFolder(t), sources))), [KEY]);
+  });
+
+  test('is not read through a link in the working folder', (t) => {
+    const [folder, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t)];
+    writeFileSync(join(folder, 'other'), KEY, { mode: 0o600 });
+    symlinkSync(join(folder, 'other'), join(work, 'svc.api-key'));
+    makeUnwritable(folder);
+    const flags = { config: join(folder, 'svc.json') };
+    const message = `${join(work, 'svc.api-key')}: is a link, and none is followed in the working folder; remove it`;
+    withoutPrivilege(() => assert.throws(() => resolveIn(work, { flags }), { name: 'Refusal', message }));
+  });
+
+  test('is not made elsewhere because a link to nothing has its name', (t) => {
+    const [folder, work] = [folderWithConfig(t, PUBLIC), temporaryFolder(t)];
+    const path = join(folder, 'svc.api-key');
+    symlinkSync(join(folder, 'nothing'), path);
+    const flags = { config: join(folder, 'svc.json') };
+    assert.throws(() => resolveIn(work, { flags }), { message: `${path}: is a link to nothing; remove it` });
+    assert.deepEqual(readdirSync(work), []);
+  });
+
+  // Only root can give a file to somebody else.
+  if (process.geteuid?.() === 0) {
+    test('of another user refuses to start: who can write it decides who gets in', (t) => {
+      const cwd = folderWithConfig(t, PUBLIC);
+      const path = join(cwd, 'svc.api-key');
+      writeFileSync(path, KEY, { mode: 0o600 });
+      chownSync(path, 65_534, 0);
+      const message = `${path}: belongs to user 65534, neither to the user of the server (0) nor to root`;
+      assert.throws(() => resolveIn(cwd), { name: 'Refusal', message });
+      chownSync(path, 0, 0);
+      chmodSync(path, 0o644);
+      assert.deepEqual(revealed(withoutPrivilege(() => resolveIn(cwd))), [KEY], 'of root');
+    });
+  }
+
+  if (process.platform !== 'win32') {
+    for (const [what, make] of [
+      ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+      ['a link to a device without end', (path: string) => symlinkSync('/dev/zero', path)],
+    ] as const) {
+      test(`that is ${what} refuses to start, and does not hang`, (t) => {
+        const cwd = folderWithConfig(t, PUBLIC);
+        make(join(cwd, 'svc.api-key'));
+        const message = `${join(cwd, 'svc.api-key')}: is not a regular file`;
+        assert.throws(() => resolveIn(cwd), { name: 'Refusal', message });
+      });
+    }
+  }
 
   test('that others have access to is a warning', (t) => {
     for (const mode of [0o600, 0o400, 0o640, 0o604, 0o644]) {
@@ -312,11 +402,34 @@ suite('the dashboard password', () => {
   const passwordIn = (cwd: string, sources: ConfigSources = {}) =>
     resolvePassword(loadConfig({ cwd, env: {}, ...sources }).config);
 
-  test('is the one that is set, of any length', (t) => {
+  test('is the one that is set, of any length where only this machine can connect', (t) => {
     const credential = passwordIn(folderWithConfig(t, { password: 'über 1' }));
     assert.deepEqual(revealed(credential), ['über 1']);
     assert.equal(credential.status, 'Dashboard password required: set in svc.json');
   });
+
+  for (const [where, settings, env] of [
+    ['beyond loopback', PUBLIC, {}],
+    ['in the container, whatever the address', {}, { SVC_CONTAINER: '1' }],
+  ] as const) {
+    test(`has 12 characters ${where}, wherever it is from`, (t) => {
+      const refused = (length: number, origin: string) => ({
+        name: 'Refusal',
+        message: `dashboard password from ${origin} is ${length} characters; use at least 12 where other machines can connect`,
+      });
+      const inFile = folderWithConfig(t, { listen: '127.0.0.1:0', ...settings, password: 'éleven-char' });
+      assert.throws(() => passwordIn(inFile, { env }), refused(11, 'svc.json'));
+      const cwd = folderWithConfig(t, { listen: '127.0.0.1:0', ...settings });
+      const set = (password: string) => passwordIn(cwd, { env: { ...env, SVC_PASSWORD: password } });
+      assert.throws(() => set('short'), refused(5, 'SVC_PASSWORD'));
+      assert.deepEqual(revealed(set('twelve-chars')), ['twelve-chars']);
+      const path = join(cwd, 'svc.password');
+      writeFileSync(path, 'kept\n', { mode: 0o600 });
+      assert.throws(() => passwordIn(cwd, { env }), refused(4, path));
+      rmSync(path);
+      assert.equal(passwordIn(cwd, { env }).secrets[0]?.length, 48);
+    });
+  }
 
   for (const value of ['a line feed at the end\n', 'a carriage return\r\n', 'a\0byte', 'a\u2028separator']) {
     test(`that Basic auth cannot carry refuses: ${JSON.stringify(value)}`, (t) => {

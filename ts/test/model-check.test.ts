@@ -123,12 +123,12 @@ suite('svc model check', { concurrency: 2 }, () => {
 
   test('lets no label move the cursor or begin a line', async (t) => {
     const folder = copyOfFixture(t, 'pair-bert');
-    spoilConfig(folder, { id2label: { 0: 'entailment\nlabels 9', 1: 'neutral\u001b[2J', 2: 'contradiction' } });
+    spoilConfig(folder, { id2label: { 0: 'entailment\nlabels 9', 1: 'neutral\u001b[2J\u202e', 2: 'contradiction' } });
     const { code, stdout } = await check(t, folder);
     assert.equal(code, 0);
     assert.deepEqual(lines(stdout, 'labels').slice(0, 2), [
       '0 entailment\\u000alabels 9 (taken for entailment)',
-      '1 neutral\\u001b[2J',
+      '1 neutral\\u001b[2J\\u202e',
     ]);
   });
 

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { EngineError, type ModelInfo } from '../src/engine.ts';
 import { Reloader } from '../src/model/reload.ts';
 import { EngineSlot } from '../src/model/slot.ts';
-import type { FoundModel, ModelSource, SourceListener } from '../src/model/source.ts';
+import type { FoundModel, ModelSource, SourceListener, SourceStatus } from '../src/model/source.ts';
 import { FakeEngine } from './fake-engine.ts';
 import { until } from './http/server-under-test.ts';
 
@@ -42,6 +42,13 @@ class FakeSource implements ModelSource {
 
   async instead(): Promise<undefined> {}
 
+  /** What it says of itself when somebody asks. */
+  status: SourceStatus = { offline: false };
+
+  report(): SourceStatus {
+    return this.status;
+  }
+
   async close(): Promise<void> {
     this.told.push('close');
   }
@@ -52,7 +59,7 @@ class FakeSource implements ModelSource {
 }
 
 /** A reloader whose first model answers. */
-async function startReloader(info: Partial<ModelInfo> = {}) {
+async function startReloader(info: Partial<ModelInfo> = {}, wantsAccelerator?: boolean) {
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, source] = [
@@ -65,7 +72,8 @@ async function startReloader(info: Partial<ModelInfo> = {}) {
   const loaded = Promise.resolve({ engine, source, model });
   const trial = { prove: async (_folder: string, _signal: AbortSignal) => {} };
   const prove = (folder: string, signal: AbortSignal) => trial.prove(folder, signal);
-  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, prove, log });
+  const wants = wantsAccelerator === undefined ? {} : { wantsAccelerator };
+  const reloader = new Reloader({ slot, loaded, open: async () => settings.source, prove, log, ...wants });
   await reloader.start();
   const health = () => slot.health('serving');
   const reload = () => reloader.reload().done;
@@ -122,6 +130,52 @@ suite('the reloader', () => {
     [engine.next, source.offer] = [next, async () => source.model('good')];
     await reload();
     assert.deepEqual([health().dir, health().failed_reload], ['good', undefined]);
+  });
+
+  test('that cannot take a model tells at once what it has learned of the source', async () => {
+    const { reload, source, settings, health } = await startReloader();
+    source.offer = async () => {
+      source.status = { offline: true };
+      throw new Error('nobody answers');
+    };
+    await assert.rejects(reload());
+    assert.deepEqual([health().offline, health().failed_reload?.code], [true, 'load_failed']);
+    source.offer = async () => {
+      source.status = { offline: false, remoteVersion: '2', isRefused: true };
+      throw new Error('it is broken');
+    };
+    await assert.rejects(reload());
+    const { offline, remote_version, failed_reload } = health();
+    assert.deepEqual([offline, remote_version, failed_reload?.code], [undefined, '2', 'load_failed']);
+    // It is over with what somebody asks for, not with what the source says.
+    source.watched?.listener.status({ offline: false, remoteVersion: '2' });
+    assert.ok(health().failed_reload);
+    // Another source that cannot be had says nothing of the one whose model answers.
+    settings.source = new FakeSource('s3://b');
+    settings.source.status = { offline: true, remoteVersion: '9' };
+    settings.source.offer = () => Promise.reject(new Error('nobody answers'));
+    await assert.rejects(reload());
+    assert.deepEqual([health().offline, health().remote_version], [undefined, '2']);
+  });
+
+  test('takes a folder that has not changed for no other model', async () => {
+    const { reload, health, engine } = await startReloader();
+    await reload();
+    assert.equal(health().previous, undefined);
+    engine.next = async () => ({ dir: 'first', version: '9' });
+    await reload();
+    const { previous } = health();
+    assert.equal(previous?.version, '1.2.3');
+    await reload();
+    assert.deepEqual(health().previous, previous);
+  });
+
+  test('says why an accelerator was passed over to who wants one, and to nobody else', async () => {
+    const deviceNotes = ['cuda: there is none'];
+    const notes = async (wantsAccelerator?: boolean) =>
+      (await startReloader({ deviceNotes }, wantsAccelerator)).lines.map(({ msg }) => msg);
+    assert.deepEqual(await notes(true), ['cuda: there is none', 'model fake loaded']);
+    assert.deepEqual(await notes(), ['model fake loaded']);
   });
 
   test('takes what a watched source has found, and what it says of itself', async () => {

@@ -1,5 +1,6 @@
 /** JSON as text, so that no name moves and no number is spelled anew. */
 import { type Node, parseTree } from 'jsonc-parser';
+import { LazyJson, LazyText } from './parquet/lazy.ts';
 
 /** Whether a text is one JSON value. */
 export function isJson(text: string): boolean {
@@ -32,6 +33,8 @@ function memberText(json: string, { children }: Node): [string, string] {
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'bigint') return String(value);
+  if (value instanceof LazyJson) return valueText(JSON.parse(value.toString()));
+  if (value instanceof LazyText) return JSON.stringify(value.toString());
   if (value instanceof Uint8Array) return JSON.stringify(Buffer.from(value).toString('base64'));
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'null' : JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(valueText).join(',')}]`;

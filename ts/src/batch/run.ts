@@ -28,7 +28,7 @@ export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<S
   try {
     if (format === 'jsonl') return await openJsonl({ path, maxRowBytes, ...selection });
     if (format === 'csv') return await openCsv({ path, maxRowBytes, delimiter, ...selection });
-    return await openParquet({ path, ...selection });
+    return await openParquet({ path, maxRowBytes, ...selection });
   } catch (error) {
     if (errorCode(error) === '' || error instanceof Refusal) throw error;
     throw new Refusal(`${path}: cannot be read (${errorCode(error)})`);

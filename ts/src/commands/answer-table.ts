@@ -1,6 +1,7 @@
 /** The answer of a decision, as a table for a person. */
 import { styleText } from 'node:util';
 import { getNodeValue, type Node, parseTree } from 'jsonc-parser';
+import { printable } from '../printable.ts';
 
 const BAR_CELLS = 20;
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
@@ -81,11 +82,6 @@ function usageLine(response: {
     ? `, ${truncated_tokens} more were cut off: the text is longer than the model reads`
     : '';
   return `${input_tokens} tokens in ${server_ms} ms${cut}`;
-}
-
-/** The text with control characters escaped. What comes from elsewhere does not move the cursor or color the screen. */
-export function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function member(node: Node, name: string): Node | undefined {

@@ -6,6 +6,7 @@ import { decisionHeaders, decisionUrl } from '../decision-url.ts';
 import { errorCode } from '../exclusive-file.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
+import { tell } from '../tell.ts';
 import { answerTable } from './answer-table.ts';
 import { requestText } from './question.ts';
 
@@ -27,7 +28,7 @@ export interface AskOptions extends Flags {
  */
 export async function ask(file: string | undefined, options: AskOptions): Promise<void> {
   const { config, warnings } = loadConfig({ flags: options });
-  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  for (const warning of warnings) tell(warning);
   const request = await readRequest(file, options);
   const answer =
     options.url === undefined ? await decideHere(config, request) : await decideThere(options.url, request, config);

@@ -8,6 +8,7 @@ import { beginning, openInput, runBatch } from '../batch/run.ts';
 import { decideThere } from '../batch/servers.ts';
 import { type Config, type Flags, loadConfig } from '../config.ts';
 import { Refusal } from '../refusal.ts';
+import { tell } from '../tell.ts';
 
 export interface BatchFlags extends Flags, BatchOptions {
   /** The servers that answer; without one the model is loaded here. */
@@ -87,7 +88,9 @@ async function work({ plan, source, begun, flags, config }: Work): Promise<void>
 
 function end(error: unknown, rows: number): void {
   if (error instanceof Stopped) {
-    tell(`stopped after ${grouped(rows)} rows; this goes on:\n  ${resumeCommand(process.argv.slice(2))}`);
+    tell(`stopped after ${grouped(rows)} rows; this goes on:`);
+    // As it was typed: it is to be pasted.
+    process.stderr.write(`  ${resumeCommand(process.argv.slice(2))}\n`);
     process.exitCode = error.exitCode;
   } else if (error instanceof Refusal && rows > 0) {
     throw new Refusal(`${error.message}; --resume goes on`, { cause: error });
@@ -129,8 +132,4 @@ export function resumeCommand(args: readonly string[]): string {
 function quoted(arg: string): string {
   if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
   return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
-}
-
-function tell(line: string): void {
-  process.stderr.write(`${line}\n`);
 }

@@ -4,7 +4,9 @@ import { addMissing } from '../add-missing.ts';
 import { formatAddress } from '../address.ts';
 import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
 import { publicSource } from '../model/slot.ts';
+import { printable } from '../printable.ts';
 import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
+import { tell } from '../tell.ts';
 
 export interface ConfigFlags extends Flags {
   readonly json?: boolean;
@@ -23,7 +25,7 @@ interface Shown {
  */
 export async function config({ json = false, ...flags }: ConfigFlags): Promise<void> {
   const loaded = loadConfig({ flags });
-  for (const line of loaded.warnings) process.stderr.write(`${line}\n`);
+  for (const line of loaded.warnings) tell(line);
   const settings = shownSettings(loaded);
   const { file = null, configDir, dataDir = null, workDir } = loaded.config;
   const all = {
@@ -64,11 +66,11 @@ function table({ file, workDir }: Config, settings: readonly (readonly [ConfigKe
   const rows = settings.map(([key, { value, origin }]) => [key, text(value), origin] as const);
   const [keys, values] = [0, 1].map((column) => Math.max(...rows.map((row) => row[column as 0 | 1].length)));
   const lines = rows.map(([key, value, origin]) => `${key.padEnd(keys ?? 0)}  ${value.padEnd(values ?? 0)}  ${origin}`);
-  return [`settings: ${file ?? `no svc.json in ${workDir}`}`, '', ...lines, ''].join('\n');
+  return [`settings: ${printable(file ?? `no svc.json in ${workDir}`)}`, '', ...lines, ''].join('\n');
 }
 
 /** A setting that is empty or not set is a dash. */
 function text(value: unknown): string {
   const items = [value].flat().filter((item) => item !== null);
-  return items.map(String).join(', ') || '-';
+  return printable(items.map(String).join(', ')) || '-';
 }

@@ -5,6 +5,7 @@ import { type Finding, problem } from '../doctor/finding.ts';
 import { checkMemory, checkNode } from '../doctor/machine.ts';
 import { checkModel } from '../doctor/model.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../doctor/settings.ts';
+import { printable } from '../printable.ts';
 import { Refusal } from '../refusal.ts';
 
 export interface DoctorFlags extends Flags {
@@ -45,8 +46,8 @@ function worst(findings: readonly Finding[]): Finding['status'] {
 
 function report(findings: readonly Finding[]): string {
   const lines = findings.flatMap(({ check, status, message, advice }) => [
-    `${status.padEnd(8)} ${check.padEnd(11)} ${message}`,
-    ...(advice === undefined ? [] : [`${' '.repeat(21)}-> ${advice}`]),
+    `${status.padEnd(8)} ${check.padEnd(11)} ${printable(message)}`,
+    ...(advice === undefined ? [] : [`${' '.repeat(21)}-> ${printable(advice)}`]),
   ]);
   const count = (status: Finding['status']) => findings.filter((finding) => finding.status === status).length;
   const plural = (number: number, noun: string) => `${number} ${noun}${number === 1 ? '' : 's'}`;

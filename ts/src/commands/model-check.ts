@@ -4,8 +4,10 @@ import { formatBytes } from '../dashboard/format.ts';
 import type { GraphTensor, ModelInfo, ModelInspection } from '../engine.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
 import { tryReferences } from '../model/trial.ts';
+import { printable } from '../printable.ts';
 import { Refusal } from '../refusal.ts';
-import { answerTable, printable } from './answer-table.ts';
+import { tell } from '../tell.ts';
+import { answerTable } from './answer-table.ts';
 
 export interface ModelCheckFlags extends Flags {
   readonly json?: boolean;
@@ -44,7 +46,7 @@ interface Checked extends ModelInspection {
  */
 export async function modelCheck(dir: string, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags: { ...flags, model: dir } });
-  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  for (const warning of warnings) tell(warning);
   const checked = await check(config);
   process.stdout.write(json ? `${JSON.stringify(asJson(checked), null, 2)}\n` : report(checked));
   if (checked.answer === undefined) process.exitCode = 1;
@@ -106,7 +108,8 @@ function report(checked: Checked): string {
     block('problem', problems),
   ];
   const decision = answer === undefined ? '' : `\n${answerTable(answer, { colors: false })}\n`;
-  const verdict = answer === undefined ? `it cannot be served\n` : `it can be served: svc serve --model ${dir}\n`;
+  const verdict =
+    answer === undefined ? `it cannot be served\n` : `it can be served: svc serve --model ${printable(dir)}\n`;
   return `${blocks.join('')}${decision}${verdict}`;
 }
 

@@ -2,7 +2,9 @@
 import { grouped, showProgress } from '../batch/progress.ts';
 import { type Flags, loadConfig } from '../config.ts';
 import { inspectConfiguredModel } from '../model/load.ts';
+import { printableLines } from '../printable.ts';
 import { Refusal } from '../refusal.ts';
+import { tell } from '../tell.ts';
 import { readLabels } from '../tune/labels.ts';
 import { reportJson, reportText, type Tuned } from '../tune/report.ts';
 import { tune as fitRows, type TuneRun } from '../tune/run.ts';
@@ -36,7 +38,7 @@ export async function tune(flags: TuneFlags): Promise<void> {
   if (out === undefined) throw new Refusal('where does the model folder go? Give --out DIR; see svc tune --help');
   if (!/^\d{1,9}$/.test(seed)) throw new Refusal('--seed: must be a whole number from 0 to 999999999');
   const { config, warnings } = loadConfig({ flags: engineFlags });
-  for (const warning of warnings) process.stderr.write(`${warning}\n`);
+  for (const warning of warnings) tell(warning);
   const rows = await readLabels(data, config.maxBodyBytes);
   const { dir, problems } = await inspectConfiguredModel(config);
   if (problems[0] !== undefined) throw new Refusal(problems[0]);
@@ -44,10 +46,10 @@ export async function tune(flags: TuneFlags): Promise<void> {
   const destination = { model: dir, out, data, overwrite };
   try {
     const tuned = await fitWithProgress({ rows, destination, config, seed: Number(seed) });
-    await tell(tuned, { out, json });
+    await report(tuned, { out, json });
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    tell(error.message);
     process.exitCode = error.exitCode;
   }
 }
@@ -65,13 +67,13 @@ async function fitWithProgress(run: Omit<TuneRun, 'stop' | 'onRows'>): Promise<T
   return fitRows({ ...run, stop: stopOnSignal(), onRows }).finally(endProgress);
 }
 
-async function tell(tuned: readonly Tuned[], { out, json }: { readonly out: string; readonly json: boolean }) {
-  const report = json ? `${JSON.stringify(reportJson(tuned), null, 2)}\n` : reportText(tuned);
-  await new Promise((resolve) => process.stdout.write(report, resolve));
+async function report(tuned: readonly Tuned[], { out, json }: { readonly out: string; readonly json: boolean }) {
+  const text = json ? `${JSON.stringify(reportJson(tuned), null, 2)}\n` : printableLines(reportText(tuned));
+  await new Promise((resolve) => process.stdout.write(text, resolve));
   const count = tuned.filter(({ verdict }) => verdict.calibration !== undefined).length;
   if (count === 0) throw new Refusal(`no question gets a calibration, so ${out} is not written`);
   const counts = `${grouped(count)} of ${grouped(tuned.length)} questions calibrated`;
-  process.stderr.write(`${out}: ${counts}; svc serve --model ${out}\n`);
+  tell(`${out}: ${counts}; svc serve --model ${out}`);
 }
 
 /** Fires at the first signal, so that what was begun is taken away; a second one ends the process at once. */

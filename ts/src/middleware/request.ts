@@ -11,6 +11,8 @@ import type { Metrics } from '../metrics.ts';
 export interface RequestState {
   /** The request's id, in every answer and every line of the log. */
   id: string;
+  /** Whether all who may refuse a decision request have let it pass. */
+  isRead?: boolean;
   /** Questions that were answered. */
   questions?: number;
   /** Tokens that the answers were made from. */

@@ -2,14 +2,13 @@
  * Slows down those who guess credentials: a caller with many wrong ones in a minute is told so a second late.
  * Whoever has the right one never waits, however many wrong ones came from the same address before.
  */
+import type { Socket } from 'node:net';
 import type { RequestContext } from './request.ts';
 
 const WINDOW_MS = 60_000;
 /** The wrong credential, counted from 1 within the window, from which on answers are late. */
 const FIRST_LATE = 20;
 const LATE_MS = 1000;
-/** Each late answer holds a connection open. Beyond this many, answers come at once. */
-const MAX_LATE = 256;
 /** The address that has been quiet for longest is forgotten first. */
 const MAX_ADDRESSES = 10_000;
 
@@ -17,7 +16,8 @@ export class WrongGuesses {
   readonly #now: () => number;
   /** When the latest wrong ones came from an address, oldest first, `FIRST_LATE - 1` at most; the quiet ones in front. */
   readonly #times = new Map<string, number[]>();
-  #late = 0;
+  /** Connections on which a late answer waits: as many as are open, one answer each, bound what is held. */
+  readonly #waiting = new WeakSet<Socket>();
 
   /** @param now - Monotonic milliseconds. */
   constructor(now: () => number = () => performance.now()) {
@@ -26,20 +26,26 @@ export class WrongGuesses {
 
   /**
    * Counts a credential that was given and is wrong, and resolves when it may be answered. A request without any has
-   * guessed nothing and is not to be counted. The address is that of the connection: a header can name any.
+   * guessed nothing and is not to be counted. The address is that of the connection: a header can name any. Who guesses on
+   * before the late answer has come, on the same connection, loses it.
    */
   async note({ req, res }: Pick<RequestContext, 'req' | 'res'>): Promise<void> {
-    if (!this.#isLate(req.socket.remoteAddress ?? '') || this.#late >= MAX_LATE) return;
-    this.#late += 1;
+    const { socket } = req;
+    if (!this.#isLate(socket.remoteAddress ?? '')) return;
+    if (this.#waiting.has(socket)) {
+      socket.destroy();
+      return;
+    }
+    this.#waiting.add(socket);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LATE_MS);
-      // Who has gone leaves the place to others.
+      // Nobody waits for what nobody reads.
       res.once('close', () => {
         clearTimeout(timer);
         resolve();
       });
     });
-    this.#late -= 1;
+    this.#waiting.delete(socket);
   }
 
   #isLate(address: string): boolean {

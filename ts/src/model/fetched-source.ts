@@ -48,6 +48,8 @@ export class FetchedSource implements ModelSource {
   readonly #options: FetchedSourceOptions;
   #seen: Seen | undefined;
   #status: SourceStatus = { offline: false };
+  /** What of it was told last. */
+  #reported: SourceStatus = this.#status;
   /** How many looks have failed since one did not. */
   #failures = 0;
   #isAsked = false;
@@ -105,6 +107,8 @@ export class FetchedSource implements ModelSource {
     const { cache, identity, source } = this.#options;
     const before = this.#answering;
     this.#answering = sha256;
+    // It was told with the model.
+    this.#reported = this.#status;
     if (before !== undefined && before !== sha256) await this.#release(before);
     const model = sha256 === undefined ? undefined : this.#open.get(sha256);
     if (model === undefined) return;
@@ -137,6 +141,11 @@ export class FetchedSource implements ModelSource {
     await Promise.all([...this.#open.keys()].map((sha256) => this.#release(sha256)));
   }
 
+  report(): SourceStatus {
+    this.#reported = this.#status;
+    return this.#status;
+  }
+
   watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
     // What gets here is that `signal` has fired.
     return this.#watch(listener, signal).catch(() => {});
@@ -144,7 +153,7 @@ export class FetchedSource implements ModelSource {
 
   async #watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
     let told = '';
-    let reported = this.#status;
+    this.#reported = this.#status;
     for (;;) {
       const waitMs = this.#nextLookMs();
       if (waitMs === undefined) return;
@@ -152,9 +161,8 @@ export class FetchedSource implements ModelSource {
       const problem = await this.#offer(listener, signal);
       if (problem !== undefined && problem !== told) listener.note(problem);
       told = problem ?? '';
-      // A reload may have asked meanwhile, too.
-      if (!isSame(reported, this.#status)) listener.status(this.#status);
-      reported = this.#status;
+      // A reload may have asked and told meanwhile, too.
+      if (!isSame(this.#reported, this.#status)) listener.status(this.report());
     }
   }
 
@@ -192,8 +200,12 @@ export class FetchedSource implements ModelSource {
     }
     // Nobody may have taken it after that.
     signal.throwIfAborted();
-    if (isTaken) await this.accept(model);
-    else if (model.sha256 !== undefined && model.sha256 !== this.#answering) await this.#release(model.sha256);
+    if (isTaken) {
+      await this.accept(model);
+      listener.status(this.report());
+    } else if (model.sha256 !== undefined && model.sha256 !== this.#answering) {
+      await this.#release(model.sha256);
+    }
   }
 
   #ask(signal: AbortSignal): Promise<FoundModel> {

@@ -3,7 +3,7 @@ import { defaultModel } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
 import { sha256Of } from '../sha256.ts';
 import { manifestText } from './manifest.ts';
-import type { FoundModel, ModelSource } from './source.ts';
+import type { FoundModel, ModelSource, SourceStatus } from './source.ts';
 import { reason } from './source-error.ts';
 
 /** What the health record calls the model that comes with the release. */
@@ -42,6 +42,10 @@ export class FolderSource implements ModelSource {
   async instead(): Promise<undefined> {}
 
   async close(): Promise<void> {}
+
+  report(): SourceStatus {
+    return { offline: false };
+  }
 
   async watch(): Promise<void> {}
 

@@ -2,6 +2,7 @@
 import type { Config } from '../config.ts';
 import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
+import { tell } from '../tell.ts';
 import { engineOptions } from './engine-options.ts';
 import { openModelSource } from './open-source.ts';
 import type { FoundModel, ModelSource } from './source.ts';
@@ -84,7 +85,7 @@ async function findNow(source: ModelSource): Promise<FoundModel> {
   } catch (error) {
     const model = await source.find(never).catch(() => undefined);
     if (model === undefined || model.fallback || !(error instanceof Refusal)) throw error;
-    process.stderr.write(`${error.message}; the last good one is used\n`);
+    tell(`${error.message}; the last good one is used`);
     return model;
   }
 }

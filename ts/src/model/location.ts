@@ -70,11 +70,26 @@ function localLocation(path: string): Location {
 /** Keys may hold any character, so this is no URL. */
 function s3Location(model: string): Location {
   const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/is.exec(model) ?? [];
-  if (!/^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket)) {
-    throw new Refusal(`model: ${publicSource(model)}: must be s3://bucket/prefix`);
-  }
+  const mistake = bucketMistake(bucket);
+  if (mistake !== undefined) throw new Refusal(`model: ${publicSource(model)}: ${mistake}`);
   const key = path.replace(/\/+$/, '');
   return { at: 's3', bucket, key, packaging: packagingOf(key) ?? { kind: 'folder' } };
+}
+
+/** What is wrong with the name of a bucket, by the rules of S3. */
+function bucketMistake(bucket: string): string | undefined {
+  const shown = JSON.stringify(bucket);
+  if (bucket === '') return 'must be s3://bucket/prefix, and names no bucket';
+  // What stands before it may be a secret.
+  if (bucket.includes('@')) return "must be s3://bucket/prefix; keys are taken from the AWS client's own settings";
+  if (bucket.length < 3 || bucket.length > 63) {
+    return `the name of a bucket has 3 to 63 characters, ${shown} has ${bucket.length}`;
+  }
+  if (!/^[a-z0-9.-]+$/.test(bucket)) {
+    return `the name of a bucket has small letters, digits, dots and hyphens, ${shown} has others`;
+  }
+  if (/^[a-z0-9].*[a-z0-9]$/.test(bucket)) return undefined;
+  return `the name of a bucket begins and ends with a small letter or a digit, ${shown} does not`;
 }
 
 function packagingOf(path: string): Packaging | undefined {

@@ -25,6 +25,8 @@ export interface ReloaderParts {
    */
   readonly prove: (folder: string, signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
+  /** Whether somebody wants an accelerator: then the log says why one was passed over. */
+  readonly wantsAccelerator?: boolean;
 }
 
 /** A reload that somebody has asked for. */
@@ -75,7 +77,7 @@ export class Reloader {
     const { engine, model, source } = await loaded;
     for (const note of model.notes) log.warn(note);
     slot.loaded(engine, model);
-    logLoaded(log, engine.info());
+    this.#logLoaded(engine.info());
     this.#watch(source);
   }
 
@@ -119,7 +121,9 @@ export class Reloader {
     try {
       await this.#take(source, await source.refresh(signal), signal);
     } catch (error) {
-      if (source !== before) await source.close();
+      // The record is about the source of the model that answers.
+      if (source === before) this.#parts.slot.sourceIs(source.report());
+      else await source.close();
       throw error;
     }
     if (source === before) return;
@@ -204,10 +208,20 @@ export class Reloader {
     this.#answering = model.sha256;
     slot.loaded(engine, model);
     const { device, deviceNotes } = engine.info();
-    logLoaded(log, engine.info());
+    this.#logLoaded(engine.info());
     if (slot.require().lostDevice === before) {
       log.warn(`the model runs on ${device} and no longer on ${before}: ${deviceNotes.join('; ')}`);
     }
+  }
+
+  /** Says in the log which model answers from now on, and which devices it could not use. */
+  #logLoaded({ name, version, sha256, layout, device, threads, dir, ...notes }: ModelInfo): void {
+    const { deviceNotes, exactness, exactnessNote } = notes;
+    const { log, wantsAccelerator = false } = this.#parts;
+    // Most machines have no accelerator, and nobody misses it there.
+    for (const note of deviceNotes) log[wantsAccelerator ? 'info' : 'debug'](note);
+    if (exactnessNote !== undefined) log[exactness === 'cannot be' ? 'warn' : 'info'](exactnessNote);
+    log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
   }
 
   #failed(error: unknown, kind: { readonly isOffer?: boolean }): void {
@@ -224,12 +238,4 @@ export function codeOf(error: unknown): ErrorCode {
   const cause = error instanceof Error && error.cause instanceof EngineError ? error.cause : error;
   const code = cause instanceof EngineError ? cause.code : '';
   return Object.hasOwn(ERROR_STATUS, code) ? (code as ErrorCode) : 'load_failed';
-}
-
-/** Says in the log which model answers from now on, and which devices it could not use. */
-export function logLoaded(log: Logger, info: ModelInfo): void {
-  const { name, version, sha256, layout, device, threads, dir, deviceNotes, exactness, exactnessNote } = info;
-  for (const note of deviceNotes) log.info(note);
-  if (exactnessNote !== undefined) log[exactness === 'cannot be' ? 'warn' : 'info'](exactnessNote);
-  log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
 }

@@ -1,5 +1,5 @@
 /** Objects of a bucket, read with the official client, which is only loaded for this. */
-import type { Readable } from 'node:stream';
+import { type Readable, Transform } from 'node:stream';
 import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { reason, SourceError } from './source-error.ts';
 import type { Listed, Opened, OpenOptions, Store } from './store.ts';
@@ -14,13 +14,19 @@ export interface S3Options {
   /** Empty for the one of the client's own settings. */
   readonly region: string;
   readonly pathStyle: boolean;
+  /** Longest wait for the beginning of an object, and for all of a listing; tries again are in it. */
+  readonly answerMs?: number;
 }
 
 type Client = { readonly s3: S3Client; readonly sdk: typeof import('@aws-sdk/client-s3') };
 
 const TIMEOUTS = { connectionTimeout: 10_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
+/** Three tries, and the pauses between them that a server asks for. */
+const ANSWER_MS = 60_000;
 /** More than a model has files; a prefix with more is another one than was meant. */
 const MAX_OBJECTS = 1000;
+/** Of a listing or of what is said of an error: the client holds all of it. A listing has 1,000 keys of 1,024 bytes. */
+const MAX_XML_BYTES = 4 * 2 ** 20;
 
 export class S3Store implements Store {
   readonly #options: S3Options;
@@ -35,7 +41,7 @@ export class S3Store implements Store {
     const { s3, sdk } = await this.#connected();
     const command = new sdk.GetObjectCommand({ Bucket: this.#options.bucket, Key: key, IfNoneMatch: etag });
     try {
-      return opened(await s3.send(command, { abortSignal: signal }));
+      return opened(await this.#inTime(signal, (abortSignal) => s3.send(command, { abortSignal })));
     } catch (error) {
       if (statusOf(error) === 304) return 'unchanged';
       throw this.#failed(key, error, signal);
@@ -51,8 +57,8 @@ export class S3Store implements Store {
       MaxKeys: MAX_OBJECTS,
     });
     try {
-      const page = await s3.send(command, { abortSignal: signal });
-      if (page.IsTruncated) throw new SourceError(`${this.#name(prefix)}: more than ${MAX_OBJECTS} objects`);
+      const page = await this.#inTime(signal, (abortSignal) => s3.send(command, { abortSignal }));
+      if (page.IsTruncated) throw new SourceError(`more than ${MAX_OBJECTS} objects`);
       return listed(page, prefix);
     } catch (error) {
       throw this.#failed(prefix, error, signal);
@@ -80,7 +86,39 @@ export class S3Store implements Store {
       forcePathStyle: pathStyle,
       requestHandler: TIMEOUTS,
     });
+    // The client reads a listing, and what is said of an error, whole and at any length.
+    s3.middlewareStack.add(
+      (next, { commandName }) =>
+        async (args) => {
+          const result = await next(args);
+          const response = result.response as { readonly statusCode: number; body: Readable };
+          const isObject = commandName === 'GetObjectCommand' && response.statusCode === 200;
+          if (!isObject) response.body = bounded(response.body);
+          return result;
+        },
+      // Nearer to the wire than what reads the answer.
+      { step: 'deserialize', priority: 'low' },
+    );
     return { s3, sdk };
+  }
+
+  /** What `send` gives. Who reads an object that it gives watches over that: its signal ends nothing more. */
+  async #inTime<Answer>(signal: AbortSignal, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
+    const { answerMs = ANSWER_MS } = this.#options;
+    const stop = new AbortController();
+    const late = new SourceError(`no answer within ${answerMs / 1000} s`, { isAway: true });
+    const timer = setTimeout(() => stop.abort(late), answerMs);
+    const end = () => stop.abort(signal.reason);
+    signal.addEventListener('abort', end, { once: true });
+    if (signal.aborted) end();
+    try {
+      return await send(stop.signal);
+    } catch (error) {
+      throw stop.signal.reason === late ? late : error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+    }
   }
 
   #name(key: string): string {
@@ -89,11 +127,31 @@ export class S3Store implements Store {
 
   #failed(key: string, error: unknown, signal: AbortSignal): unknown {
     signal.throwIfAborted();
-    if (error instanceof SourceError) return error;
+    if (error instanceof SourceError) {
+      return new SourceError(`${this.#name(key)}: ${withoutAdvice(error.message)}`, {
+        isAway: error.isAway,
+        cause: error,
+      });
+    }
     const isMissing = statusOf(error) === 404 && error instanceof Error && error.name !== 'NoSuchBucket';
     const problem = isMissing ? 'no such object' : described(error);
     return new SourceError(`${this.#name(key)}: ${problem}`, { isAway: true, isMissing, cause: error });
   }
+}
+
+/** Cuts off what is no object. */
+function bounded(body: Readable): Readable {
+  let bytes = 0;
+  const limit = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      if (bytes <= MAX_XML_BYTES) return done(null, chunk);
+      done(new SourceError(`an answer of more than ${MAX_XML_BYTES} bytes that is no object`));
+    },
+  });
+  body.on('error', (error) => limit.destroy(error));
+  limit.on('close', () => body.destroy());
+  return body.pipe(limit);
 }
 
 function opened({ Body, ContentLength, ETag }: GetObjectCommandOutput): Opened {
@@ -103,9 +161,12 @@ function opened({ Body, ContentLength, ETag }: GetObjectCommandOutput): Opened {
 
 /** Objects whose key ends in a slash are what some tools make of folders. */
 function listed({ Contents = [] }: ListObjectsV2CommandOutput, prefix: string): Listed[] {
-  return Contents.flatMap(({ Key = '', Size = 0, ETag = '' }) =>
-    Key.endsWith('/') ? [] : [{ path: Key.slice(prefix.length), bytes: Size, etag: ETag }],
-  );
+  return Contents.flatMap(({ Key = '', Size = 0, ETag = '' }) => {
+    if (Key.endsWith('/')) return [];
+    if (!Key.startsWith(prefix)) throw new SourceError('its listing has a key that is not under the prefix');
+    if (!Number.isSafeInteger(Size) || Size < 0) throw new SourceError('its listing has a size that cannot be');
+    return [{ path: Key.slice(prefix.length), bytes: Size, etag: ETag }];
+  });
 }
 
 function statusOf(error: unknown): number | undefined {
@@ -114,8 +175,15 @@ function statusOf(error: unknown): number | undefined {
 }
 
 function described(error: unknown): string {
-  const text = reason(error);
+  // Errors of the language tell of the client's own variables.
+  const isTold = error instanceof Error && (error.constructor === Error || '$fault' in error || 'code' in error);
+  const text = isTold ? withoutAdvice(reason(error)) : 'what it answers makes no sense';
   if (text === 'Region is missing') return 'no region: set s3_region';
   const status = statusOf(error);
   return status === undefined ? text : `${text} (status ${status})`;
+}
+
+/** The client adds to an error how its programmers may look at it. */
+function withoutAdvice(text: string): string {
+  return text.replace(/\s*Deserialization error: .*$/s, '');
 }

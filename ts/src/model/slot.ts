@@ -91,7 +91,7 @@ export class EngineSlot {
       fallback,
       remoteVersion,
       offline,
-      previous: replaced && previousModel(replaced),
+      previous: replaced && (isSameModel(replaced.info, info) ? replaced.previous : previousModel(replaced)),
       lostDevice: info.device === PROCESSOR ? replaced && acceleratorOf(replaced) : undefined,
     };
     this.#failure = undefined;
@@ -163,6 +163,11 @@ function failedReload({ code, at }: LoadFailure): FailedReload {
 /** The accelerator that a model runs on, or that one before it did. */
 function acceleratorOf({ info, lostDevice }: LoadedModel): string | undefined {
   return info.device === PROCESSOR ? lostDevice : info.device;
+}
+
+/** A folder that was loaded anew and has not changed replaces nothing. */
+function isSameModel(before: ModelInfo, now: ModelInfo): boolean {
+  return before.name === now.name && before.version === now.version && before.sha256 === now.sha256;
 }
 
 function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {

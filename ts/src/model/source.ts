@@ -74,6 +74,8 @@ export interface ModelSource {
   instead(model: FoundModel, why: string): Promise<FoundModel | undefined>;
   /** Lets go of the models in the cache: another source has taken the place of this one. */
   close(): Promise<void>;
+  /** What was learned of the source when it was last asked, for who tells it now. */
+  report(): SourceStatus;
   /**
    * Looks for a newer model every `refresh_minutes`, and sooner while the wanted one is missing, until `signal` fires.
    *

@@ -179,7 +179,7 @@ suite('Parquet', () => {
         { name: 'yes', data: numbers.map((n) => n % 2 === 0), type: 'BOOLEAN' },
       ],
     });
-    const source = await openParquet({ path: filename, ...selection });
+    const source = await openParquet({ path: filename, maxRowBytes: 1000, ...selection });
     t.after(() => source.close());
     return source;
   }
@@ -222,7 +222,7 @@ suite('Parquet', () => {
   test('that is none, or has not the column, is refused', async (t) => {
     const path = join(temporaryFolder(t), 'rows.parquet');
     writeFileSync(path, 'no parquet at all');
-    await assert.rejects(openParquet({ path, ...ALL }), /rows\.parquet: not a Parquet file: /);
+    await assert.rejects(openParquet({ path, maxRowBytes: 1000, ...ALL }), /rows\.parquet: not a Parquet file: /);
     const missing = parquet(t, { state: ['title'], keep: undefined });
     await assert.rejects(missing, /no column "title"; there are big, text, when, any, half, yes$/);
   });

@@ -49,8 +49,10 @@ suite('the statistics', () => {
   test('leave out what is no decision', async (t) => {
     const { get, decide, stats } = await startServer(t, { apiKeys: ['key'] });
     await get('/health');
-    await get('/v1/systemone');
-    await decide();
+    await get('/v1/models');
+    await get('/v1/nothing');
+    await get('/stats');
+    await decide({ path: '/v1/systemone/' });
     assert.equal(stats.requests, 0);
   });
 
@@ -125,6 +127,38 @@ suite('GET /stats', () => {
     );
     assert.deepEqual([series.at(-1)?.requests, series.at(-1)?.errors, series.at(-1)?.run_ms], [2, 1, 5.67]);
     for (const { time } of [...recent, ...series]) assert.equal(new Date(time).toISOString(), time);
+  });
+
+  test('counts the decision requests that were refused before they were read, and does not time them', async (t) => {
+    const key = 'k'.repeat(16);
+    const server = await startServer(t, { apiKeys: [key] });
+    const { decide: send, get, lifecycle } = server;
+    const right = { Authorization: `Bearer ${key}` };
+    const refused = [
+      ...['/v1/systemone', '/v1/systemone/batch', '/v1/decisions'].flatMap((path) => [
+        send({ method: 'POST', path }),
+        send({ method: 'POST', path, headers: { Authorization: 'Bearer wrong' } }),
+        send({ method: 'GET', path, headers: right }),
+        send({ method: 'POST', path, headers: { ...right, Origin: 'https://evil.example' } }),
+        send({ method: 'POST', path, headers: { ...right, Host: 'evil.example' } }),
+      ]),
+    ];
+    const statuses = (await Promise.all(refused)).map(({ status }) => status);
+    assert.deepEqual(statuses, Array(3).fill([401, 401, 405, 403, 403]).flat());
+    // Neither of these is a decision.
+    for (const path of ['/v1/models', '/v1/systemone/', '/nowhere', '/v1/systemone/batch/x']) await get(path);
+    assert.equal((await server.decide({ headers: right })).status, 200);
+    server.engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });
+    assert.equal((await server.decide({ headers: right })).status, 400);
+    const { requests, recent, series } = await snapshot(server);
+    assert.deepEqual([requests.total, requests.errors, requests.avg_ms], [17, 16, 7.1]);
+    assert.deepEqual([recent.length, series.at(-1)?.requests], [2, 2]);
+    const metrics = (await get('/metrics')).text;
+    assert.match(metrics, /^svc_requests_total 17$/m);
+    assert.match(metrics, /^svc_request_errors_total 16$/m);
+    lifecycle.advance('draining');
+    assert.equal((await server.decide({ headers: right })).status, 503);
+    assert.equal(server.stats.requests, 18);
   });
 
   test('says how much the engine has to do', async (t) => {

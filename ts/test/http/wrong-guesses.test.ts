@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
 import { suite, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { WrongGuesses } from '../../src/middleware/wrong-guesses.ts';
@@ -82,20 +83,17 @@ suite('wrong guesses', () => {
     assert.equal(await lateOnes('a'), 1);
   });
 
-  test('wait in a bounded number; the next is answered at once', async (t) => {
+  test('in parallel are late one and all', async (t) => {
     const lateOnes = guessesOf(t, new WrongGuesses());
-    assert.equal(await lateOnes('a', AT_ONCE + 300), 256);
+    assert.equal(await lateOnes('a', AT_ONCE + 1000), 1000);
   });
 
-  test('of those who have gone leave their place to others', async (t) => {
+  test('of those who have gone wait no more', async () => {
     const guesses = new WrongGuesses();
-    const lateOnes = guessesOf(t, guesses);
-    const first = guess(guesses, 'a', AT_ONCE + 256);
-    assert.equal(await late(first), 256);
-    assert.equal(await lateOnes('a'), 0);
-    for (const one of first) one.hangUp();
-    assert.equal(await late(first), 0);
-    assert.equal(await lateOnes('a'), 1);
+    const made = guess(guesses, 'a', AT_ONCE + 3);
+    assert.equal(await late(made), 3);
+    for (const one of made) one.hangUp();
+    assert.equal(await late(made), 0);
   });
 
   test('are remembered of a bounded number of addresses, the quietest forgotten first', async (t) => {
@@ -143,6 +141,21 @@ suite('over HTTP', { concurrency: true }, () => {
       const [{ status }, isLate] = await isOvertaken(server, ask);
       assert.deepEqual([status, isLate], [200, false]);
     }
+  });
+
+  test('who guesses on before the answer has come loses the connection, so that each holds one', async (t) => {
+    const server = await startServer(t, { apiKeys: [KEY], password: PASSWORD });
+    for (let i = 0; i < AT_ONCE; i += 1) await server.decide(wrongKey());
+    const guessing = 'GET /stats?password=wrong HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
+    const socket = connect(server.port, '127.0.0.1');
+    socket.on('error', () => {});
+    socket.write(guessing.repeat(500));
+    let received = '';
+    for await (const data of socket.setEncoding('latin1')) received += data;
+    assert.equal(received, '');
+    // Others are still answered, a second late.
+    const [{ status }, isLate] = await isOvertaken(server, server.decide(wrongKey()));
+    assert.deepEqual([status, isLate], [401, true]);
   });
 
   test('a request without a credential has guessed nothing', async (t) => {

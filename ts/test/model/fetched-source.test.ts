@@ -543,6 +543,27 @@ suite('a source that is watched', () => {
     assert.deepEqual(listener.models, []);
   });
 
+  test('says anew what has changed since a reload said it', async (t) => {
+    const server = await serverWith(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`, { refreshMs: 5 });
+    await source.accept(await source.find(never));
+    server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
+    await assert.rejects(source.refresh(never));
+    assert.deepEqual(source.report(), { offline: true, remoteVersion: '1' });
+    // What begins is told no more; that it is over is.
+    publish(server, filesOf('1'));
+    await source.accept(await source.refresh(never));
+    const listener = new Listener().watch(t, source);
+    server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
+    await listener.until(({ statuses }) => statuses.length > 0);
+    assert.deepEqual(listener.statuses, [{ offline: true, remoteVersion: '1' }]);
+    await assert.rejects(source.refresh(never));
+    assert.equal(source.report().offline, true);
+    publish(server, filesOf('1'));
+    await listener.until(({ statuses }) => statuses.length > 1);
+    assert.deepEqual(listener.statuses.at(-1), { offline: false, remoteVersion: '1' });
+  });
+
   test('is asked again until the wanted model is there, although no newer ones are looked for', async (t) => {
     const server = await HostileServer.start(t);
     const source = sourceOf(t, `${server.url}/m.tar.gz`);

@@ -46,9 +46,21 @@ suite('the setting `model`', () => {
     ['ftp://u:p@h/m.zip', 'model: ftp://h/m.zip: must be a folder, an archive, or begin with https:// or s3://'],
     ['file:///m.zip', 'model: file:///m.zip: must be a folder, an archive, or begin with https:// or s3://'],
     ['https://[::x/m.zip?k', 'model: https://[::x/m.zip: is not a URL'],
-    ['s3://', 'model: s3://: must be s3://bucket/prefix'],
-    ['s3://Bucket/x', 'model: s3://Bucket/x: must be s3://bucket/prefix'],
-    ['s3://key:secret@bucket/x', 'model: s3://bucket/x: must be s3://bucket/prefix'],
+    ['s3://', 'model: s3://: must be s3://bucket/prefix, and names no bucket'],
+    ['s3:///x', 'model: s3:///x: must be s3://bucket/prefix, and names no bucket'],
+    ['s3://b/p', 'model: s3://b/p: the name of a bucket has 3 to 63 characters, "b" has 1'],
+    [
+      's3://Bucket/x',
+      'model: s3://Bucket/x: the name of a bucket has small letters, digits, dots and hyphens, "Bucket" has others',
+    ],
+    [
+      's3://-bucket/x',
+      'model: s3://-bucket/x: the name of a bucket begins and ends with a small letter or a digit, "-bucket" does not',
+    ],
+    [
+      's3://key:secret@bucket/x',
+      "model: s3://bucket/x: must be s3://bucket/prefix; keys are taken from the AWS client's own settings",
+    ],
   ] as const) {
     test(`refuses ${model}`, () => {
       assert.throws(() => parse(model), { name: 'Refusal', message });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { S3Store } from '../../src/model/s3-store.ts';
@@ -14,10 +14,10 @@ Object.assign(process.env, {
   AWS_MAX_ATTEMPTS: '1',
 });
 
-async function storeWith(t: TestContext, key: string, isFolder = true) {
+async function storeWith(t: TestContext, key: string, isFolder = true, answerMs?: number) {
   const server = await HostileServer.start(t);
   const options = { bucket: 'models', key, isFolder, endpoint: server.url, region: 'eu-test-1', pathStyle: true };
-  return { server, store: new S3Store(options) };
+  return { server, store: new S3Store({ ...options, ...(answerMs !== undefined && { answerMs }) }) };
 }
 
 const xml = (name: string, body: string) => `<?xml version="1.0"?><${name}>${body}</${name}>`;
@@ -28,6 +28,104 @@ const listing = (keys: readonly string[], isCut = false) =>
       .map((key) => `<Contents><Key>${key}</Key><Size>3</Size><ETag>"e"</ETag></Contents>`)
       .join('')}`,
   );
+
+/** Sends `piece` for as long as somebody takes it. */
+function pump(response: ServerResponse, piece: string): void {
+  const more = () => {
+    while (!response.destroyed && response.write(piece));
+    response.once('drain', more);
+  };
+  more();
+}
+
+const entry = (key: string, size: string) =>
+  `<Contents><Key>${key}</Key><Size>${size}</Size><ETag>"e"</ETag></Contents>`;
+const entities = [...'bcdefgh'].map((name, at) => `<!ENTITY ${name} "${`&${'abcdefgh'[at]};`.repeat(10)}">`).join('');
+
+suite('a server of buckets that means harm', () => {
+  for (const [what, answer, message] of [
+    [
+      'lists without end',
+      (response: ServerResponse) => {
+        response.write('<?xml version="1.0"?><ListBucketResult>');
+        pump(response, entry('a/x', '3').repeat(1000));
+      },
+      'an answer of more than 4194304 bytes that is no object',
+    ],
+    [
+      'says without end what is wrong',
+      (response: ServerResponse) => pump(response.writeHead(500), 'x'.repeat(65_536)),
+      'an answer of more than 4194304 bytes that is no object',
+    ],
+    [
+      'drips',
+      (response: ServerResponse) => {
+        const drip = setInterval(() => response.write(' '), 20);
+        response.on('close', () => clearInterval(drip));
+      },
+      'no answer within 1 s',
+    ],
+    [
+      'asks to wait for an hour',
+      (response: ServerResponse) => response.writeHead(503, { 'retry-after': '3600' }).end(),
+      'no answer within 1 s',
+    ],
+    ['says nothing', () => {}, 'no answer within 1 s'],
+    [
+      'nests its listing without end',
+      (response: ServerResponse) => response.end(`<?xml version="1.0"?>${'<a>'.repeat(200_000)}`),
+      'what it answers makes no sense (status 200)',
+    ],
+    [
+      'has an object that is smaller than nothing',
+      (response: ServerResponse) => response.end(xml('ListBucketResult', entry('a/x', '-5'))),
+      'its listing has a size that cannot be',
+    ],
+    [
+      'has an object of a size that is no number',
+      (response: ServerResponse) => response.end(xml('ListBucketResult', entry('a/x', 'many'))),
+      'its listing has a size that cannot be',
+    ],
+    [
+      'lists what was not asked for',
+      (response: ServerResponse) => response.end(xml('ListBucketResult', entry('b/x', '5'))),
+      'its listing has a key that is not under the prefix',
+    ],
+    [
+      'has entities of entities',
+      (response: ServerResponse) =>
+        response.end(
+          `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">${entities}]>` +
+            `<ListBucketResult>${entry('a/&h;', '3')}</ListBucketResult>`,
+        ),
+      undefined,
+    ],
+  ] as const) {
+    test(`is not believed when it ${what}`, async (t) => {
+      // Tries again are what a server may ask for.
+      Object.assign(process.env, { AWS_MAX_ATTEMPTS: what.startsWith('asks') ? '3' : '1' });
+      t.after(() => Object.assign(process.env, { AWS_MAX_ATTEMPTS: '1' }));
+      const quick = message?.startsWith('no answer') ? 1000 : 60_000;
+      const { server, store } = await storeWith(t, 'a', true, quick);
+      for (const path of ['/models', '/models/']) server.on(path, (_, response) => answer(response));
+      const listed = await store.list(never).catch((error: Error) => error);
+      if (message !== undefined) {
+        assert.ok(listed instanceof Error);
+        assert.deepEqual([listed.name, listed.message], ['SourceError', `s3://models/a/: ${message}`]);
+      } else {
+        // Nothing of 100 MB is made of a hundred bytes.
+        assert.ok(JSON.stringify(listed instanceof Error ? listed.message : listed).length < 1000);
+      }
+    });
+  }
+
+  test('is not waited for when an object does not begin', async (t) => {
+    const { server, store } = await storeWith(t, 'a', true, 500);
+    server.on('/models/a/m', () => {});
+    const message = 's3://models/a/m: no answer within 0.5 s';
+    await assert.rejects(store.open('m', { signal: never }), { name: 'SourceError', isAway: true, message });
+  });
+});
 
 suite('objects of a bucket', () => {
   test('are asked for by path, signed with the credentials of the ordinary chain', async (t) => {

@@ -1,6 +1,6 @@
 /** Who may see what of the real server, and that nothing it says has a secret in it. */
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fixture } from '../addon/model-folders.ts';
@@ -118,13 +118,14 @@ suite('the dashboard password', { concurrency: 2 }, () => {
   }
 
   test('in a file of another start is read and left as it is', async (t) => {
-    const cwd = temporaryFolder(t);
-    const data = temporaryFolder(t);
-    writeFileSync(join(data, 'svc.password'), `${PASSWORD}\n`, { mode: 0o600 });
+    const [cwd, data] = [temporaryFolder(t), temporaryFolder(t)];
+    writeFileSync(join(cwd, 'svc.password'), `${PASSWORD}\n`, { mode: 0o600 });
+    // One in a later folder does not count: the first one can be written.
+    writeFileSync(join(data, 'svc.password'), `${OTHER_PASSWORD}\n`, { mode: 0o600 });
     const server = await start(t, { cwd, env: { SVC_DATA: data } });
     assert.deepEqual(await pages(server, PASSWORD), ALL_OPEN);
-    assert.equal(readFileSync(join(data, 'svc.password'), 'utf8'), `${PASSWORD}\n`);
-    assert.ok(!existsSync(join(cwd, 'svc.password')));
+    assert.deepEqual(await pages(server, OTHER_PASSWORD), ALL_CLOSED);
+    assert.equal(readFileSync(join(cwd, 'svc.password'), 'utf8'), `${PASSWORD}\n`);
   });
 });
 

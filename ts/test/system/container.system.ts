@@ -125,7 +125,10 @@ suite('the container does not start', () => {
     [{ SVC_PASSWORD: PASSWORD }, `SVC_API_KEY ${OWN_OR}`],
     [{ SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
     [{ SVC_PASSWORD: '', SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
-    [{ SVC_PASSWORD: 'adminadmin', SVC_API_KEY: KEY }, `SVC_PASSWORD ${OWN_OR}`],
+    [
+      { SVC_PASSWORD: 'adminadmin', SVC_API_KEY: KEY },
+      `SVC_PASSWORD is the published default password, which counts as none: SVC_PASSWORD ${OWN_OR}`,
+    ],
     [{ SVC_PASSWORD: 'eleven-char', SVC_API_KEY: KEY }, 'SVC_PASSWORD must be at least 12 characters, it has 11'],
     [
       { SVC_PASSWORD: PASSWORD, SVC_API_KEY: 'fifteen-chars-.' },
