@@ -31,7 +31,14 @@ import type { FinishedDecision, Stats } from './stats.ts';
 /** The settings that the app reads. */
 export type AppConfig = Pick<
   Config,
-  'listen' | 'allowedHosts' | 'corsOrigins' | 'maxBodyBytes' | 'maxBatchBodyBytes' | 'maxBatchStates'
+  | 'listen'
+  | 'allowedHosts'
+  | 'corsOrigins'
+  | 'maxBodyBytes'
+  | 'maxBatchBodyBytes'
+  | 'maxBatchStates'
+  | 'maxQueueBytes'
+  | 'requestTimeoutMs'
 >;
 
 export interface AppParts {

@@ -46,8 +46,9 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_encoding: 415,
   headers_too_large: 431,
-  // The caller has gone: this status is only counted and logged, nothing is sent.
+  // The caller has gone, or takes nothing: this status is only counted and logged, nothing is sent.
   cancelled: 499,
+  answer_timeout: 499,
   // The server, for now.
   queue_full: 503,
   queue_timeout: 503,

@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::Error;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::Question;
-use crate::queue::Stop;
+use crate::queue::{Queue, Stop};
 use crate::stages::{Answered, Stages, Timing, Work};
 use crate::tenure::Held;
 use crate::tokenize::Meter;
@@ -82,6 +82,8 @@ struct Progress {
     is_encoding: bool,
     /// Whether a state is in the line or on the model.
     has_turn: bool,
+    /// Whether nothing is run because the caller does not take what there is.
+    is_paused: bool,
     out: Outlet,
 }
 
@@ -264,6 +266,7 @@ impl Batch {
         loop {
             let mut progress = self.progress.lock();
             let next = self.next_to_run(&mut progress);
+            self.note_pause(&mut progress, &stages.queue);
             let is_ended = progress.out.is_ended;
             let set = progress.set.clone();
             let needs_more = set.as_ref().is_some_and(|set| progress.needs_more(set));
@@ -285,6 +288,20 @@ impl Batch {
                 _ if made_room && !is_ended => {}
                 _ => return false,
             }
+        }
+    }
+
+    /// Tells the queue when the batch begins or ceases to wait for its caller.
+    fn note_pause(&self, progress: &mut Progress, queue: &Queue<Work>) {
+        let is_paused = progress.out.is_full() && !progress.has_turn && !progress.out.is_ended;
+        if is_paused == progress.is_paused {
+            return;
+        }
+        progress.is_paused = is_paused;
+        if is_paused {
+            queue.pause(self.ticket, progress.out.chunk.bytes.len());
+        } else {
+            queue.go_on(self.ticket);
         }
     }
 

@@ -742,7 +742,12 @@ mod tests {
 
     fn until_empty(rig: &Rig) {
         let is_empty = |load: Load| load.waiting + load.running == 0;
+        let started = Instant::now();
         while !is_empty(rig.engine.load_now()) {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "somebody waits"
+            );
             std::thread::yield_now();
         }
     }
@@ -856,6 +861,29 @@ mod tests {
         assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
         until_empty(&rig);
         assert!(rig.fake.ran.lock().len() < 2_000);
+    }
+
+    #[test]
+    fn batches_whose_callers_take_nothing_keep_nobody_out() {
+        let limit = crate::batch::MAX_UNREAD_BYTES;
+        let rig = Rig::new(|options| {
+            (options.limits.max_queue, options.limits.max_queue_bytes) = (2, 64 * limit);
+        });
+        let mut paused = Vec::new();
+        for ticket in 1..6 {
+            let batch = long_batch(&rig, ticket, &["state"; 8], 1, limit / 4);
+            until_empty(&rig);
+            paused.push(batch);
+        }
+        for ticket in 6..10 {
+            rig.ask(ticket, "fine");
+            assert!(rig.next().1.is_ok());
+        }
+        assert_eq!(rig.fake.ran.lock().len(), 5 * 4 + 4);
+        for batch in &paused {
+            assert_eq!(rest(&rig, batch).0.len(), 8);
+        }
+        until_empty(&rig);
     }
 
     #[test]
