@@ -8,6 +8,7 @@ import { DECISIONS_PATH, HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Metrics } from './metrics.ts';
 import { type ApiKey, requireApiKey } from './middleware/api-key.ts';
+import { BodyRoom } from './middleware/body-room.ts';
 import { checkHost, refuseCrossSite } from './middleware/caller.ts';
 import { cors } from './middleware/cors.ts';
 import { refuseWhileDraining } from './middleware/draining.ts';
@@ -79,15 +80,17 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const apiKey = requireApiKey(apiKeys, guesses);
   const record = recorder(parts);
   const ownSite = refuseCrossSite(config.corsOrigins);
-  router.post('/v1/systemone', ownSite, apiKey, decide({ config, engine, record }));
-  router.post('/v1/systemone/batch', ownSite, apiKey, decideBatch({ config, engine, record }));
-  router.post(DECISIONS_PATH, ownSite, apiKey, decide({ config, engine, record, format: 'decisions' }));
+  // A large batch does not keep single requests out, here as in the queue.
+  const [room, batchRoom] = [new BodyRoom(config.maxQueueBytes), new BodyRoom(config.maxQueueBytes)];
+  router.post('/v1/systemone', ownSite, apiKey, decide({ config, engine, room, record }));
+  router.post('/v1/systemone/batch', ownSite, apiKey, decideBatch({ config, engine, room: batchRoom, record }));
+  router.post(DECISIONS_PATH, ownSite, apiKey, decide({ config, engine, room, record, format: 'decisions' }));
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
   openApiRoutes(router);
   const operator = createOperator({ password, apiKeys, guesses });
   operatorRoutes(router, operator, parts);
-  router.post('/playground', operator.action, decide({ config, engine, record }));
+  router.post('/playground', operator.action, decide({ config, engine, room, record }));
   router.post('/reload', operator.action, reloadModel({ engine, lifecycle, reload }));
   return router;
 }

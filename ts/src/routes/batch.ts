@@ -6,6 +6,7 @@ import type { Config } from '../config.ts';
 import type { BatchChunk, StateResult } from '../engine.ts';
 import { engineFailure, HttpFailure, toHttpFailure } from '../errors.ts';
 import { type BodyLimit, readBody } from '../middleware/body.ts';
+import type { BodyRoom } from '../middleware/body-room.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import type { FinishedDecision } from '../stats.ts';
@@ -14,6 +15,8 @@ import { HangUp, noteCounts, serverTiming } from './decide.ts';
 export interface BatchParts {
   readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates' | 'requestTimeoutMs'>;
   readonly engine: EngineSlot;
+  /** Where its bodies arrive. */
+  readonly room: BodyRoom;
   /** Counts a finished decision: each state is one. */
   readonly record: (finished: FinishedDecision) => void;
 }
@@ -22,11 +25,11 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const LINES_TYPE = 'application/x-ndjson; charset=utf-8';
 
 /** Answers a batch: as one JSON document, or in lines as they are made for a caller who accepts those. */
-export function decideBatch({ config, engine, record }: BatchParts): Middleware<RequestState> {
+export function decideBatch({ config, engine, room, record }: BatchParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBatchBodyBytes, setting: 'max_batch_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<void> {
     const signal = new HangUp(ctx.res);
-    const body = await readBody(ctx.req, limit);
+    const body = await readBody(ctx.req, { limit, room });
     const lines = wantsLines(ctx.req.headers.accept);
     const options = { signal, lines, maxStates: config.maxBatchStates, elapsedMs: performance.now() - startMs };
     for await (const chunk of engine.require().engine.batch(body, options)) {
@@ -119,5 +122,8 @@ async function write(res: ServerResponse, piece: Buffer, timeoutMs: number): Pro
 }
 
 function notTaken(timeoutMs: number): HttpFailure {
-  return new HttpFailure('answer_timeout', `the caller took none of its answer for ${timeoutMs} ms (request_timeout_ms)`);
+  return new HttpFailure(
+    'answer_timeout',
+    `the caller took none of its answer for ${timeoutMs} ms (request_timeout_ms)`,
+  );
 }
