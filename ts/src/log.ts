@@ -25,12 +25,13 @@ export interface LogOptions {
 export function createLog({ level, format, isTerminal }: LogOptions): Logger {
   const stderr = pino.destination({ fd: 2, sync: true });
   const isPretty = format === 'auto' ? isTerminal : format === 'pretty';
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : stderr);
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : seen(stderr));
 }
 
-/** What a terminal may take for a command, a line break among it. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
-const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g;
+/** What a terminal may take for a command, a line break among it; what is not seen, or changes how other text is. */
+const UNSEEN =
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 /** One line for a person: `12:00:01 warn  text key=value`. */
 export function plainLine(json: string): string {
@@ -44,7 +45,16 @@ export function plainLine(json: string): string {
 }
 
 function printable(text: string): string {
-  return text.replace(CONTROL, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return text.replace(UNSEEN, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+/** The same line of JSON, in which such characters are escapes: they can stand in strings alone. */
+export function seenLine(json: string): string {
+  return `${printable(json.trimEnd())}\n`;
+}
+
+function seen(destination: DestinationStream): DestinationStream {
+  return { write: (json) => destination.write(seenLine(json)) };
 }
 
 function plain(destination: DestinationStream): DestinationStream {

@@ -163,7 +163,7 @@ impl Batch {
     ) -> Result<Set, Error> {
         let (bounds, stop) = (stages.bounds, self.stop());
         stop.check()?;
-        let (states, questions) = parse(body, max_states, bounds.max_questions)?;
+        let (states, questions) = parse(body, max_states, bounds.most())?;
         let mut meter = Meter::new(bounds.max_tokens, stop);
         let encoded = model.encode_questions(&questions, &mut meter)?;
         Ok(Set {

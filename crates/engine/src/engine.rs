@@ -293,7 +293,7 @@ fn start(stages: &Stages, job: Job) {
 fn encode(stages: &Stages, job: &Job) -> Result<(Arc<[Question]>, Plan), Error> {
     job.stop.check()?;
     let bounds = stages.bounds;
-    let request = job.format.parse(&job.body, bounds.max_questions)?;
+    let request = job.format.parse(&job.body, bounds.most())?;
     let mut meter = Meter::new(bounds.max_tokens, &job.stop);
     let questions = job.model.encode_questions(&request.questions, &mut meter)?;
     let plan = stages.encode_state(&job.model, &request.state, &questions, &mut meter)?;

@@ -19,8 +19,8 @@ use crate::queue::{Queue, Turn};
 use crate::session::allocator;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
-use crate::wire::Format;
 use crate::wire::systemone::Usage;
+use crate::wire::{Format, Most};
 
 /// Where the time of a request went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -96,6 +96,16 @@ pub struct Bounds {
     pub max_tokens: usize,
     /// Whether a text beyond the model's window is an error instead of being cut and counted.
     pub refuse_truncation: bool,
+}
+
+impl Bounds {
+    /// What of it is known before anything is encoded.
+    pub fn most(&self) -> Most {
+        Most {
+            questions: self.max_questions,
+            tokens: self.max_tokens,
+        }
+    }
 }
 
 /// Frees a model on a thread of the engine: that takes its time, and whoever lets go may be the thread of the callers.
