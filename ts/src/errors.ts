@@ -32,6 +32,7 @@ export const ERROR_STATUS = {
   too_many_states: 413,
   too_many_tokens: 413,
   text_too_long: 413,
+  run_too_long: 413,
   // The request, as HTTP.
   bad_request: 400,
   bad_body: 400,

@@ -161,7 +161,8 @@ impl Batch {
         body: Vec<u8>,
         max_states: usize,
     ) -> Result<Set, Error> {
-        let (bounds, stop) = (stages.bounds, self.stop());
+        let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
+        let bounds = stages.bounds;
         stop.check()?;
         let (states, questions) = parse(body, max_states, bounds.most())?;
         let mut meter = Meter::new(bounds.max_tokens, stop);
@@ -250,7 +251,7 @@ impl Batch {
 
     fn encode(&self, stages: &Stages, set: &Set, index: usize) -> Result<Encoded, Error> {
         let started = Instant::now();
-        let stop = self.stop();
+        let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
         stop.check()?;
         let state = set.states.text(index)?;
         let mut meter = Meter::from(stages.bounds.max_tokens, set.counted, stop);

@@ -57,6 +57,14 @@ pub enum Error {
     TooManyTokens { limit: usize },
     #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
     TextTooLong { tokens: usize },
+    #[error(
+        "{tokens} tokens take at least {least_ms} ms on this machine, the limit is {limit_ms} ms (max_run_ms)"
+    )]
+    RunTooLong {
+        tokens: usize,
+        least_ms: u64,
+        limit_ms: u64,
+    },
     #[error("too many requests are waiting")]
     QueueFull { retry_after_seconds: u32 },
     #[error("no turn on the model within {limit_ms} ms (request_timeout_ms)")]
@@ -117,6 +125,7 @@ impl Error {
             Self::TooManyStates { .. } => "too_many_states",
             Self::TooManyTokens { .. } => "too_many_tokens",
             Self::TextTooLong { .. } => "text_too_long",
+            Self::RunTooLong { .. } => "run_too_long",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout { .. } => "queue_timeout",
             Self::RunTimeout { .. } => "run_timeout",
@@ -172,7 +181,7 @@ impl Error {
 }
 
 /// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 36] = [
+pub const CODES: [&str; 37] = [
     "invalid_json",
     "nested_too_deep",
     "body_not_object",
@@ -197,6 +206,7 @@ pub const CODES: [&str; 36] = [
     "too_many_states",
     "too_many_tokens",
     "text_too_long",
+    "run_too_long",
     "queue_full",
     "queue_timeout",
     "run_timeout",

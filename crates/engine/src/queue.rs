@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Error;
+use crate::pace::TurnPace;
 
 /// The bounds of the line.
 #[derive(Debug, Clone, Copy)]
@@ -25,16 +26,19 @@ pub struct Limits {
     pub max_queue_bytes: usize,
     /// How long a request may wait, from its arrival.
     pub request_timeout: Duration,
-    /// How long one request may have the model.
+    /// How long one request may be encoded and have the model.
     pub max_run: Duration,
 }
 
-/// Tells work to stop; asked between two runs of the model.
+/// Tells work to stop; asked between two runs of the model, and between two pieces of a text. Whoever asks may tell it what
+/// a run took.
 #[derive(Debug)]
 pub struct Stop {
     cancelled: Arc<AtomicBool>,
-    /// When a turn on the model has lasted too long, and what is too long.
+    /// When the work has lasted too long, and what is too long.
     deadline: Option<(Instant, Duration)>,
+    /// What the runs of a turn took, where somebody wants to know.
+    pub pace: Option<TurnPace>,
 }
 
 impl Stop {
@@ -42,6 +46,7 @@ impl Stop {
         Arc::new(Self {
             cancelled: Arc::default(),
             deadline: None,
+            pace: None,
         })
     }
 
@@ -55,12 +60,14 @@ impl Stop {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The stop of one turn on the model, which ends `limit` from now as well.
-    fn turn(&self, limit: Duration) -> Arc<Self> {
-        Arc::new(Self {
+    /// The stop of work that begins now and ends after `limit` as well, of which `spent` is over.
+    pub fn within(&self, limit: Duration, spent: Duration) -> Self {
+        let left = limit.saturating_sub(spent);
+        Self {
             cancelled: Arc::clone(&self.cancelled),
-            deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
-        })
+            deadline: Instant::now().checked_add(left).map(|at| (at, limit)),
+            pace: None,
+        }
     }
 
     /// Whether work may go on.
@@ -115,6 +122,8 @@ struct Waiting<T> {
     ticket: u64,
     work: T,
     tokens: usize,
+    /// How much of its time on the model is over.
+    spent: Duration,
     joined: Instant,
     deadline: Instant,
 }
@@ -295,6 +304,11 @@ impl<T> Queue<T> {
     /// Puts an admitted request into the line: a single one at the place of its arrival, a state of a batch behind all
     /// that have arrived. Gives the work back when its caller has gone meanwhile.
     pub fn join(&self, ticket: u64, work: T, tokens: usize) -> Option<T> {
+        self.join_after(ticket, work, tokens, Duration::ZERO)
+    }
+
+    /// As [`Queue::join`], for work of whose time on the model `spent` is over.
+    pub fn join_after(&self, ticket: u64, work: T, tokens: usize, spent: Duration) -> Option<T> {
         let mut state = self.state.lock();
         let last = state.new_place();
         let Some(admitted) = state.admitted.get_mut(&ticket) else {
@@ -316,6 +330,7 @@ impl<T> Queue<T> {
             ticket,
             work,
             tokens,
+            spent,
             joined: Instant::now(),
             deadline,
         };
@@ -336,7 +351,9 @@ impl<T> Queue<T> {
         state.running = Some(ticket);
         let stop = Arc::clone(&state.admitted.get(&ticket)?.stop);
         drop(state);
-        let stop = stop.turn(self.limits.max_run);
+        let mut stop = stop.within(self.limits.max_run, waiting.spent);
+        stop.pace = Some(TurnPace::default());
+        let stop = Arc::new(stop);
         let started = Instant::now();
         Some(Turn {
             queue: self,
@@ -426,6 +443,11 @@ impl<T> Queue<T> {
         if closed {
             self.changed.notify_all();
         }
+    }
+
+    /// How long one request may be encoded and run.
+    pub fn max_run(&self) -> Duration {
+        self.limits.max_run
     }
 
     /// How many requests there are.
@@ -714,6 +736,19 @@ mod tests {
         admit_and_join(&queue, 1);
         let turn = queue.take().expect("free");
         assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+    }
+
+    #[test]
+    fn what_was_spent_on_encoding_is_taken_off_the_time_on_the_model() {
+        let queue = Queue::new(LIMITS);
+        for (ticket, spent) in [(1, LIMITS.max_run), (2, LIMITS.max_run / 2)] {
+            queue.admit(ticket, Entry::Single, 10).expect("room");
+            assert!(queue.join_after(ticket, ticket, 5, spent).is_none());
+        }
+        let turn = queue.take().expect("free");
+        assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+        drop(turn);
+        assert!(queue.take().expect("free").stop.check().is_ok());
     }
 
     #[test]

@@ -175,7 +175,7 @@ impl Stages {
     /// The rows that a state becomes for `model`, within the bounds.
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], what the meter's stop says, and those of the model.
+    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], [`Error::RunTooLong`], what the meter's stop says, and those of the model.
     pub fn encode_state(
         &self,
         model: &Held,
@@ -194,13 +194,23 @@ impl Stages {
                 tokens: plan.truncated_tokens,
             });
         }
+        let least = model.pace.least(&plan, Instant::now());
+        let limit = self.queue.max_run();
+        if least > limit {
+            return Err(Error::RunTooLong {
+                tokens: plan.input_tokens(),
+                least_ms: least.as_millis() as u64,
+                limit_ms: limit.as_millis() as u64,
+            });
+        }
         Ok(plan)
     }
 
     /// Puts a request into the line.
     pub fn join(&self, ticket: u64, work: Work) {
         let tokens = work.plan.input_tokens();
-        if let Some(work) = self.queue.join(ticket, work, tokens) {
+        let spent = work.encode;
+        if let Some(work) = self.queue.join_after(ticket, work, tokens, spent) {
             (work.reply)(Err(Error::Cancelled));
         }
     }
@@ -225,6 +235,9 @@ fn run(mut turn: Turn<'_, Work>) {
         work.model.run(&work.plan, &turn.stop)
     }));
     let (run, wait) = (started.elapsed(), turn.waited);
+    if let Some(pace) = &turn.stop.pace {
+        work.model.pace.keep(pace, Instant::now());
+    }
     drop(turn);
     let answered = logits.unwrap_or(Err(Error::Panicked)).and_then(|logits| {
         let answer = AssertUnwindSafe(|| answer(&work, &logits, run, wait));

@@ -7,6 +7,7 @@ use tokenizers::models::unigram::Unigram;
 use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Token};
 
 use crate::Error;
+use crate::caught::caught;
 use crate::queue::Stop;
 use crate::words::{Words, pieces, words};
 
@@ -24,6 +25,16 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::BadModel`] that names `file`.
     pub fn from_bytes(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
+        // The library panics at some files that are none.
+        caught(|| Self::read(file, bytes)).unwrap_or_else(|panic| {
+            Err(Error::BadModel {
+                file: file.to_owned(),
+                problem: format!("not a tokenizer: {panic}"),
+            })
+        })
+    }
+
+    fn read(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |problem: String| Error::BadModel {
             file: file.to_owned(),
             problem,
@@ -94,7 +105,9 @@ impl Tokenizer {
         };
         self.inner.get_post_processor()?;
         let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
-        let row = self.inner.post_process(first, Some(second), true).ok()?;
+        // A template that names a token which it does not have is a panic.
+        let row = caught(|| self.inner.post_process(first, Some(second), true));
+        let row = row.ok()?.ok()?;
         let tokens = row.get_ids().iter().zip(row.get_type_ids());
         let parts: Vec<Part> = tokens
             .map(|(id, type_id)| Part {
@@ -113,10 +126,12 @@ impl Tokenizer {
     }
 
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
-        let encoding = self.inner.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| Error::ModelFailed {
-            cause: format!("tokenizer: {error}"),
-        })?;
+        let failed = |problem: String| Error::ModelFailed {
+            cause: format!("tokenizer: {problem}"),
+        };
+        // With a vocabulary that does not fit its settings the library panics.
+        let encoding = caught(|| self.inner.encode_fast(text, false)).map_err(failed)?;
+        let encoding = encoding.map_err(|error| failed(error.to_string()))?;
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
 }

@@ -119,7 +119,11 @@ export const ConfigSchema = Type.Object({
     'Bytes of the requests that arrive, and of those that wait for the model; as many again of batches.',
   ),
   request_timeout_ms: milliseconds(1, 60_000, 'Longest wait for the model before 503.'),
-  max_run_ms: milliseconds(1, 60_000, 'Longest time of one request on the model, checked between its runs.'),
+  max_run_ms: milliseconds(
+    1,
+    60_000,
+    'Longest time of one request for encoding and on the model, checked between its runs.',
+  ),
   state_cache_bytes: Type.Integer({
     minimum: 0,
     maximum: 2 ** 40,
