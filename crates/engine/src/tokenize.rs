@@ -72,7 +72,8 @@ impl Tokenizer {
 
     /// The ids of a text's tokens, without special ones around them: the first `keep`, and how many more there are.
     ///
-    /// A long text is read in pieces, so that what it takes in memory does not grow with it.
+    /// A long text is read in pieces, a word without end too, so that what it takes in memory does not grow with it, and
+    /// that the meter's stop is asked every few milliseconds: the library's own call cannot be interrupted.
     ///
     /// # Errors
     /// Those of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot represent the text.
@@ -314,6 +315,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::sync::LazyLock;
+    use std::time::Duration;
 
     fn tokenizer(folder: &str) -> Tokenizer {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -442,6 +444,18 @@ mod tests {
         stop.cancel();
         let cancelled = tokenizer.encode("order", 7, &mut Meter::new(1, &stop));
         assert_eq!(cancelled, Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn an_endless_word_ends_with_its_time() {
+        let tokenizer = tokenizer(FOLDERS[0]);
+        // Seconds of work, in pieces of a few milliseconds.
+        let word = "a".repeat(8 << 20);
+        let stop = Stop::never().within(Duration::from_millis(20), Duration::ZERO);
+        let mut meter = Meter::new(usize::MAX, &stop);
+        let late = tokenizer.encode(&word, 7, &mut meter);
+        assert_eq!(late.expect_err("late").code(), "run_timeout");
+        assert!(meter.counted() < word.len(), "{}", meter.counted());
     }
 
     proptest! {
