@@ -447,6 +447,28 @@ mod tests {
     }
 
     #[test]
+    fn a_file_at_which_the_library_panics_is_refused() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pair-bert/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let spoilt = |what: &str, by: &str| {
+            assert!(text.contains(what), "{what}");
+            Tokenizer::from_bytes(&file, text.replacen(what, by, 1).as_bytes())
+        };
+        let Err(refused) = spoilt("\"decoder\":", "\"decoder\":{7:8},\"old\":") else {
+            panic!("accepted");
+        };
+        assert_eq!(refused.code(), "bad_model");
+        assert!(
+            refused.to_string().contains("not a tokenizer: "),
+            "{refused}"
+        );
+        let nameless = spoilt("\"special_tokens\":", "\"special_tokens\":{},\"old\":");
+        // Where the library takes such a template, it panics when it is used.
+        assert!(nameless.is_ok_and(|tokenizer| tokenizer.pair().is_none()));
+    }
+
+    #[test]
     fn an_endless_word_ends_with_its_time() {
         let tokenizer = tokenizer(FOLDERS[0]);
         // Seconds of work, in pieces of a few milliseconds.
