@@ -8,6 +8,7 @@ import { DECISIONS_PATH, HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Metrics } from './metrics.ts';
 import { type ApiKey, requireApiKey } from './middleware/api-key.ts';
+import { BodyRoom } from './middleware/body-room.ts';
 import { checkHost, refuseCrossSite } from './middleware/caller.ts';
 import { cors } from './middleware/cors.ts';
 import { refuseWhileDraining } from './middleware/draining.ts';
@@ -37,7 +38,14 @@ const DECISION_PATHS = new Set([SYSTEMONE_PATH, BATCH_PATH, DECISIONS_PATH]);
 /** The settings that the app reads. */
 export type AppConfig = Pick<
   Config,
-  'listen' | 'allowedHosts' | 'corsOrigins' | 'maxBodyBytes' | 'maxBatchBodyBytes' | 'maxBatchStates'
+  | 'listen'
+  | 'allowedHosts'
+  | 'corsOrigins'
+  | 'maxBodyBytes'
+  | 'maxBatchBodyBytes'
+  | 'maxBatchStates'
+  | 'maxQueueBytes'
+  | 'requestTimeoutMs'
 >;
 
 export interface AppParts {
@@ -80,23 +88,25 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const apiKey = requireApiKey(apiKeys, guesses);
   const record = recorder(parts);
   const ownSite = refuseCrossSite(config.corsOrigins);
-  const decisions = decisionRoutes({ config, engine, record });
+  // A large batch does not keep single requests out, here as in the queue.
+  const [room, batchRoom] = [new BodyRoom(config.maxQueueBytes), new BodyRoom(config.maxQueueBytes)];
+  const decisions = decisionRoutes({ config, engine, room, record }, batchRoom);
   for (const [path, answer] of decisions) router.post(path, ownSite, apiKey, noteRead, answer);
   router.get('/v1/models', apiKey, listModels(engine));
   healthRoutes(router, engine, lifecycle);
   openApiRoutes(router);
   const operator = createOperator({ password, apiKeys, guesses });
   operatorRoutes(router, operator, parts);
-  router.post('/playground', operator.action, decide({ config, engine, record }));
+  router.post('/playground', operator.action, decide({ config, engine, room, record }));
   router.post('/reload', operator.action, reloadModel({ engine, lifecycle, reload }));
   return router;
 }
 
 /** The paths of the decisions, and what answers there. */
-function decisionRoutes(parts: BatchParts & DecideParts): [string, Middleware<RequestState>][] {
+function decisionRoutes(parts: BatchParts & DecideParts, batchRoom: BodyRoom): [string, Middleware<RequestState>][] {
   return [
     [SYSTEMONE_PATH, decide(parts)],
-    [BATCH_PATH, decideBatch(parts)],
+    [BATCH_PATH, decideBatch({ ...parts, room: batchRoom })],
     [DECISIONS_PATH, decide({ ...parts, format: 'decisions' })],
   ];
 }

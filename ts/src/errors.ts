@@ -32,6 +32,7 @@ export const ERROR_STATUS = {
   too_many_states: 413,
   too_many_tokens: 413,
   text_too_long: 413,
+  run_too_long: 413,
   // The request, as HTTP.
   bad_request: 400,
   bad_body: 400,
@@ -46,8 +47,9 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_encoding: 415,
   headers_too_large: 431,
-  // The caller has gone: this status is only counted and logged, nothing is sent.
+  // The caller has gone, or takes nothing: this status is only counted and logged, nothing is sent.
   cancelled: 499,
+  answer_timeout: 499,
   // The server, for now.
   queue_full: 503,
   queue_timeout: 503,

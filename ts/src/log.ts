@@ -1,6 +1,6 @@
 /** The log: to stderr, as JSON lines for a machine or as plain lines for a person. */
 import pino, { type DestinationStream, type Logger } from 'pino';
-import { printable } from './printable.ts';
+import { printable, printableJson } from './printable.ts';
 
 /** Fields that every line has and that a person does not need. */
 const HIDDEN = new Set(['level', 'time', 'msg', 'pid', 'hostname']);
@@ -26,7 +26,7 @@ export interface LogOptions {
 export function createLog({ level, format, isTerminal }: LogOptions): Logger {
   const stderr = pino.destination({ fd: 2, sync: true });
   const isPretty = format === 'auto' ? isTerminal : format === 'pretty';
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : stderr);
+  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : seen(stderr));
 }
 
 /** One line for a person: `12:00:01 warn  text key=value`. */
@@ -38,6 +38,15 @@ export function plainLine(json: string): string {
     HIDDEN.has(key) ? [] : [`${key}=${typeof value === 'string' ? value : JSON.stringify(value)}`],
   );
   return printable([time, level.padEnd(5), line.msg ?? '', ...fields].join(' ').trimEnd());
+}
+
+/** The same line of JSON, in which what is not seen is escaped: such characters can stand in strings alone. */
+export function seenLine(json: string): string {
+  return `${printableJson(json.trimEnd())}\n`;
+}
+
+function seen(destination: DestinationStream): DestinationStream {
+  return { write: (json) => destination.write(seenLine(json)) };
 }
 
 function plain(destination: DestinationStream): DestinationStream {

@@ -16,6 +16,14 @@ export function printableLines(text: string): string {
   return text.replace(UNSEEN, (character) => (character === '\n' ? character : escaped(character)));
 }
 
+/** The same of a text of JSON, which has another spelling for what is beyond four digits. */
+export function printableJson(json: string): string {
+  const unit = (text: string, index: number) => `\\u${text.charCodeAt(index).toString(16).padStart(4, '0')}`;
+  return json.replace(UNSEEN, (character) =>
+    [...character.split('').keys()].map((index) => unit(character, index)).join(''),
+  );
+}
+
 function escaped(character: string): string {
   const hex = (character.codePointAt(0) ?? 0).toString(16);
   return hex.length > 4 ? `\\u{${hex}}` : `\\u${hex.padStart(4, '0')}`;

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { plainLine } from '../src/log.ts';
+import { plainLine, seenLine } from '../src/log.ts';
 import { runSvc, SvcProcess } from './svc-process.ts';
 import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
 
@@ -318,4 +318,12 @@ suite('the log on a terminal', () => {
     const shown = 'a\\u202eb\\u2066c\\u200bd\\ufeffe\\u2028f\\u{e0041}';
     assert.ok(plainLine(json).endsWith(`model ${shown} loaded dirs=["${shown}"]`), plainLine(json));
   });
+});
+
+test('a line of the log shows characters that are not seen, and stays the same JSON', () => {
+  const line = { level: 30, time: new Date().toISOString(), msg: 'a\u202eb\u200b\ufeffc\u2028 größe 日本 😀' };
+  const shown = seenLine(`${JSON.stringify(line)}\n`);
+  assert.ok(shown.endsWith('"a\\u202eb\\u200b\\ufeffc\\u2028 größe 日本 😀"}\n'), shown);
+  assert.deepEqual(JSON.parse(shown), line);
+  assert.match(plainLine(JSON.stringify(line)), /a\\u202eb\\u200b\\ufeffc\\u2028 größe 日本 😀$/);
 });

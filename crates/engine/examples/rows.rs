@@ -13,7 +13,7 @@ use svc_engine::layout::{Layout, Row, marker, pair, shared_state};
 use svc_engine::question::Request;
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
-use svc_engine::wire::systemone;
+use svc_engine::wire::{Most, systemone};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("usage: rows MODEL_FOLDER")?;
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let layout = layout(folder, &tokenizer)?;
     let mut out = stdout().lock();
     for body in stdin().lock().lines() {
-        let request = systemone::parse(body?.as_bytes(), usize::MAX)?;
+        let request = systemone::parse(body?.as_bytes(), Most::ANY)?;
         let plan = rows(layout.as_ref(), &tokenizer, &request)?;
         writeln!(out, "{plan}")?;
     }

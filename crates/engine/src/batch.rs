@@ -15,7 +15,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::Error;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::Question;
-use crate::queue::Stop;
+use crate::queue::{Queue, Stop};
 use crate::stages::{Answered, Stages, Timing, Work};
 use crate::tenure::Held;
 use crate::tokenize::Meter;
@@ -82,6 +82,8 @@ struct Progress {
     is_encoding: bool,
     /// Whether a state is in the line or on the model.
     has_turn: bool,
+    /// Whether nothing is run because the caller does not take what there is.
+    is_paused: bool,
     out: Outlet,
 }
 
@@ -159,9 +161,10 @@ impl Batch {
         body: Vec<u8>,
         max_states: usize,
     ) -> Result<Set, Error> {
-        let (bounds, stop) = (stages.bounds, self.stop());
+        let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
+        let bounds = stages.bounds;
         stop.check()?;
-        let (states, questions) = parse(body, max_states, bounds.max_questions)?;
+        let (states, questions) = parse(body, max_states, bounds.most())?;
         let mut meter = Meter::new(bounds.max_tokens, stop);
         let encoded = model.encode_questions(&questions, &mut meter)?;
         Ok(Set {
@@ -248,7 +251,7 @@ impl Batch {
 
     fn encode(&self, stages: &Stages, set: &Set, index: usize) -> Result<Encoded, Error> {
         let started = Instant::now();
-        let stop = self.stop();
+        let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
         stop.check()?;
         let state = set.states.text(index)?;
         let mut meter = Meter::from(stages.bounds.max_tokens, set.counted, stop);
@@ -264,6 +267,7 @@ impl Batch {
         loop {
             let mut progress = self.progress.lock();
             let next = self.next_to_run(&mut progress);
+            self.note_pause(&mut progress, &stages.queue);
             let is_ended = progress.out.is_ended;
             let set = progress.set.clone();
             let needs_more = set.as_ref().is_some_and(|set| progress.needs_more(set));
@@ -285,6 +289,20 @@ impl Batch {
                 _ if made_room && !is_ended => {}
                 _ => return false,
             }
+        }
+    }
+
+    /// Tells the queue when the batch begins or ceases to wait for its caller.
+    fn note_pause(&self, progress: &mut Progress, queue: &Queue<Work>) {
+        let is_paused = progress.out.is_full() && !progress.has_turn && !progress.out.is_ended;
+        if is_paused == progress.is_paused {
+            return;
+        }
+        progress.is_paused = is_paused;
+        if is_paused {
+            queue.pause(self.ticket, progress.out.chunk.bytes.len());
+        } else {
+            queue.go_on(self.ticket);
         }
     }
 

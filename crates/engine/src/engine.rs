@@ -291,13 +291,14 @@ fn start(stages: &Stages, job: Job) {
 
 /// Bytes to rows.
 fn encode(stages: &Stages, job: &Job) -> Result<(Arc<[Question]>, Plan), Error> {
-    job.stop.check()?;
+    let stop = job.stop.within(stages.queue.max_run(), Duration::ZERO);
+    stop.check()?;
     let bounds = stages.bounds;
-    let request = job.format.parse(&job.body, bounds.max_questions)?;
-    let mut meter = Meter::new(bounds.max_tokens, &job.stop);
+    let request = job.format.parse(&job.body, bounds.most())?;
+    let mut meter = Meter::new(bounds.max_tokens, &stop);
     let questions = job.model.encode_questions(&request.questions, &mut meter)?;
     let plan = stages.encode_state(&job.model, &request.state, &questions, &mut meter)?;
-    job.stop.check()?;
+    stop.check()?;
     Ok((request.questions.into(), plan))
 }
 
@@ -318,6 +319,8 @@ mod tests {
         ran: Mutex<Vec<i64>>,
         encoded_questions: AtomicUsize,
         terminated: AtomicBool,
+        /// What each row is said to take; nobody waits for it.
+        row_took: Mutex<Duration>,
     }
 
     impl Fake {
@@ -329,6 +332,7 @@ mod tests {
                 ran: Mutex::default(),
                 encoded_questions: AtomicUsize::default(),
                 terminated: AtomicBool::default(),
+                row_took: Mutex::default(),
             };
             (Arc::new(fake), open)
         }
@@ -388,6 +392,11 @@ mod tests {
                 let _ = self.gate.lock().recv();
             }
             stop.check()?;
+            if let Some(pace) = &stop.pace {
+                for question in plan.questions.iter() {
+                    pace.note([question.rows[0].ids.len(), 0], 1, *self.row_took.lock());
+                }
+            }
             let logits = Logits {
                 outcomes: vec![0.0, 0.0],
                 action: None,
@@ -689,6 +698,57 @@ mod tests {
         );
     }
 
+    fn ask_many(rig: &Rig, questions: usize) -> Result<Answered, Error> {
+        let questions = (0..questions).map(|id| format!(r#""{id}":{{"type":"noul"}}"#));
+        let questions: Vec<String> = questions.collect();
+        let body = format!(r#"{{"state":"","questions":{{{}}}}}"#, questions.join(","));
+        let report = rig.report.clone();
+        let reply = move |outcome| drop(report.send((1, outcome)));
+        rig.engine.decide(arrival(1, body), Box::new(reply));
+        rig.next().1
+    }
+
+    #[test]
+    fn what_cannot_be_run_in_time_is_refused_at_its_arrival_once_that_was_measured() {
+        let rig = Rig::new(|options| {
+            (options.max_questions, options.max_tokens) = (100, 10_000);
+            options.limits.max_run = Duration::from_secs(60);
+        });
+        *rig.fake.row_took.lock() = Duration::from_secs(1);
+        for _ in 0..2 {
+            assert!(ask_many(&rig, 80).is_ok(), "not measured often enough");
+        }
+        assert_eq!(
+            ask_many(&rig, 80),
+            Err(Error::RunTooLong {
+                tokens: 240,
+                least_ms: 72_000,
+                limit_ms: 60_000
+            })
+        );
+        assert!(ask_many(&rig, 60).is_ok());
+        assert_eq!(rig.fake.ran.lock().len(), 3);
+        let batch = batch(&rig, 9, &["", "longer"], 80);
+        let codes = rest(&rig, &batch).0;
+        let codes = codes
+            .iter()
+            .map(|result| result.as_ref().err().map(Error::code));
+        assert_eq!(codes.collect::<Vec<_>>(), [Some("run_too_long"); 2]);
+        rig.engine.replace(Fake::new().0);
+        assert!(
+            ask_many(&rig, 80).is_ok(),
+            "another model is as fast as it is"
+        );
+    }
+
+    #[test]
+    fn encoding_ends_with_max_run_ms() {
+        let rig = Rig::new(|options| options.limits.max_run = Duration::ZERO);
+        rig.ask(1, "fine");
+        assert_eq!(rig.next().1.expect_err("late").code(), "run_timeout");
+        assert_eq!(rig.fake.encoded_questions.load(Ordering::SeqCst), 0);
+    }
+
     /// A batch that asks `questions` questions about each state, and its answer in lines.
     fn batch(rig: &Rig, ticket: u64, states: &[&str], questions: usize) -> Arc<Batch> {
         long_batch(rig, ticket, states, questions, 1_000)
@@ -742,7 +802,12 @@ mod tests {
 
     fn until_empty(rig: &Rig) {
         let is_empty = |load: Load| load.waiting + load.running == 0;
+        let started = Instant::now();
         while !is_empty(rig.engine.load_now()) {
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "somebody waits"
+            );
             std::thread::yield_now();
         }
     }
@@ -856,6 +921,29 @@ mod tests {
         assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
         until_empty(&rig);
         assert!(rig.fake.ran.lock().len() < 2_000);
+    }
+
+    #[test]
+    fn batches_whose_callers_take_nothing_keep_nobody_out() {
+        let limit = crate::batch::MAX_UNREAD_BYTES;
+        let rig = Rig::new(|options| {
+            (options.limits.max_queue, options.limits.max_queue_bytes) = (2, 64 * limit);
+        });
+        let mut paused = Vec::new();
+        for ticket in 1..6 {
+            let batch = long_batch(&rig, ticket, &["state"; 8], 1, limit / 4);
+            until_empty(&rig);
+            paused.push(batch);
+        }
+        for ticket in 6..10 {
+            rig.ask(ticket, "fine");
+            assert!(rig.next().1.is_ok());
+        }
+        assert_eq!(rig.fake.ran.lock().len(), 5 * 4 + 4);
+        for batch in &paused {
+            assert_eq!(rest(&rig, batch).0.len(), 8);
+        }
+        until_empty(&rig);
     }
 
     #[test]

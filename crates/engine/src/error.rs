@@ -57,6 +57,14 @@ pub enum Error {
     TooManyTokens { limit: usize },
     #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
     TextTooLong { tokens: usize },
+    #[error(
+        "{tokens} tokens take at least {least_ms} ms on this machine, the limit is {limit_ms} ms (max_run_ms)"
+    )]
+    RunTooLong {
+        tokens: usize,
+        least_ms: u64,
+        limit_ms: u64,
+    },
     #[error("too many requests are waiting")]
     QueueFull { retry_after_seconds: u32 },
     #[error("no turn on the model within {limit_ms} ms (request_timeout_ms)")]
@@ -83,9 +91,9 @@ pub enum Error {
     RuntimeFailed { path: PathBuf, cause: String },
     #[error("threads must be a whole number from 1 to {limit}, not {actual}")]
     BadThreads { limit: usize, actual: usize },
-    #[error("{}: {problem}", file.display())]
+    #[error("{}: {}", file.display(), cut_line(problem, MAX_PROBLEM_CHARS))]
     BadModel { file: PathBuf, problem: String },
-    #[error("device {device}: {problem}")]
+    #[error("device {}: {}", line(device), cut_line(problem, MAX_PROBLEM_CHARS))]
     BadDevice { device: String, problem: String },
 }
 
@@ -117,6 +125,7 @@ impl Error {
             Self::TooManyStates { .. } => "too_many_states",
             Self::TooManyTokens { .. } => "too_many_tokens",
             Self::TextTooLong { .. } => "text_too_long",
+            Self::RunTooLong { .. } => "run_too_long",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout { .. } => "queue_timeout",
             Self::RunTimeout { .. } => "run_timeout",
@@ -172,7 +181,7 @@ impl Error {
 }
 
 /// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 36] = [
+pub const CODES: [&str; 37] = [
     "invalid_json",
     "nested_too_deep",
     "body_not_object",
@@ -197,6 +206,7 @@ pub const CODES: [&str; 36] = [
     "too_many_states",
     "too_many_tokens",
     "text_too_long",
+    "run_too_long",
     "queue_full",
     "queue_timeout",
     "run_timeout",
@@ -214,21 +224,39 @@ pub const CODES: [&str; 36] = [
 /// The longest piece of a caller's text that a message repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// Text from outside made fit for a one-line message: control characters escaped, long text cut with an ellipsis.
+/// The longest message about a file that is repeated: it may hold a piece of the file.
+const MAX_PROBLEM_CHARS: usize = 600;
+
+/// Text from outside made fit for a one-line message: what is no visible character is escaped, long text cut with an
+/// ellipsis.
 fn line(text: &str) -> String {
+    cut_line(text, MAX_QUOTED_CHARS)
+}
+
+fn cut_line(text: &str, most_chars: usize) -> String {
     let mut out = String::new();
     for (count, character) in text.chars().enumerate() {
-        if count == MAX_QUOTED_CHARS {
+        if count == most_chars {
             out.push('…');
             break;
         }
-        if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') {
+        if is_unseen(character) {
             out.extend(character.escape_default());
         } else {
             out.push(character);
         }
     }
     out
+}
+
+/// Whether a character is not seen where it stands, or changes how others are: control and format characters (the
+/// directions of text among them, and those without a width), breaks of lines, and fillers.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 #[cfg(test)]
@@ -245,5 +273,56 @@ mod tests {
         assert!(message.starts_with("a\\nb: unknown type \"x\\u{2028}\\r"));
         assert!(!message.contains(['\n', '\r', '\u{2028}']));
         assert!(message.chars().count() < 2_000);
+    }
+
+    #[test]
+    fn what_cannot_be_seen_in_a_callers_text_is_escaped() {
+        let unseen = [
+            '\u{200b}'..='\u{200f}',
+            '\u{2028}'..='\u{202e}',
+            '\u{2066}'..='\u{2069}',
+            '\u{feff}'..='\u{feff}',
+        ];
+        for character in unseen.into_iter().flatten() {
+            let text = format!("a{character}b");
+            let shown = format!("a\\u{{{:x}}}b", u32::from(character));
+            let (id, option, field, kind) =
+                (text.clone(), text.clone(), text.clone(), text.clone());
+            for (error, message) in [
+                (
+                    Error::UnknownType {
+                        id: id.clone(),
+                        kind,
+                    },
+                    format!("{shown}: unknown type \"{shown}\""),
+                ),
+                (
+                    Error::DuplicateOption {
+                        id: id.clone(),
+                        option,
+                    },
+                    format!("{shown}: option \"{shown}\" twice"),
+                ),
+                (
+                    Error::DuplicateQuestion { id },
+                    format!("{shown}: question id used twice"),
+                ),
+                (Error::DuplicateField { field }, format!("{shown} twice")),
+                (
+                    Error::BadModel {
+                        file: "f".into(),
+                        problem: text,
+                    },
+                    format!("f: {shown}"),
+                ),
+            ] {
+                assert_eq!(error.to_string(), message);
+            }
+        }
+        let id = "größe 日本 😀 שלום".to_owned();
+        assert_eq!(
+            Error::TooFewOptions { id: id.clone() }.to_string(),
+            format!("{id}: need at least two options")
+        );
     }
 }

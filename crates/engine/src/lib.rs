@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod batch;
 pub mod cache;
+pub mod caught;
 pub mod decode;
 pub mod engine;
 pub mod error;
@@ -14,6 +15,7 @@ pub mod layout;
 pub mod model;
 pub mod node;
 pub mod onnx;
+pub mod pace;
 pub mod question;
 pub mod queue;
 pub mod session;

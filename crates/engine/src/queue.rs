@@ -3,7 +3,9 @@
 //! A request is admitted when it arrives, joins the line when it is encoded, and gets the model when all that came
 //! before it and joined are done. Whoever finds the model free runs it; nobody waits for a thread of its own.
 //!
-//! A batch is admitted once and joins the line for each of its states anew, behind all that arrived meanwhile.
+//! A batch is admitted once and joins the line for each of its states anew, behind all that arrived meanwhile. A batch
+//! whose caller does not take its results is paused: it waits for its caller, not for the model, so it holds no place
+//! that another request could have.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::Error;
+use crate::pace::TurnPace;
 
 /// The bounds of the line.
 #[derive(Debug, Clone, Copy)]
@@ -23,16 +26,19 @@ pub struct Limits {
     pub max_queue_bytes: usize,
     /// How long a request may wait, from its arrival.
     pub request_timeout: Duration,
-    /// How long one request may have the model.
+    /// How long one request may be encoded and have the model.
     pub max_run: Duration,
 }
 
-/// Tells work to stop; asked between two runs of the model.
+/// Tells work to stop; asked between two runs of the model, and between two pieces of a text. Whoever asks may tell it what
+/// a run took.
 #[derive(Debug)]
 pub struct Stop {
     cancelled: Arc<AtomicBool>,
-    /// When a turn on the model has lasted too long, and what is too long.
+    /// When the work has lasted too long, and what is too long.
     deadline: Option<(Instant, Duration)>,
+    /// What the runs of a turn took, where somebody wants to know.
+    pub pace: Option<TurnPace>,
 }
 
 impl Stop {
@@ -40,6 +46,7 @@ impl Stop {
         Arc::new(Self {
             cancelled: Arc::default(),
             deadline: None,
+            pace: None,
         })
     }
 
@@ -53,12 +60,14 @@ impl Stop {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// The stop of one turn on the model, which ends `limit` from now as well.
-    fn turn(&self, limit: Duration) -> Arc<Self> {
-        Arc::new(Self {
+    /// The stop of work that begins now and ends after `limit` as well, of which `spent` is over.
+    pub fn within(&self, limit: Duration, spent: Duration) -> Self {
+        let left = limit.saturating_sub(spent);
+        Self {
             cancelled: Arc::clone(&self.cancelled),
-            deadline: Instant::now().checked_add(limit).map(|at| (at, limit)),
-        })
+            deadline: Instant::now().checked_add(left).map(|at| (at, limit)),
+            pace: None,
+        }
     }
 
     /// Whether work may go on.
@@ -97,6 +106,15 @@ struct Admitted {
     /// When the wait for the model began.
     arrived: Instant,
     stop: Arc<Stop>,
+    /// Bytes of results that the caller of a batch has not taken, while nothing is run because of them.
+    unread: Option<usize>,
+}
+
+impl Admitted {
+    /// Bytes that are held for the request as long as it is there.
+    fn held_bytes(&self) -> usize {
+        self.bytes + self.unread.unwrap_or(0)
+    }
 }
 
 /// A request in the line.
@@ -104,6 +122,8 @@ struct Waiting<T> {
     ticket: u64,
     work: T,
     tokens: usize,
+    /// How much of its time on the model is over.
+    spent: Duration,
     joined: Instant,
     deadline: Instant,
 }
@@ -147,6 +167,8 @@ struct State<T> {
     line: BTreeMap<u64, Waiting<T>>,
     next_place: u64,
     running: Option<u64>,
+    /// Batches that wait for their callers.
+    paused: usize,
     /// Bytes of single requests and of batches.
     bytes: [usize; 2],
     tokens: usize,
@@ -160,14 +182,32 @@ impl<T> State<T> {
         Load {
             running,
             // A batch that has ended may have a state on the model still.
-            waiting: self.admitted.len().saturating_sub(running),
+            waiting: self.active().saturating_sub(running),
         }
+    }
+
+    /// Requests that are on the model or wait for it.
+    fn active(&self) -> usize {
+        self.admitted.len() - self.paused
     }
 
     fn forget(&mut self, ticket: u64) {
         if let Some(gone) = self.admitted.remove(&ticket) {
-            self.bytes[gone.entry as usize] -= gone.bytes;
+            self.bytes[gone.entry as usize] -= gone.held_bytes();
+            self.paused -= usize::from(gone.unread.is_some());
         }
+    }
+
+    /// Takes note of how much a batch's caller has not taken, or that the batch goes on.
+    fn set_unread(&mut self, ticket: u64, unread: Option<usize>) {
+        let Some(batch) = self.admitted.get_mut(&ticket) else {
+            return;
+        };
+        self.paused -= usize::from(batch.unread.is_some());
+        self.bytes[Entry::Batch as usize] -= batch.held_bytes();
+        batch.unread = unread;
+        self.bytes[Entry::Batch as usize] += batch.held_bytes();
+        self.paused += usize::from(unread.is_some());
     }
 
     /// Takes note that a turn is over, or will not come.
@@ -208,6 +248,7 @@ impl<T> Queue<T> {
             line: BTreeMap::new(),
             next_place: 0,
             running: None,
+            paused: 0,
             bytes: [0; 2],
             tokens: 0,
             rate: Rate::default(),
@@ -232,12 +273,16 @@ impl<T> Queue<T> {
             return Err(Error::Closing);
         }
         // A request that would run at once does not wait, however large it is.
-        let is_idle = state.admitted.is_empty();
+        let is_idle = state.active() == 0;
         let held = state.bytes[entry as usize];
-        let is_first_batch = entry == Entry::Batch && held == 0;
-        let is_full = state.load().waiting >= self.limits.max_queue
-            || (!is_first_batch && held + bytes > self.limits.max_queue_bytes);
-        if is_full && !is_idle {
+        // Nor does a paused batch keep a single request out. Batches do keep out batches by their bytes, or those that
+        // are paused would be without a bound.
+        let has_room = match entry {
+            Entry::Single => is_idle || held + bytes <= self.limits.max_queue_bytes,
+            Entry::Batch => held == 0 || held + bytes <= self.limits.max_queue_bytes,
+        };
+        let has_place = is_idle || state.load().waiting < self.limits.max_queue;
+        if !has_place || !has_room {
             return Err(Error::QueueFull {
                 retry_after_seconds: state.rate.seconds(state.tokens),
             });
@@ -250,6 +295,7 @@ impl<T> Queue<T> {
             place: state.new_place(),
             arrived: Instant::now(),
             stop: Arc::clone(&stop),
+            unread: None,
         };
         state.admitted.insert(ticket, admitted);
         Ok(stop)
@@ -258,6 +304,11 @@ impl<T> Queue<T> {
     /// Puts an admitted request into the line: a single one at the place of its arrival, a state of a batch behind all
     /// that have arrived. Gives the work back when its caller has gone meanwhile.
     pub fn join(&self, ticket: u64, work: T, tokens: usize) -> Option<T> {
+        self.join_after(ticket, work, tokens, Duration::ZERO)
+    }
+
+    /// As [`Queue::join`], for work of whose time on the model `spent` is over.
+    pub fn join_after(&self, ticket: u64, work: T, tokens: usize, spent: Duration) -> Option<T> {
         let mut state = self.state.lock();
         let last = state.new_place();
         let Some(admitted) = state.admitted.get_mut(&ticket) else {
@@ -279,6 +330,7 @@ impl<T> Queue<T> {
             ticket,
             work,
             tokens,
+            spent,
             joined: Instant::now(),
             deadline,
         };
@@ -299,7 +351,9 @@ impl<T> Queue<T> {
         state.running = Some(ticket);
         let stop = Arc::clone(&state.admitted.get(&ticket)?.stop);
         drop(state);
-        let stop = stop.turn(self.limits.max_run);
+        let mut stop = stop.within(self.limits.max_run, waiting.spent);
+        stop.pace = Some(TurnPace::default());
+        let stop = Arc::new(stop);
         let started = Instant::now();
         Some(Turn {
             queue: self,
@@ -310,6 +364,17 @@ impl<T> Queue<T> {
             work: Some(waiting.work),
             stop,
         })
+    }
+
+    /// Takes note that a batch waits for its caller, who has not taken so many bytes of results. It has no place in the
+    /// queue until it goes on; what it holds counts as bytes of batches.
+    pub fn pause(&self, ticket: u64, unread_bytes: usize) {
+        self.state.lock().set_unread(ticket, Some(unread_bytes));
+    }
+
+    /// Takes note that the caller of a paused batch takes its results again.
+    pub fn go_on(&self, ticket: u64) {
+        self.state.lock().set_unread(ticket, None);
     }
 
     /// Takes note that a request ended before it joined the line.
@@ -378,6 +443,11 @@ impl<T> Queue<T> {
         if closed {
             self.changed.notify_all();
         }
+    }
+
+    /// How long one request may be encoded and run.
+    pub fn max_run(&self) -> Duration {
+        self.limits.max_run
     }
 
     /// How many requests there are.
@@ -561,6 +631,35 @@ mod tests {
     }
 
     #[test]
+    fn a_paused_batch_holds_no_place() {
+        let queue: Queue<u64> = Queue::new(LIMITS);
+        for ticket in [1, 2, 3] {
+            queue.admit(ticket, Entry::Batch, 10).expect("room");
+        }
+        assert!(queue.admit(4, Entry::Single, 10).is_err());
+        for ticket in [1, 2, 3] {
+            queue.pause(ticket, 20);
+        }
+        assert_eq!(queue.load().waiting, 0);
+        queue.admit(4, Entry::Single, 1_000).expect("idle");
+        queue.leave(4);
+        queue.admit(5, Entry::Batch, 10).expect("100 bytes");
+        assert!(queue.admit(6, Entry::Batch, 1).is_err(), "101 bytes");
+        queue.go_on(1);
+        assert_eq!(queue.load().waiting, 2);
+        queue.admit(6, Entry::Batch, 20).expect("100 bytes again");
+        for ticket in [1, 2, 3, 5, 6] {
+            queue.leave(ticket);
+        }
+        queue.close();
+        queue.wait_until_empty();
+        assert_eq!(
+            (queue.load().waiting, queue.state.lock().bytes),
+            (0, [0; 2])
+        );
+    }
+
+    #[test]
     fn a_batch_that_waited_too_long_for_one_state_may_come_again_with_the_next() {
         let queue = Queue::new(Limits {
             request_timeout: Duration::from_millis(20),
@@ -637,6 +736,19 @@ mod tests {
         admit_and_join(&queue, 1);
         let turn = queue.take().expect("free");
         assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+    }
+
+    #[test]
+    fn what_was_spent_on_encoding_is_taken_off_the_time_on_the_model() {
+        let queue = Queue::new(LIMITS);
+        for (ticket, spent) in [(1, LIMITS.max_run), (2, LIMITS.max_run / 2)] {
+            queue.admit(ticket, Entry::Single, 10).expect("room");
+            assert!(queue.join_after(ticket, ticket, 5, spent).is_none());
+        }
+        let turn = queue.take().expect("free");
+        assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+        drop(turn);
+        assert!(queue.take().expect("free").stop.check().is_ok());
     }
 
     #[test]

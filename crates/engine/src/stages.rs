@@ -19,8 +19,8 @@ use crate::queue::{Queue, Turn};
 use crate::session::allocator;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
-use crate::wire::Format;
 use crate::wire::systemone::Usage;
+use crate::wire::{Format, Most};
 
 /// Where the time of a request went.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -98,6 +98,16 @@ pub struct Bounds {
     pub refuse_truncation: bool,
 }
 
+impl Bounds {
+    /// What of it is known before anything is encoded.
+    pub fn most(&self) -> Most {
+        Most {
+            questions: self.max_questions,
+            tokens: self.max_tokens,
+        }
+    }
+}
+
 /// Frees a model on a thread of the engine: that takes its time, and whoever lets go may be the thread of the callers.
 fn free_on_a_thread(stages: Weak<Stages>) -> Free {
     Arc::new(move |backend| {
@@ -165,7 +175,7 @@ impl Stages {
     /// The rows that a state becomes for `model`, within the bounds.
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], what the meter's stop says, and those of the model.
+    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], [`Error::RunTooLong`], what the meter's stop says, and those of the model.
     pub fn encode_state(
         &self,
         model: &Held,
@@ -184,13 +194,23 @@ impl Stages {
                 tokens: plan.truncated_tokens,
             });
         }
+        let least = model.pace.least(&plan, Instant::now());
+        let limit = self.queue.max_run();
+        if least > limit {
+            return Err(Error::RunTooLong {
+                tokens: plan.input_tokens(),
+                least_ms: least.as_millis() as u64,
+                limit_ms: limit.as_millis() as u64,
+            });
+        }
         Ok(plan)
     }
 
     /// Puts a request into the line.
     pub fn join(&self, ticket: u64, work: Work) {
         let tokens = work.plan.input_tokens();
-        if let Some(work) = self.queue.join(ticket, work, tokens) {
+        let spent = work.encode;
+        if let Some(work) = self.queue.join_after(ticket, work, tokens, spent) {
             (work.reply)(Err(Error::Cancelled));
         }
     }
@@ -215,6 +235,9 @@ fn run(mut turn: Turn<'_, Work>) {
         work.model.run(&work.plan, &turn.stop)
     }));
     let (run, wait) = (started.elapsed(), turn.waited);
+    if let Some(pace) = &turn.stop.pace {
+        work.model.pace.keep(pace, Instant::now());
+    }
     drop(turn);
     let answered = logits.unwrap_or(Err(Error::Panicked)).and_then(|logits| {
         let answer = AssertUnwindSafe(|| answer(&work, &logits, run, wait));

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use crate::backend::Backend;
+use crate::pace::Pace;
 
 /// Frees a model that nobody holds any more.
 pub type Free = Arc<dyn Fn(Arc<dyn Backend>) + Send + Sync>;
@@ -18,6 +19,8 @@ pub struct Held {
     /// There until it is dropped.
     backend: Option<Arc<dyn Backend>>,
     free: Free,
+    /// How fast its rows are.
+    pub pace: Pace,
 }
 
 impl Deref for Held {
@@ -90,5 +93,6 @@ fn held(backend: Arc<dyn Backend>, free: &Free) -> Arc<Held> {
     Arc::new(Held {
         backend: Some(backend),
         free: Arc::clone(free),
+        pace: Pace::default(),
     })
 }

@@ -7,6 +7,7 @@ use tokenizers::models::unigram::Unigram;
 use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Token};
 
 use crate::Error;
+use crate::caught::caught;
 use crate::queue::Stop;
 use crate::words::{Words, pieces, words};
 
@@ -24,6 +25,16 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::BadModel`] that names `file`.
     pub fn from_bytes(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
+        // The library panics at some files that are none.
+        caught(|| Self::read(file, bytes)).unwrap_or_else(|panic| {
+            Err(Error::BadModel {
+                file: file.to_owned(),
+                problem: format!("not a tokenizer: {panic}"),
+            })
+        })
+    }
+
+    fn read(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
         let bad = |problem: String| Error::BadModel {
             file: file.to_owned(),
             problem,
@@ -61,7 +72,8 @@ impl Tokenizer {
 
     /// The ids of a text's tokens, without special ones around them: the first `keep`, and how many more there are.
     ///
-    /// A long text is read in pieces, so that what it takes in memory does not grow with it.
+    /// A long text is read in pieces, a word without end too, so that what it takes in memory does not grow with it, and
+    /// that the meter's stop is asked every few milliseconds: the library's own call cannot be interrupted.
     ///
     /// # Errors
     /// Those of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot represent the text.
@@ -94,7 +106,9 @@ impl Tokenizer {
         };
         self.inner.get_post_processor()?;
         let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
-        let row = self.inner.post_process(first, Some(second), true).ok()?;
+        // A template that names a token which it does not have is a panic.
+        let row = caught(|| self.inner.post_process(first, Some(second), true));
+        let row = row.ok()?.ok()?;
         let tokens = row.get_ids().iter().zip(row.get_type_ids());
         let parts: Vec<Part> = tokens
             .map(|(id, type_id)| Part {
@@ -113,10 +127,12 @@ impl Tokenizer {
     }
 
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
-        let encoding = self.inner.encode_fast(text, false);
-        let encoding = encoding.map_err(|error| Error::ModelFailed {
-            cause: format!("tokenizer: {error}"),
-        })?;
+        let failed = |problem: String| Error::ModelFailed {
+            cause: format!("tokenizer: {problem}"),
+        };
+        // With a vocabulary that does not fit its settings the library panics.
+        let encoding = caught(|| self.inner.encode_fast(text, false)).map_err(failed)?;
+        let encoding = encoding.map_err(|error| failed(error.to_string()))?;
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
 }
@@ -299,6 +315,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::sync::LazyLock;
+    use std::time::Duration;
 
     fn tokenizer(folder: &str) -> Tokenizer {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -427,6 +444,40 @@ mod tests {
         stop.cancel();
         let cancelled = tokenizer.encode("order", 7, &mut Meter::new(1, &stop));
         assert_eq!(cancelled, Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn a_file_at_which_the_library_panics_is_refused() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pair-bert/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let spoilt = |what: &str, by: &str| {
+            assert!(text.contains(what), "{what}");
+            Tokenizer::from_bytes(&file, text.replacen(what, by, 1).as_bytes())
+        };
+        let Err(refused) = spoilt("\"decoder\":", "\"decoder\":{7:8},\"old\":") else {
+            panic!("accepted");
+        };
+        assert_eq!(refused.code(), "bad_model");
+        assert!(
+            refused.to_string().contains("not a tokenizer: "),
+            "{refused}"
+        );
+        let nameless = spoilt("\"special_tokens\":", "\"special_tokens\":{},\"old\":");
+        // Where the library takes such a template, it panics when it is used.
+        assert!(nameless.is_ok_and(|tokenizer| tokenizer.pair().is_none()));
+    }
+
+    #[test]
+    fn an_endless_word_ends_with_its_time() {
+        let tokenizer = tokenizer(FOLDERS[0]);
+        // Seconds of work, in pieces of a few milliseconds.
+        let word = "a".repeat(8 << 20);
+        let stop = Stop::never().within(Duration::from_millis(20), Duration::ZERO);
+        let mut meter = Meter::new(usize::MAX, &stop);
+        let late = tokenizer.encode(&word, 7, &mut meter);
+        assert_eq!(late.expect_err("late").code(), "run_timeout");
+        assert!(meter.counted() < word.len(), "{}", meter.counted());
     }
 
     proptest! {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use svc_engine::layout::{Layout, Plan, Row, marker, shared_state};
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
-use svc_engine::wire::systemone;
+use svc_engine::wire::{Most, systemone};
 
 fn check_fixture(name: &str, tolerance: f64) {
     let folder = fixture(name);
@@ -125,7 +125,7 @@ fn plan(layout: &dyn Layout, name: &str, line: &Value) -> (Vec<String>, Plan) {
     let file = fixture(name).join("tokenizer.json");
     let tokenizer = Tokenizer::from_bytes(&file, &std::fs::read(&file).expect("tokenizer.json"));
     let body = line["body"].as_str().expect("a body");
-    let request = systemone::parse(body.as_bytes(), 1024).expect("a request");
+    let request = systemone::parse(body.as_bytes(), Most::ANY).expect("a request");
     let plan = layout
         .encode(
             &tokenizer.expect("a tokenizer"),

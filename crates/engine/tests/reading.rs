@@ -9,13 +9,13 @@ use svc_engine::decode::Logits;
 use svc_engine::model::Model;
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::Meter;
-use svc_engine::wire::systemone;
+use svc_engine::wire::{Most, systemone};
 
 const BODY: &str = r#"{"state": "The parcel arrived crushed and I want my money back.",
     "questions": {"angry": {"type": "noul", "instructions": "Is the customer angry?"}}}"#;
 
 fn answer(model: &Model) -> Logits {
-    let request = systemone::parse(BODY.as_bytes(), 1024).expect("a request");
+    let request = systemone::parse(BODY.as_bytes(), Most::ANY).expect("a request");
     let stop = Stop::never();
     let mut meter = Meter::new(usize::MAX, &stop);
     let questions = model.encode_questions(&request.questions, &mut meter);

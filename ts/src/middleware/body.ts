@@ -1,40 +1,32 @@
 /** Reads the bytes of a request's body, whatever their content type. */
 import type { IncomingMessage } from 'node:http';
-import { promisify } from 'node:util';
+import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import getRawBody from 'raw-body';
 import { HttpFailure } from '../errors.ts';
-
-type Options = zlib.ZlibOptions & zlib.BrotliOptions;
-type Decompress = (body: Buffer, options: Options) => Promise<Buffer>;
+import { type ArrivingBody, type BodyRoom, FREE_BYTES } from './body-room.ts';
 
 /** What `node:zlib` has since Node 22.15; the types are those of the oldest Node that we run on. */
 interface Zstd {
-  readonly zstdDecompress?: (
-    body: Buffer,
-    options: Options,
-    callback: (error: Error | null, body: Buffer) => void,
-  ) => void;
+  readonly createZstdDecompress?: (options: zlib.ZlibOptions) => Transform;
   readonly constants: { readonly ZSTD_d_windowLogMax?: number };
 }
 
-const { zstdDecompress, constants } = zlib as unknown as Zstd;
+const { createZstdDecompress, constants } = zlib as unknown as Zstd;
 
 // 8 MiB, all that a sender may ask for (RFC 9659): the window is memory that a few bytes could claim.
-const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax ?? 0]: 23 } };
+const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax ?? 0]: 23 } } as zlib.ZlibOptions;
 
-const zstd = zstdDecompress && promisify<Buffer, Options, Buffer>(zstdDecompress);
-
-const DECOMPRESS: ReadonlyMap<string, Decompress> = new Map([
-  ['gzip', promisify<Buffer, Options, Buffer>(zlib.gunzip)],
-  ['x-gzip', promisify<Buffer, Options, Buffer>(zlib.gunzip)],
-  ['deflate', promisify<Buffer, Options, Buffer>(zlib.inflate)],
-  ['br', promisify<Buffer, Options, Buffer>(zlib.brotliDecompress)],
-  ...(zstd ? [['zstd', (body, options) => zstd(body, { ...options, ...ZSTD_WINDOW })] as [string, Decompress]] : []),
+const DECOMPRESSOR: ReadonlyMap<string, () => Transform> = new Map([
+  ['gzip', () => zlib.createGunzip()],
+  ['x-gzip', () => zlib.createGunzip()],
+  ['deflate', () => zlib.createInflate()],
+  ['br', () => zlib.createBrotliDecompress()],
+  ...(createZstdDecompress ? [['zstd', () => createZstdDecompress(ZSTD_WINDOW)] as [string, () => Transform]] : []),
 ]);
 
 /** What a sender is told to use. */
-const ENCODINGS = [...DECOMPRESS.keys()].filter((name) => name !== 'x-gzip').join(', ');
+const ENCODINGS = [...DECOMPRESSOR.keys()].filter((name) => name !== 'x-gzip').join(', ');
 
 /** How long a body may be. */
 export interface BodyLimit {
@@ -44,33 +36,62 @@ export interface BodyLimit {
   readonly setting: 'max_body_bytes' | 'max_batch_body_bytes';
 }
 
+/** Where a body is read: what it may be by itself, and what it shares with all others. */
+export interface BodyReading {
+  readonly limit: BodyLimit;
+  readonly room: BodyRoom;
+}
+
 /**
  * Returns the body of `req`, decompressed.
- * @throws HttpFailure `body_too_large`, `unsupported_encoding`, `bad_body`, `body_timeout`, `cancelled`
+ * @throws HttpFailure `body_too_large`, `unsupported_encoding`, `bad_body`, `body_timeout`, `queue_full`, `cancelled`
  */
-export async function readBody(req: IncomingMessage, limit: BodyLimit): Promise<Buffer> {
+export async function readBody(req: IncomingMessage, { limit, room }: BodyReading): Promise<Buffer> {
   const encoding = req.headers['content-encoding']?.trim().toLowerCase() || 'identity';
-  if (encoding === 'identity') return read(req, limit.maxBytes, limit);
-  const decompress = DECOMPRESS.get(encoding);
-  if (!decompress) {
+  const decompressor = DECOMPRESSOR.get(encoding);
+  if (!decompressor && encoding !== 'identity') {
     const message = `unsupported content encoding; use one of ${ENCODINGS}`;
     throw new HttpFailure('unsupported_encoding', message, { 'Accept-Encoding': ENCODINGS });
   }
-  const compressed = await read(req, maxCompressedBytes(limit.maxBytes), limit);
-  // A bomb is stopped at the limit: the decompressor gives up when its output would be longer.
-  return decompress(compressed, { maxOutputLength: limit.maxBytes }).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === 'ERR_BUFFER_TOO_LARGE'
-      ? tooLarge(limit)
-      : new HttpFailure('bad_body', `body is not valid ${encoding}`);
-  });
+  const maxReadBytes = decompressor ? maxCompressedBytes(limit.maxBytes) : limit.maxBytes;
+  const length = Number(req.headers['content-length'] ?? 0);
+  if (length > maxReadBytes) throw tooLarge(limit);
+  // The usual request is so small that it is not counted.
+  if (!decompressor && length > 0 && length <= FREE_BYTES) return readKnown(req, length);
+  const body = room.enter(length);
+  try {
+    const read = await readCounted(req, { body, length, maxReadBytes, limit });
+    return decompressor ? await decompressed(read, { body, decompressor, encoding, limit }) : read;
+  } finally {
+    room.leave(body);
+  }
 }
 
 /** What cannot be compressed grows by a few bytes in every block and a header; that must not make it too large. */
 const maxCompressedBytes = (maxBytes: number) => maxBytes + Math.ceil(maxBytes / 256) + 1024;
 
-async function read(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
-  const length = Number(req.headers['content-length']);
-  if (length > 0 && length <= maxReadBytes) return readKnown(req, length);
+interface Counted {
+  readonly body: ArrivingBody;
+  /** 0 when it is not known. */
+  readonly length: number;
+  readonly maxReadBytes: number;
+  readonly limit: BodyLimit;
+}
+
+async function readCounted(req: IncomingMessage, { body, length, maxReadBytes, limit }: Counted): Promise<Buffer> {
+  body.giveWay = (failure) => req.emit('error', failure);
+  const count = (part: Buffer) => body.add(part.length);
+  try {
+    // Whoever reads listens first: what makes a body give way must find it.
+    const read = length > 0 ? readKnown(req, length) : readUnknown(req, maxReadBytes, limit);
+    req.on('data', count);
+    return await read;
+  } finally {
+    req.off('data', count);
+  }
+}
+
+async function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
   try {
     return await getRawBody(req, { limit: maxReadBytes, length: req.headers['content-length'] ?? null });
   } catch (error) {
@@ -90,20 +111,51 @@ function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts: Buffer[] = [];
     let read = 0;
-    req.on('data', (part: Buffer) => {
+    const take = (part: Buffer) => {
       parts.push(part);
       read += part.length;
       if (read === length) resolve(parts.length === 1 ? part : Buffer.concat(parts, length));
-    });
+    };
+    req.on('data', take);
     // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
     const gone = (error?: Error) => {
       // Every request is closed in the end; an error that nobody wants is dear to make.
       if (read === length) return;
+      // What still comes is thrown away, and so is what came.
+      req.off('data', take);
+      parts.length = 0;
       reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
     };
     req.once('error', gone);
     req.once('close', () => gone());
   });
+}
+
+interface Compressed {
+  readonly body: ArrivingBody;
+  readonly decompressor: () => Transform;
+  readonly encoding: string;
+  readonly limit: BodyLimit;
+}
+
+/** Decompresses in pieces: a bomb is stopped at the limit, and what others hold counts on the way there. */
+async function decompressed(read: Buffer, { body, decompressor, encoding, limit }: Compressed): Promise<Buffer> {
+  const stream = decompressor();
+  body.giveWay = (failure) => stream.destroy(failure);
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  stream.end(read);
+  try {
+    for await (const part of stream as AsyncIterable<Buffer>) {
+      bytes += part.length;
+      if (bytes > limit.maxBytes) throw tooLarge(limit);
+      parts.push(part);
+      body.add(part.length);
+    }
+  } catch (error) {
+    throw error instanceof HttpFailure ? error : new HttpFailure('bad_body', `body is not valid ${encoding}`);
+  }
+  return Buffer.concat(parts, bytes);
 }
 
 function tooLarge({ maxBytes, setting }: BodyLimit): HttpFailure {

@@ -56,6 +56,10 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     } catch (error) {
       failure = toHttpFailure(error);
       if (failure.status === 500) log.error({ id: ctx.state.id, err: error }, failure.message);
+      // Nobody but the log can say why an answer ended in its middle.
+      else if (ctx.headerSent && failure.code !== 'cancelled') {
+        log.warn({ id: ctx.state.id, code: failure.code }, `connection closed: ${failure.message}`);
+      }
       answerFailure(ctx, failure, hasPath ? ctx.path : undefined);
     }
     if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');

@@ -6,14 +6,17 @@ import type { Config } from '../config.ts';
 import type { BatchChunk, StateResult } from '../engine.ts';
 import { engineFailure, HttpFailure, toHttpFailure } from '../errors.ts';
 import { type BodyLimit, readBody } from '../middleware/body.ts';
+import type { BodyRoom } from '../middleware/body-room.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import type { FinishedDecision } from '../stats.ts';
 import { HangUp, noteCounts, serverTiming } from './decide.ts';
 
 export interface BatchParts {
-  readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates'>;
+  readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates' | 'requestTimeoutMs'>;
   readonly engine: EngineSlot;
+  /** Where its bodies arrive. */
+  readonly room: BodyRoom;
   /** Counts a finished decision: each state is one. */
   readonly record: (finished: FinishedDecision) => void;
 }
@@ -22,11 +25,11 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 const LINES_TYPE = 'application/x-ndjson; charset=utf-8';
 
 /** Answers a batch: as one JSON document, or in lines as they are made for a caller who accepts those. */
-export function decideBatch({ config, engine, record }: BatchParts): Middleware<RequestState> {
+export function decideBatch({ config, engine, room, record }: BatchParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBatchBodyBytes, setting: 'max_batch_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<void> {
     const signal = new HangUp(ctx.res);
-    const body = await readBody(ctx.req, limit);
+    const body = await readBody(ctx.req, { limit, room });
     const lines = wantsLines(ctx.req.headers.accept);
     const options = { signal, lines, maxStates: config.maxBatchStates, elapsedMs: performance.now() - startMs };
     for await (const chunk of engine.require().engine.batch(body, options)) {
@@ -35,7 +38,7 @@ export function decideBatch({ config, engine, record }: BatchParts): Middleware<
         record(finished(result));
       }
       if (chunk.failure) throw engineFailure(chunk.failure);
-      await send(ctx, chunk, lines);
+      await send(ctx, chunk, { lines, timeoutMs: config.requestTimeoutMs });
     }
   }
 
@@ -61,20 +64,35 @@ function finished(result: StateResult): FinishedDecision {
   return { timeMs, ms: result.timing.totalMs, timing: result.timing, counts: result.counts };
 }
 
+/** How much of an answer is written at once. Whoever takes nothing is told by a piece of this size. */
+const PIECE_BYTES = 64 * 2 ** 10;
+
+interface Sending {
+  readonly lines: boolean;
+  /** How long a caller may take none of what is written. */
+  readonly timeoutMs: number;
+}
+
 /** Sends a piece of the answer. A short one is sent whole, with its time; else that comes behind it, in the trailer. */
-async function send(ctx: RequestContext, { body, timing }: BatchChunk, lines: boolean): Promise<void> {
+async function send(ctx: RequestContext, { body, timing }: BatchChunk, sending: Sending): Promise<void> {
   const { res } = ctx;
   const isFirst = !res.headersSent;
-  if (isFirst) ctx.set({ 'Content-Type': lines ? LINES_TYPE : JSON_TYPE });
-  if (isFirst && timing) {
-    ctx.set('Server-Timing', serverTiming(timing));
+  const isWhole = isFirst && timing !== undefined;
+  if (isFirst) ctx.set({ 'Content-Type': sending.lines ? LINES_TYPE : JSON_TYPE });
+  if (isWhole) ctx.set('Server-Timing', serverTiming(timing));
+  if (isWhole && body.length <= PIECE_BYTES) {
     ctx.body = body;
     return;
   }
-  if (isFirst) begin(ctx);
-  await write(res, body);
+  if (isFirst) {
+    const inPieces: Record<string, string> = hasTrailer(ctx) ? { Trailer: 'Server-Timing' } : {};
+    begin(ctx, isWhole ? { 'Content-Length': String(body.length) } : inPieces);
+  }
+  for (let start = 0; start < body.length; start += PIECE_BYTES) {
+    await write(res, body.subarray(start, start + PIECE_BYTES), sending.timeoutMs);
+  }
   if (!timing) return;
-  if (hasTrailer(ctx)) res.addTrailers({ 'Server-Timing': serverTiming(timing) });
+  if (!isWhole && hasTrailer(ctx)) res.addTrailers({ 'Server-Timing': serverTiming(timing) });
   res.end();
 }
 
@@ -83,25 +101,37 @@ function hasTrailer({ req }: RequestContext): boolean {
   return req.httpVersion !== '1.0';
 }
 
-function begin(ctx: RequestContext): void {
+function begin(ctx: RequestContext, headers: Record<string, string>): void {
   ctx.status = 200;
-  if (hasTrailer(ctx)) ctx.set('Trailer', 'Server-Timing');
+  ctx.set(headers);
   ctx.respond = false;
   ctx.flushHeaders();
 }
 
-/** Writes, and waits until the caller takes more. */
-async function write(res: ServerResponse, body: Buffer): Promise<void> {
-  if (res.write(body)) return;
-  const closed = new AbortController();
-  const close = () => closed.abort();
+/**
+ * Writes, and waits until the caller takes more.
+ * @throws HttpFailure `cancelled`, `answer_timeout`
+ */
+async function write(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {
+  if (res.write(piece)) return;
+  const ended = new AbortController();
+  const close = () => ended.abort(new HttpFailure('cancelled', 'the caller has gone'));
+  const timer = setTimeout(() => ended.abort(notTaken(timeoutMs)), timeoutMs);
   res.once('close', close);
   try {
     if (res.destroyed) close();
-    await once(res, 'drain', { signal: closed.signal });
+    await once(res, 'drain', { signal: ended.signal });
   } catch {
-    throw new HttpFailure('cancelled', 'the caller has gone');
+    throw ended.signal.reason;
   } finally {
+    clearTimeout(timer);
     res.off('close', close);
   }
+}
+
+function notTaken(timeoutMs: number): HttpFailure {
+  return new HttpFailure(
+    'answer_timeout',
+    `the caller took none of its answer for ${timeoutMs} ms (request_timeout_ms)`,
+  );
 }

@@ -5,6 +5,7 @@ import type { Config } from '../config.ts';
 import type { CancelSignal, Counts, Format, Timing } from '../engine.ts';
 import { engineFailure, toHttpFailure } from '../errors.ts';
 import { type BodyLimit, readBody } from '../middleware/body.ts';
+import type { BodyRoom } from '../middleware/body-room.ts';
 import { afterAnswer, type RequestContext, type RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import { type FinishedDecision, questionCount } from '../stats.ts';
@@ -12,6 +13,8 @@ import { type FinishedDecision, questionCount } from '../stats.ts';
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
   readonly engine: EngineSlot;
+  /** Where its bodies arrive. */
+  readonly room: BodyRoom;
   /** `systemone` when it is left out. */
   readonly format?: Format;
   /** Counts a finished request. */
@@ -19,11 +22,11 @@ export interface DecideParts {
 }
 
 /** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
-export function decide({ config, engine, format, record }: DecideParts): Middleware<RequestState> {
+export function decide({ config, engine, room, format, record }: DecideParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
     const signal = new HangUp(ctx.res);
-    const body = await readBody(ctx.req, limit);
+    const body = await readBody(ctx.req, { limit, room });
     const elapsedMs = performance.now() - startMs;
     const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs });
     if (reply.failure) throw engineFailure(reply.failure);

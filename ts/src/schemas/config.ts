@@ -114,9 +114,16 @@ export const ConfigSchema = Type.Object({
   max_batch_states: count(10_000, 'States in one batch.'),
   max_batch_body_bytes: bytes(64 * 2 ** 20, 'Bytes of one batch request, decompressed.'),
   max_queue: count(512, 'Requests that may wait for the model. Raising it makes waits longer before 503.'),
-  max_queue_bytes: bytes(64 * 2 ** 20, 'Bytes of the requests that may wait for the model.'),
+  max_queue_bytes: bytes(
+    64 * 2 ** 20,
+    'Bytes of the requests that arrive, and of those that wait for the model; as many again of batches.',
+  ),
   request_timeout_ms: milliseconds(1, 60_000, 'Longest wait for the model before 503.'),
-  max_run_ms: milliseconds(1, 60_000, 'Longest time of one request on the model, checked between its runs.'),
+  max_run_ms: milliseconds(
+    1,
+    60_000,
+    'Longest time of one request for encoding and on the model, checked between its runs.',
+  ),
   state_cache_bytes: Type.Integer({
     minimum: 0,
     maximum: 2 ** 40,

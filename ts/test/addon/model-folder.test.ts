@@ -168,6 +168,37 @@ const CONFIGS: readonly Spoilt[] = [
     spoil: setIn('files', '../secret', 'ab'.repeat(32)),
     problem: /^files\.\.\.\/secret: must be a file of this folder$/,
   },
+  ...['name', 'version'].map((key) => ({
+    what: `has a ${key} of a million characters`,
+    spoil: set(key, 'x'.repeat(1_000_000)),
+    problem: new RegExp(`^${key}: must have at most 200 characters$`),
+  })),
+  ...['max_len', 'head_max'].map((key) => ({
+    what: `has an endless ${key}`,
+    spoil: set(key, 2 ** 62),
+    problem: new RegExp(`^${key}: must be at most 16777216$`),
+  })),
+  ...['chunk', 'head_max', 'option_max', 'state_max', 'run_tokens', 'layers', 'heads', 'head_dim'].map((key) => ({
+    what: `of shared-state has an endless ${key}`,
+    model: 'shared-state' as const,
+    spoil: set(key, 2 ** 62),
+    problem: new RegExp(`^${key}: must be at most \\d+$`),
+  })),
+  ...[1e-320, 1e-7, 1e300].map((value) => ({
+    what: `has the temperature ${value}`,
+    spoil: setIn('temperature', 'noul', value),
+    problem: /^temperature\.noul: must be from 0\.000001 to 1000000$/,
+  })),
+  ...[{ temperature: 1e-320 }, { temperature: 1, bias: [0, 1e308] }, { temperature: 1, bias: [-1e7] }].map((own) => ({
+    what: `has the calibration ${JSON.stringify(own)}`,
+    spoil: set('calibration', { abc: own }),
+    problem: /^calibration\.abc: needs a temperature .* and biases from -1000000 to 1000000$/,
+  })),
+  {
+    what: 'has a config.json of 17 MiB',
+    spoil: set('note', ' '.repeat(17 * 2 ** 20)),
+    problem: /^longer than 16777216 bytes$/,
+  },
   {
     what: 'has a calibration that cannot be',
     spoil: set('calibration', { abc: { temperature: 0 } }),
@@ -221,6 +252,14 @@ const PAIRS: readonly Spoilt[] = (
       'has rows longer than the model reads',
       set('max_len', 65),
       /^max_len: must be at most 64, the positions that the model knows$/,
+    ],
+    [
+      'has endless rows',
+      (folder: string) => {
+        without('max_position_embeddings')(folder);
+        set('max_len', 2 ** 62)(folder);
+      },
+      /^max_len: must be at most 16777216$/,
     ],
     ['has rows too short for two texts', set('max_len', 10), /^max_len: must be at least 19$/],
     ['has hypotheses as long as a row', set('head_max', 64), /^head_max: must be from 8 to 53$/],

@@ -176,6 +176,48 @@ suite('POST /v1/systemone/batch', () => {
     assert.equal(read, pieces * size);
   });
 
+  test('ends when its caller takes nothing for request_timeout_ms, and the log says why', async (t) => {
+    const { port, engine, log } = await startServer(t, { config: { requestTimeoutMs: 100 } });
+    let isEnded = false;
+    engine.chunks = function* () {
+      try {
+        for (;;) yield chunk('x'.repeat(2 ** 20));
+      } finally {
+        isEnded = true;
+      }
+    };
+    const wire = await Wire.open(t, port);
+    wire.socket.pause();
+    const headers = 'Host: 127.0.0.1\r\nAccept: application/x-ndjson\r\nContent-Length: 2';
+    wire.send(`POST /v1/systemone/batch HTTP/1.1\r\n${headers}\r\n\r\n{}`);
+    await until(() => log.some(({ msg, status }) => msg === 'request' && status === 499));
+    const message = 'connection closed: the caller took none of its answer for 100 ms (request_timeout_ms)';
+    assert.deepEqual(
+      log.filter(({ code }) => code === 'answer_timeout').map(({ msg }) => msg),
+      [message, 'request'],
+    );
+    assert.equal(isEnded, true);
+    wire.socket.resume();
+    assert.doesNotMatch(await wire.ends(), /\r\n0\r\n/);
+  });
+
+  test('goes on while its caller takes a little now and then', async (t) => {
+    const { port, engine } = await startServer(t, { config: { requestTimeoutMs: 2_000 } });
+    const size = 8 * 2 ** 20;
+    engine.chunks = () => [chunk('x'.repeat(size), { timing })];
+    const req = request({ host: '127.0.0.1', port, method: 'POST', ...BATCH }).end('{}');
+    const [res] = await once(req, 'response');
+    assert.equal(res.headers['content-length'], String(size));
+    let read = 0;
+    const started = performance.now();
+    for await (const part of res) {
+      read += part.length;
+      // Longer in all than a caller may take nothing.
+      if (performance.now() - started < 3_000) await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    assert.equal(read, size);
+  });
+
   test('needs the key, and answers only POST', async (t) => {
     const { decide } = await startServer(t, { apiKeys: ['k'.repeat(16)] });
     assert.equal((await decide(BATCH)).status, 401);

@@ -84,6 +84,8 @@ const SETTINGS = {
   maxBodyBytes: 1000,
   maxBatchBodyBytes: 2000,
   maxBatchStates: 7,
+  maxQueueBytes: 100_000,
+  requestTimeoutMs: 60_000,
   drainDelayMs: 0,
   drainMs: 100,
 };

@@ -13,6 +13,22 @@ const score = (criteria: string) => ask(`{"type":"score","instructions":"How lat
 /** JSON text of a text. */
 const text = (value: string) => JSON.stringify(value);
 
+/** What `text.slice` makes of texts with emoji. */
+const [HIGH, LOW] = ['\ud83d', '\ude00'];
+const HALVES = {
+  state: { [LOW]: 's' },
+  questions: {
+    [`id ${HIGH}`]: {
+      type: 'choice',
+      instructions: `Which? ${LOW}`,
+      criteria: { [`a${HIGH}`]: `one ${LOW}`, b: 'two' },
+    },
+    names: { type: 'choice', instructions: { [HIGH]: LOW }, criteria: [`a${HIGH}`, 'b'] },
+    levels: { type: 'score', instructions: HIGH, criteria: [`a${LOW}`, { b: HIGH }] },
+    sides: { type: 'noul', instructions: '?', criteria: { true: HIGH, false: LOW } },
+  },
+};
+
 /** Bodies that mean the same to the model. */
 const SAME: readonly (readonly [rule: string, ...bodies: string[]])[] = [
   ['a state of null is the text null', about('null'), about('"null"')],
@@ -35,6 +51,17 @@ const SAME: readonly (readonly [rule: string, ...bodies: string[]])[] = [
     'escapes of a state that is a string are read',
     about('"caf\\u00e9 \\"x\\" \\ud83d\\ude00"'),
     about('"café \\"x\\" 😀"'),
+  ],
+  ['half a surrogate pair in a state is U+FFFD', about('"caf\\ud83d \\udE00"'), about('"caf\ufffd \ufffd"')],
+  [
+    'half a surrogate pair in a state that is an object is the escape of U+FFFD, and all else stays as sent',
+    about('{ "\\ud83d": ["\\udE00", 1.0, "\\\\ud83d"] }'),
+    about(text('{ "\\ufffd": ["\\ufffd", 1.0, "\\\\ud83d"] }')),
+  ],
+  [
+    'half a surrogate pair in ids, instructions, options and levels is U+FFFD',
+    JSON.stringify(HALVES),
+    JSON.stringify(HALVES).replaceAll(/\\ud[89a-f]../g, '\\ufffd'),
   ],
   [
     'instructions that are absent, null or empty are empty',

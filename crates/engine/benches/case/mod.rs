@@ -12,6 +12,7 @@ use svc_engine::layout::{Layout, Plan};
 use svc_engine::question::{Question, Request};
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
+use svc_engine::wire::Most;
 use svc_engine::wire::systemone::{self, Usage};
 
 const STATE_TOKENS: [usize; 3] = [20, 164, 912];
@@ -49,7 +50,7 @@ impl Case {
         let name = format!("state-{tokens}-questions-{questions}");
         let input = json(&repository().join(format!("benches/inputs/{name}.json")))?;
         let body = input["body"].as_str().ok_or("no body")?.to_owned();
-        let request = systemone::parse(body.as_bytes(), questions)?;
+        let request = systemone::parse(body.as_bytes(), Most::ANY)?;
         let settings = Settings::deserialize(&json(&model().join("config.json"))?)?;
         let case = Self {
             logits: request.questions.iter().map(logits).collect(),
@@ -81,7 +82,7 @@ impl Case {
     /// # Errors
     /// None for these inputs.
     pub fn parse(&self) -> Result<Request, svc_engine::Error> {
-        systemone::parse(self.body.as_bytes(), QUESTIONS[1])
+        systemone::parse(self.body.as_bytes(), Most::ANY)
     }
 
     /// Questions to rows of tokens.

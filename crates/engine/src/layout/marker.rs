@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-use super::{EncodedQuestions, Encoder, Layout, Plan, QuestionRows, Row, SpecialIds};
+use super::{
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, SpecialIds, too_long,
+};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question};
 use crate::session::{Input, Interface};
@@ -45,6 +47,10 @@ fn default_head_max() -> usize {
 impl Settings {
     /// The first setting that cannot work, and what it must be.
     pub fn problem(&self) -> Option<(&'static str, String)> {
+        let lengths = [("max_len", self.max_len), ("head_max", self.head_max)];
+        if let Some(problem) = too_long(&lengths, MAX_LENGTH) {
+            return Some(problem);
+        }
         let least = HEAD_RESERVE + OPTION_MIN;
         if self.head_max < least {
             return Some(("head_max", format!("must be at least {least}")));

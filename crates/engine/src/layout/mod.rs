@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::Error;
 use crate::cache::{Key, StateCache};
@@ -153,6 +154,19 @@ pub trait Layout: Send + Sync {
     }
 }
 
+/// The longest length that a model's settings may have, in tokens: more than any model reads, and so few that sums of
+/// lengths do not overflow.
+pub const MAX_LENGTH: usize = 1 << 24;
+
+/// A length that is beyond what any model has, and what it must be.
+pub(crate) fn too_long(
+    lengths: &[(&'static str, usize)],
+    most: usize,
+) -> Option<(&'static str, String)> {
+    let long = lengths.iter().find(|(_, value)| *value > most);
+    long.map(|(key, _)| (*key, format!("must be at most {most}")))
+}
+
 /// What a plan is run with.
 pub struct Runner<'a> {
     /// Says which tensors a row becomes.
@@ -175,12 +189,24 @@ impl Runner<'_> {
         let gives_back = !was_kept && (is_large || self.sessions.hold_much());
         let questions = plan.questions.iter();
         let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
-        let lasts = rows.len().saturating_sub(self.sessions.side_by_side());
+        let side_by_side = self.sessions.side_by_side();
+        let lasts = rows.len().saturating_sub(side_by_side);
+        let past = plan.state.iter().map(|row| row.ids.len()).sum();
+        // The last rows may have a core each for themselves; of few rows that is most.
+        let pace = stop
+            .pace
+            .as_ref()
+            .filter(|_| rows.len() >= 8 * side_by_side);
         let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
             let row = rows[index];
             let gives_back = gives_back && index >= lasts;
             let inputs = self.layout.inputs(row);
-            lane.answer(inputs, row.ids.len(), memory.as_deref(), gives_back)
+            let started = Instant::now();
+            let output = lane.answer(inputs, row.ids.len(), memory.as_deref(), gives_back)?;
+            if let Some(pace) = pace {
+                pace.note([row.ids.len(), past], side_by_side, started.elapsed());
+            }
+            Ok(output)
         })?;
         drop(memory);
         if gives_back {

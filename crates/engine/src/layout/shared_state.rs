@@ -6,11 +6,17 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row, SpecialIds};
+use super::{
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, PerKind, Plan, QuestionRows, Row, SpecialIds,
+    too_long,
+};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question};
 use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer};
+
+/// The most layers, heads and values per head: more than any encoder has.
+const MAX_SIZE: usize = 10_000;
 
 /// What `config.json` says of the layout. Lengths are in tokens, special ones included.
 #[derive(Debug, Clone, Deserialize)]
@@ -42,6 +48,22 @@ pub struct Settings {
 impl Settings {
     /// The first setting that cannot work, and what it must be.
     pub fn problem(&self) -> Option<(&'static str, String)> {
+        let lengths = [
+            ("chunk", self.chunk),
+            ("head_max", self.head_max),
+            ("option_max", self.option_max),
+            ("state_max", self.state_max),
+            ("run_tokens", self.run_tokens),
+        ];
+        let sizes = [
+            ("layers", self.layers),
+            ("heads", self.heads),
+            ("head_dim", self.head_dim),
+        ];
+        let long = too_long(&lengths, MAX_LENGTH).or_else(|| too_long(&sizes, MAX_SIZE));
+        if long.is_some() {
+            return long;
+        }
         let longest = self.head_max + self.option_max;
         let least = [
             ("chunk", self.chunk, 3),

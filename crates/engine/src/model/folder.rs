@@ -14,6 +14,13 @@ use crate::layout::{Layout, PerKind, SpecialIds, marker, pair, shared_state};
 use crate::question::Kind;
 use crate::tokenize::Tokenizer;
 
+/// The longest `config.json`, in bytes: with calibrations of thousands of questions it is shorter.
+const MAX_CONFIG_BYTES: u64 = 16 << 20;
+/// The longest name and version, in characters.
+const MAX_NAME_CHARS: usize = 200;
+/// Temperatures are from one over this to this, and biases from minus this to this: no logit overflows.
+const MAX_SCALE: f64 = 1e6;
+
 /// What `config.json` says, whatever the layout.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
@@ -122,10 +129,15 @@ impl Folder {
     /// Reads what kind of model the folder holds.
     pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
         let file = self.path.join("config.json");
-        let text = String::from_utf8(read(&file)?).map_err(|_| Error::BadModel {
-            file,
-            problem: "not UTF-8".into(),
-        })?;
+        if file.metadata().is_ok_and(|it| it.len() > MAX_CONFIG_BYTES) {
+            return Err(self.bad_config(format!("longer than {MAX_CONFIG_BYTES} bytes")));
+        }
+        self.parse(read(&file)?)
+    }
+
+    /// The manifest in the bytes of a `config.json`.
+    fn parse(&mut self, bytes: Vec<u8>) -> Result<Manifest, Error> {
+        let text = String::from_utf8(bytes).map_err(|_| self.bad_config("not UTF-8".into()))?;
         self.config = completed(text, &self.path);
         self.settings()
     }
@@ -277,18 +289,47 @@ impl Folder {
     }
 }
 
-/// Checks what the manifest says of temperatures.
+/// Checks the bytes of a `config.json` as far as that can be done without the graph; `tokenizer` is for the layout `pair`.
+///
+/// # Errors
+/// [`Error::BadModel`] that names the key.
+pub(super) fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), Error> {
+    let mut folder = Folder {
+        path: PathBuf::new(),
+        config: String::new(),
+    };
+    let manifest = folder.parse(bytes)?;
+    check(&folder, &manifest)?;
+    check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
+    folder.layout(&manifest.layout, tokenizer).map(|_| ())
+}
+
+/// Checks what the manifest says of names and temperatures.
 pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
-    let usable = |temperature: f64| temperature.is_finite() && temperature > 0.0;
+    for (key, text) in [("name", &manifest.name), ("version", &manifest.version)] {
+        if text.chars().nth(MAX_NAME_CHARS).is_some() {
+            let problem = format!("{key}: must have at most {MAX_NAME_CHARS} characters");
+            return Err(folder.bad_config(problem));
+        }
+    }
+    let usable = |temperature: f64| (1.0 / MAX_SCALE..=MAX_SCALE).contains(&temperature);
     for kind in Kind::ALL {
-        if !usable(*manifest.temperature.get(kind)) {
-            return Err(folder.bad_config(format!("temperature.{kind}: must be greater than 0")));
+        let temperature = *manifest.temperature.get(kind);
+        if !usable(temperature) {
+            let wanted = match temperature > 0.0 {
+                true => format!("must be from {} to {MAX_SCALE}", 1.0 / MAX_SCALE),
+                false => "must be greater than 0".to_owned(),
+            };
+            return Err(folder.bad_config(format!("temperature.{kind}: {wanted}")));
         }
     }
     for (key, value) in &manifest.calibration {
-        if !usable(value.temperature) || value.bias.iter().any(|bias| !bias.is_finite()) {
+        let is_far = |bias: &f64| !(-MAX_SCALE..=MAX_SCALE).contains(bias);
+        if !usable(value.temperature) || value.bias.iter().any(is_far) {
             return Err(folder.bad_config(format!(
-                "calibration.{key}: needs a temperature greater than 0 and finite biases"
+                "calibration.{key}: needs a temperature greater than 0, from {} to {MAX_SCALE}, and biases from \
+                 -{MAX_SCALE} to {MAX_SCALE}",
+                1.0 / MAX_SCALE
             )));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{Folder, Manifest, check, check_sha256, check_special_ids, read};
+use super::folder::{self, Folder, Manifest, check, check_sha256, check_special_ids, read};
 use crate::Error;
 use crate::layout::Layout;
 use crate::layout::pair::Role;
@@ -65,6 +65,15 @@ pub fn inspect(runtime: &Path, folder: &Path) -> Inspection {
         inspection.look(runtime, folder);
     }
     inspection
+}
+
+/// Checks the bytes of a `config.json` as far as that can be done without its folder; `tokenizer` stands in for the
+/// folder's own.
+///
+/// # Errors
+/// [`Error::BadModel`] that names the key.
+pub fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), Error> {
+    folder::check_config(bytes, tokenizer)
 }
 
 impl Inspection {

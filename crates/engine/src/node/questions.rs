@@ -7,7 +7,7 @@ use napi_derive::napi;
 
 use super::types::NativeFailure;
 use crate::Error;
-use crate::wire::Format;
+use crate::wire::{Format, Most};
 
 /// The canonical JSON of each question, or why there is none.
 #[napi(object)]
@@ -33,7 +33,7 @@ pub fn canonical_questions(body: Buffer) -> NativeCanonical {
 }
 
 fn canonical(body: &[u8]) -> Result<Vec<String>, Error> {
-    let request = Format::SystemOne.parse(body, usize::MAX)?;
+    let request = Format::SystemOne.parse(body, Most::ANY)?;
     Ok(request
         .questions
         .iter()

@@ -9,8 +9,9 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::json::{Body, Members, Shape, shape, write_string};
-use super::systemone::{MODEL, Usage};
+use super::Most;
+use super::json::{Body, Members, Shape, count_over, mended, shape, write_string};
+use super::systemone::{MODEL, Options, Usage};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
@@ -19,17 +20,18 @@ use crate::question::{Kind, Outcome, Question, Request};
 ///
 /// # Errors
 /// The first thing that is wrong, in this order: JSON, the top level, the input, then the questions as they stand.
-pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
-    let body = Body::scan(bytes)?;
+pub fn parse(bytes: &[u8], most: Most) -> Result<Request, Error> {
+    let bytes = mended(bytes);
+    let body = Body::scan(&bytes)?;
     let top = body.members(body.root)?.ok_or(Error::BodyNotObject)?;
     if let Some(field) = top.duplicate() {
         let field = field.to_owned();
         return Err(Error::DuplicateField { field });
     }
-    let reader = Reader { body };
+    let reader = Reader { body, most };
     Ok(Request {
         state: reader.input(top.get("input"))?,
-        questions: reader.questions(top.get("questions"), max_questions)?,
+        questions: reader.questions(top.get("questions"))?,
     })
 }
 
@@ -55,6 +57,7 @@ enum Spelling {
 
 struct Reader<'a> {
     body: Body<'a>,
+    most: Most,
 }
 
 impl<'a> Reader<'a> {
@@ -63,12 +66,18 @@ impl<'a> Reader<'a> {
         if shape(value) == Shape::String {
             return self.body.string(value);
         }
-        let items = self.body.items(value)?;
+        let items = self.items(value)?;
         let items = items.ok_or_else(|| bad("input", "must be text or a list"))?;
         if items.is_empty() {
             return Err(bad("input", "need at least one item"));
         }
         self.transcript(&items)
+    }
+
+    /// The items of a list that are texts, or options: each is a token at least.
+    fn items(&self, value: &'a RawValue) -> Result<Option<Vec<&'a RawValue>>, Error> {
+        Options::new(self.most).check(value)?;
+        self.body.items(value)
     }
 
     /// The text of a list of items: a user's lone message as it stands, else each item behind who it is from.
@@ -136,7 +145,7 @@ impl<'a> Reader<'a> {
         if shape(value) == Shape::String {
             return self.body.string(value);
         }
-        let parts = self.body.items(value)?;
+        let parts = self.items(value)?;
         let parts = parts.ok_or_else(|| bad(path, "must be text or a list of parts"))?;
         let parts = parts.into_iter().enumerate();
         let parts =
@@ -164,26 +173,30 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn questions(
-        &self,
-        value: Option<&'a RawValue>,
-        max_questions: usize,
-    ) -> Result<Vec<Question>, Error> {
+    fn questions(&self, value: Option<&'a RawValue>) -> Result<Vec<Question>, Error> {
+        let limit = self.most.questions;
         let value = value.filter(|value| shape(value) != Shape::Null);
-        let items = self.body.items(value.ok_or(Error::QuestionsMissing)?)?;
+        let value = value.ok_or(Error::QuestionsMissing)?;
+        if let Some(actual) = count_over(value, limit).filter(|_| shape(value) == Shape::List) {
+            return Err(Error::TooManyQuestions { limit, actual });
+        }
+        let items = self.body.items(value)?;
         let items = items.ok_or_else(|| bad("questions", "must be a list"))?;
         if items.is_empty() {
             return Err(Error::QuestionsMissing);
         }
-        if items.len() > max_questions {
-            return Err(Error::TooManyQuestions {
-                limit: max_questions,
-                actual: items.len(),
-            });
+        let actual = items.len();
+        if actual > limit {
+            return Err(Error::TooManyQuestions { limit, actual });
         }
+        let mut options = Options::new(self.most);
         let items = items.into_iter().enumerate();
         items
-            .map(|(index, item)| self.question(&format!("questions[{index}]"), item))
+            .map(|(index, item)| {
+                let question = self.question(&format!("questions[{index}]"), item)?;
+                options.take(&question.outcomes)?;
+                Ok(question)
+            })
             .collect()
     }
 
@@ -281,7 +294,7 @@ impl<'a> Reader<'a> {
         fields: &Members<'a>,
         field: &str,
     ) -> Result<(String, Vec<&'a RawValue>), Error> {
-        let items = self.body.items(required(fields, path, field)?)?;
+        let items = self.items(required(fields, path, field)?)?;
         let path = format!("{path}.{field}");
         match items {
             Some(items) => Ok((path, items)),
@@ -427,7 +440,7 @@ mod tests {
 
     fn parsed(input: &str) -> Request {
         let body = format!("{{\"model\":\"any\",\"input\":{input},{QUESTIONS}}}");
-        parse(body.as_bytes(), 10).expect("a request")
+        parse(body.as_bytes(), Most::ANY).expect("a request")
     }
 
     fn state(input: &str) -> String {
@@ -435,7 +448,11 @@ mod tests {
     }
 
     fn refused(body: &str) -> (String, Option<String>) {
-        let error = parse(body.as_bytes(), 3).expect_err("a bad request");
+        let most = Most {
+            questions: 3,
+            tokens: 100_000,
+        };
+        let error = parse(body.as_bytes(), most).expect_err("a bad request");
         (error.to_string(), error.param().map(str::to_owned))
     }
 
@@ -445,7 +462,7 @@ mod tests {
             "null":{"type":"noul","instructions":"Money back?"},
             "b":{"type":"choice","instructions":"Team?","criteria":{"billing":"invoices","true":null}},
             "c":{"type":"score","instructions":"Angry?\n{\"a\":1}","criteria":["calm","furious: shouts"]}}}"#;
-        let same = systemone::parse(same.as_bytes(), 10).expect("a request");
+        let same = systemone::parse(same.as_bytes(), Most::ANY).expect("a request");
         let texts = |question: &Question| {
             let outcomes = question.outcomes.iter();
             let outcomes = outcomes.map(|outcome| (outcome.name.clone(), outcome.text.clone()));
@@ -482,6 +499,13 @@ mod tests {
         let json =
             r#"[{"role":"user","content":[{"type":"input_json","data":{"b": 1.50, "a":[]}}]}]"#;
         assert_eq!(state(json), r#"{"b": 1.50, "a":[]}"#);
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_a_replacement_character() {
+        assert_eq!(state(r#""a\ud83d""#), "a\u{fffd}");
+        let json = r#"[{"role":"user","content":[{"type":"input_json","data":{"\ude00": 1.0}}]}]"#;
+        assert_eq!(state(json), r#"{"\ufffd": 1.0}"#);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! JSON read without losing anything: objects keep their order and their duplicates, values keep their raw text.
 //!
 //! `serde_json` does the parsing; what is here decides what is kept. A body is scanned to its end before anything
-//! in it is judged, so a syntax error is reported wherever it stands.
+//! in it is judged, so a syntax error is reported wherever it stands. Half a surrogate pair, which no text can hold, is
+//! read as U+FFFD, as the usual decoders do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,42 @@ use crate::Error;
 
 /// How deep objects and lists may be nested, the body itself included.
 pub const MAX_DEPTH: usize = 64;
+
+/// Fields of an object that is not a list of options; no caller has as many.
+const MAX_FIELDS: usize = 10_000;
+
+/// Shorter lists and objects take so little memory that they are not counted before they are taken apart.
+const COUNTED_BYTES: usize = 64 * 1024;
+
+/// The body with each half of a surrogate pair, such as `\ud83d` of an emoji that was cut, replaced by `\ufffd`, which is
+/// as long: nothing else moves.
+pub fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let mut bytes = Cow::Borrowed(bytes);
+    let mut at = 0;
+    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        at += match (
+            unit(&bytes[at..]),
+            unit(bytes.get(at + 6..).unwrap_or_default()),
+        ) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                bytes.to_mut()[at..at + 6].copy_from_slice(b"\\ufffd");
+                6
+            }
+            _ => 2,
+        };
+        at = at.min(bytes.len());
+    }
+    bytes
+}
+
+/// The UTF-16 unit of an escape that begins here.
+fn unit(bytes: &[u8]) -> Option<u16> {
+    let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
+    let mut digits = digits.iter().map(|digit| char::from(*digit).to_digit(16));
+    digits.try_fold(0, |unit, digit| Some(unit << 4 | digit? as u16))
+}
 
 /// The members of a JSON object in the order of the text, duplicates included.
 pub struct Members<'a>(pub Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -145,8 +182,22 @@ impl<'a> Body<'a> {
     /// The members of an object; `None` where the value is something else.
     ///
     /// # Errors
-    /// [`Error::InvalidJson`] for a key with half a surrogate pair, which no text can hold.
+    /// [`Error::BadField`] for more of them than anybody has.
     pub fn members(&self, value: &'a RawValue) -> Result<Option<Members<'a>>, Error> {
+        if shape(value) == Shape::Object && count_over(value, MAX_FIELDS).is_some() {
+            return Err(Error::BadField {
+                path: "body".into(),
+                problem: "an object with more than 10000 fields",
+            });
+        }
+        self.all_members(value)
+    }
+
+    /// The members of an object, however many; `None` where the value is something else.
+    ///
+    /// # Errors
+    /// None for a value of a scanned body.
+    pub fn all_members(&self, value: &'a RawValue) -> Result<Option<Members<'a>>, Error> {
         if shape(value) != Shape::Object {
             return Ok(None);
         }
@@ -167,7 +218,7 @@ impl<'a> Body<'a> {
     /// The text of a string, decoded.
     ///
     /// # Errors
-    /// [`Error::InvalidJson`] for half a surrogate pair.
+    /// None for a value of a scanned body.
     pub fn string(&self, value: &'a RawValue) -> Result<String, Error> {
         self.parse(value)
     }
@@ -176,7 +227,7 @@ impl<'a> Body<'a> {
     /// nothing. `None` for a number or a boolean.
     ///
     /// # Errors
-    /// [`Error::InvalidJson`] for half a surrogate pair.
+    /// None for a value of a scanned body.
     pub fn text(&self, value: &'a RawValue) -> Result<Option<String>, Error> {
         match shape(value) {
             Shape::Null => Ok(Some(String::new())),
@@ -231,7 +282,7 @@ impl<'a> Body<'a> {
 /// anything else its JSON text as it was sent.
 ///
 /// # Errors
-/// [`Error::InvalidJson`] for half a surrogate pair.
+/// None for a value of a scanned body.
 pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
     let value = &body[range.clone()];
     if value.starts_with('"') {
@@ -239,6 +290,28 @@ pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
     } else {
         Ok(value.to_owned())
     }
+}
+
+/// How many items a list or members an object has, if it is long and there are more than `most`.
+pub fn count_over(value: &RawValue, most: usize) -> Option<usize> {
+    let bytes = value.get().as_bytes();
+    // An item takes two bytes, its comma included.
+    if bytes.len() < COUNTED_BYTES || bytes.len() / 2 <= most {
+        return None;
+    }
+    let (mut depth, mut commas, mut at) = (0, 0, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'"' => at = string_end(bytes, at) - 1,
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth -= 1,
+            b',' if depth == 1 => commas += 1,
+            _ => {}
+        }
+        at += 1;
+    }
+    // A long one may be empty but for white space; then nothing depends on the one that is counted too much.
+    (commas + 1 > most).then_some(commas + 1)
 }
 
 /// Parses a piece of a body that starts at `start` of it.
@@ -363,13 +436,65 @@ mod tests {
         );
     }
 
+    fn mended_text(text: &str) -> String {
+        String::from_utf8(mended(text.as_bytes()).into_owned()).expect("UTF-8")
+    }
+
     #[test]
-    fn half_a_surrogate_pair_is_invalid_where_it_stands() {
-        let text = b"  [1, {\"k\": \"ab\\ud800\"}]";
-        let body = Body::scan(text).expect("the scan does not decode");
-        let Err(Error::InvalidJson { byte }) = body.text(body.root) else {
-            panic!("accepted");
+    fn half_a_surrogate_pair_is_a_replacement_character_and_nothing_else_changes() {
+        for (sent, read) in [
+            (r#""\ud83d""#, r#""\ufffd""#),
+            (r#""a\uDE00b""#, r#""a\ufffdb""#),
+            (
+                r#""\ud83d\ud83d\ude00\ude00""#,
+                r#""\ufffd\ud83d\ude00\ufffd""#,
+            ),
+            (
+                r#""\ud83d\u0041\ud83d\n\ud83d""#,
+                r#""\ufffd\u0041\ufffd\n\ufffd""#,
+            ),
+            (
+                r#"{"\udfff": ["\ud800" , 1.0 ]}"#,
+                r#"{"\ufffd": ["\ufffd" , 1.0 ]}"#,
+            ),
+        ] {
+            assert_eq!(mended_text(sent), read);
+            assert!(Body::scan(read.as_bytes()).is_ok());
+        }
+        for same in [
+            r#""\ud83d\ude00""#,
+            r#""\\ud83d""#,
+            r#""\\\\ud83d""#,
+            r#""\ud7ff\ue000\uffff""#,
+            r#""\ud8""#,
+            r#""\ud83"#,
+            r#""\ud83g""#,
+            r#""\"#,
+            r#"\ud83"#,
+        ] {
+            assert_eq!(mended_text(same), same);
+            assert!(matches!(mended(same.as_bytes()), Cow::Borrowed(_)));
+        }
+        assert_eq!(mended_text(r#""\\\ud83d""#), r#""\\\ufffd""#);
+        assert_eq!(mended(b"\"\xff\\ud800\""), b"\"\xff\\ufffd\"".as_slice());
+    }
+
+    #[test]
+    fn long_lists_and_objects_are_counted_without_taking_them_apart() {
+        let count = |text: &str, most| {
+            let body = Body::scan(text.as_bytes()).expect("valid");
+            count_over(body.root, most)
         };
-        assert!((12..=22).contains(&byte), "{byte}");
+        let list = format!("[{}0]", "0,".repeat(99_999));
+        assert_eq!(count(&list, 99_999), Some(100_000));
+        assert_eq!(count(&list, 100_000), None);
+        let object = format!(
+            "{{{}\"\":0}}",
+            "\"\\\",\":[1,{\"a\":2,\"b\":3}],".repeat(9_999)
+        );
+        assert_eq!(count(&object, 9_999), Some(10_000));
+        assert_eq!(count(&object, 10_000), None);
+        let strings = format!("[\"{}\",2]", ",".repeat(100_000));
+        assert_eq!(count(&strings, 1), Some(2));
     }
 }

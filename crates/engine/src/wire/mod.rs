@@ -9,6 +9,23 @@ pub mod decisions;
 pub mod json;
 pub mod systemone;
 
+/// What a request may have, so that one with far more is refused before all of it is taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    /// Questions.
+    pub questions: usize,
+    /// Encoded tokens. Every option takes at least one, so there are no more options than this.
+    pub tokens: usize,
+}
+
+impl Most {
+    /// No bounds, for requests that are trusted.
+    pub const ANY: Self = Self {
+        questions: usize::MAX,
+        tokens: usize::MAX,
+    };
+}
+
 /// A shape that a request and its answer have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -26,10 +43,10 @@ impl Format {
     ///
     /// # Errors
     /// Those of [`systemone::parse`] and [`decisions::parse`].
-    pub fn parse(self, bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
+    pub fn parse(self, bytes: &[u8], most: Most) -> Result<Request, Error> {
         match self {
-            Self::SystemOne | Self::BatchResult => systemone::parse(bytes, max_questions),
-            Self::Decisions => decisions::parse(bytes, max_questions),
+            Self::SystemOne | Self::BatchResult => systemone::parse(bytes, most),
+            Self::Decisions => decisions::parse(bytes, most),
         }
     }
 

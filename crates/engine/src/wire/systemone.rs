@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::json::{Body, Members, Shape, shape, state_at, write_string};
+use super::Most;
+use super::json::{Body, Members, Shape, count_over, mended, shape, state_at, write_string};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
@@ -17,8 +18,9 @@ pub const MODEL: &str = "svc";
 ///
 /// # Errors
 /// The first thing that is wrong, in this order: JSON, the top level, then the questions as they stand.
-pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
-    let body = Body::scan(bytes)?;
+pub fn parse(bytes: &[u8], most: Most) -> Result<Request, Error> {
+    let bytes = mended(bytes);
+    let body = Body::scan(&bytes)?;
     let top = body.members(body.root)?.ok_or(Error::BodyNotObject)?;
     if let Some(field) = top.duplicate() {
         let field = field.to_owned();
@@ -29,7 +31,7 @@ pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
     let questions = top.get("questions").ok_or(Error::QuestionsMissing)?;
     Ok(Request {
         state,
-        questions: parse_questions(&body, questions, max_questions)?,
+        questions: parse_questions(&body, questions, most)?,
     })
 }
 
@@ -40,34 +42,72 @@ pub fn parse(bytes: &[u8], max_questions: usize) -> Result<Request, Error> {
 pub fn parse_questions<'a>(
     body: &Body<'a>,
     value: &'a RawValue,
-    max_questions: usize,
+    most: Most,
 ) -> Result<Vec<Question>, Error> {
+    let limit = most.questions;
     let members = match shape(value) {
         Shape::Null => return Err(Error::QuestionsMissing),
-        _ => body.members(value)?.ok_or(Error::QuestionsNotObject)?,
+        Shape::Object => match count_over(value, limit) {
+            Some(actual) => return Err(Error::TooManyQuestions { limit, actual }),
+            None => body.all_members(value)?,
+        },
+        _ => None,
     };
+    let members = members.ok_or(Error::QuestionsNotObject)?;
     if members.0.is_empty() {
         return Err(Error::QuestionsMissing);
     }
-    if members.0.len() > max_questions {
-        return Err(Error::TooManyQuestions {
-            limit: max_questions,
-            actual: members.0.len(),
-        });
+    let actual = members.0.len();
+    if actual > limit {
+        return Err(Error::TooManyQuestions { limit, actual });
     }
     if let Some(id) = members.duplicate() {
         return Err(Error::DuplicateQuestion { id: id.to_owned() });
     }
+    let mut options = Options::new(most);
     let questions = members.0.into_iter();
     questions
-        .map(|(id, question)| parse_question(body, id, question))
+        .map(|(id, question)| parse_question(body, id, question, &mut options))
         .collect()
+}
+
+/// Counts the options of all questions: there are no more than tokens, and a request with more is refused before they are
+/// made.
+#[derive(Debug)]
+pub(super) struct Options {
+    limit: usize,
+    left: usize,
+}
+
+impl Options {
+    pub(super) fn new(most: Most) -> Self {
+        Self {
+            limit: most.tokens,
+            left: most.tokens,
+        }
+    }
+
+    /// Whether as many as a list or an object has may be made.
+    pub(super) fn check(&self, value: &RawValue) -> Result<(), Error> {
+        match count_over(value, self.left) {
+            Some(_) => Err(Error::TooManyTokens { limit: self.limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts what was made.
+    pub(super) fn take(&mut self, outcomes: &[Outcome]) -> Result<(), Error> {
+        let left = self.left.checked_sub(outcomes.len());
+        self.left = left.ok_or(Error::TooManyTokens { limit: self.limit })?;
+        Ok(())
+    }
 }
 
 fn parse_question<'a>(
     body: &Body<'a>,
     id: Cow<'a, str>,
     value: &'a RawValue,
+    options: &mut Options,
 ) -> Result<Question, Error> {
     let id = id.into_owned();
     let Some(fields) = body.members(value)? else {
@@ -87,6 +127,7 @@ fn parse_question<'a>(
     let criteria = fields
         .get("criteria")
         .filter(|value| shape(value) != Shape::Null);
+    criteria.map_or(Ok(()), |criteria| options.check(criteria))?;
     let reader = CriteriaReader { body, id: &id };
     let outcomes = match kind {
         Kind::Noul => reader.noul(criteria)?,
@@ -96,6 +137,7 @@ fn parse_question<'a>(
     if outcomes.len() < 2 {
         return Err(Error::TooFewOptions { id });
     }
+    options.take(&outcomes)?;
     Ok(Question {
         id,
         kind,
@@ -195,7 +237,7 @@ impl<'a> CriteriaReader<'_, 'a> {
 
     /// The members of an object of criteria, each named once.
     fn members(&self, value: &'a RawValue) -> Result<Members<'a>, Error> {
-        let members = self.body.members(value)?;
+        let members = self.body.all_members(value)?;
         let members = members.ok_or_else(|| Error::CriteriaNotObject {
             id: self.id.to_owned(),
         })?;

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::template::{DEFAULT, Template};
 use super::{First, Problem};
-use crate::layout::PerKind;
+use crate::layout::{MAX_LENGTH, PerKind};
 use crate::question::Kind;
 
 /// Tokens of a hypothesis, unless `config.json` says otherwise or a row is short.
@@ -69,6 +69,7 @@ impl Settings {
         let max_len = self.max_len.unwrap_or(known.unwrap_or(MAX_LEN));
         let least = 2 * HEAD_MIN + specials;
         let problem = match known {
+            _ if max_len > MAX_LENGTH => format!("must be at most {MAX_LENGTH}"),
             Some(known) if max_len > known => {
                 format!("must be at most {known}, the positions that the model knows")
             }
@@ -82,11 +83,11 @@ impl Settings {
     fn positions(&self) -> Option<usize> {
         let is_offset = OFFSET_POSITIONS.contains(&self.model_type.as_str());
         let offset = if is_offset {
-            self.pad_token_id.unwrap_or(1) + 1
+            self.pad_token_id.unwrap_or(1).saturating_add(1)
         } else {
             0
         };
-        let count = self.max_position_embeddings? - offset;
+        let count = self.max_position_embeddings?.saturating_sub(offset);
         usize::try_from(count).ok().filter(|count| *count > 0)
     }
 

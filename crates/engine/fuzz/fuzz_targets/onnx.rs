@@ -1,0 +1,24 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use prost::bytes::Bytes;
+use svc_engine::onnx::presents::are_unread;
+use svc_engine::onnx::reading::{States, reading_part};
+use svc_engine::weights::weights;
+
+fuzz_target!(|graph: &[u8]| {
+    let graph = Bytes::copy_from_slice(graph);
+    let kept = [("past_k0", "present_k0"), ("past_v0", "present_v0")];
+    let kept = kept.map(|(past, present)| (past.to_owned(), present.to_owned()));
+    weights(&graph);
+    are_unread(&graph, &kept);
+    let states = States {
+        kept: &kept,
+        even_input: "option_ids",
+    };
+    if let Some(part) = reading_part(&graph, states) {
+        // What is taken of a graph can be read as one again.
+        reading_part(&part, states);
+        assert!(part.len() <= graph.len() + 4_096, "{} of {}", part.len(), graph.len());
+    }
+});

@@ -1,0 +1,222 @@
+//! How long rows take on this machine, from runs that were made, and how long a plan takes at least by that.
+//!
+//! What a row takes depends on its own tokens and on those of the state that it looks at, and how is not known beforehand.
+//! So nothing is computed from other sizes: a row is compared with runs of its size, or of smaller ones, which take no
+//! longer. A plan is told to be too long only by rows of at least two turns of the last minutes: one noisy minute proves
+//! nothing, and what was proved is tried again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::layout::Plan;
+
+/// A turn says something of rows of a size when it had so many of them.
+pub const LEAST_ROWS: usize = 8;
+/// How many turns must have had rows of a size.
+const LEAST_TURNS: usize = 2;
+/// Turns that are kept of a size.
+const KEPT_TURNS: usize = 8;
+/// How long what a turn said holds.
+const HOLDS: Duration = Duration::from_secs(600);
+/// Classes in each doubling of a size.
+const CLASSES: f64 = 4.0;
+/// What is taken off for sizes that differ within a class, and for what a machine may gain.
+const MARGIN: f64 = 0.9;
+
+/// The size of a row, in classes: of its tokens, and of those that it looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Size {
+    tokens: u8,
+    past: u8,
+}
+
+impl Size {
+    fn of(tokens: usize, past: usize) -> Self {
+        let class = |count: usize| ((count + 1) as f64).log2() * CLASSES;
+        Self {
+            tokens: class(tokens).floor() as u8,
+            past: class(past).floor() as u8,
+        }
+    }
+
+    /// Whether a row of this size takes no longer than one of the other.
+    fn is_within(self, other: Self) -> bool {
+        self.tokens <= other.tokens && self.past <= other.past
+    }
+}
+
+/// What the rows of one turn took.
+#[derive(Debug, Clone, Default)]
+pub struct TurnPace {
+    rows: Arc<Mutex<BTreeMap<Size, Rows>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rows {
+    count: usize,
+    /// What each added to the turn: its own time over the rows that were run beside each other.
+    fastest: Duration,
+}
+
+impl TurnPace {
+    /// Takes note of a row of `tokens` that looked at `past` others, one of `side_by_side` at a time.
+    pub fn note(&self, [tokens, past]: [usize; 2], side_by_side: usize, took: Duration) {
+        let took = took / u32::try_from(side_by_side.max(1)).unwrap_or(u32::MAX);
+        let mut rows = self.rows.lock();
+        let rows = rows.entry(Size::of(tokens, past)).or_insert(Rows {
+            count: 0,
+            fastest: took,
+        });
+        rows.count += 1;
+        rows.fastest = rows.fastest.min(took);
+    }
+}
+
+/// What turns took lately, by the size of their rows.
+#[derive(Debug, Default)]
+pub struct Pace {
+    sizes: Mutex<BTreeMap<Size, VecDeque<(Instant, Duration)>>>,
+}
+
+impl Pace {
+    /// Keeps what the rows of a turn took that ended `now`.
+    pub fn keep(&self, turn: &TurnPace, now: Instant) {
+        let rows = std::mem::take(&mut *turn.rows.lock());
+        let mut sizes = self.sizes.lock();
+        for (size, rows) in rows {
+            if rows.count >= LEAST_ROWS {
+                let turns = sizes.entry(size).or_default();
+                turns.truncate(KEPT_TURNS - 1);
+                turns.push_front((now, rows.fastest));
+            }
+        }
+    }
+
+    /// How long the questions of a plan take at least on a free model, as far as that is known; the state may be kept, and
+    /// does not count.
+    pub fn least(&self, plan: &Plan, now: Instant) -> Duration {
+        let past = plan.state.iter().map(|row| row.ids.len()).sum();
+        let mut counts: BTreeMap<Size, u32> = BTreeMap::new();
+        for row in plan.questions.iter().flat_map(|question| &question.rows) {
+            *counts.entry(Size::of(row.ids.len(), past)).or_default() += 1;
+        }
+        let known = self.known(now);
+        let least = counts.into_iter().map(|(size, count)| {
+            let smaller = known.iter().filter(|(known, _)| known.is_within(size));
+            let row = smaller.map(|(_, fastest)| *fastest).max();
+            row.unwrap_or_default() * count
+        });
+        least.sum::<Duration>().mul_f64(MARGIN)
+    }
+
+    /// The fastest row of each size that enough turns had lately.
+    fn known(&self, now: Instant) -> Vec<(Size, Duration)> {
+        let sizes = self.sizes.lock();
+        let known = sizes.iter().filter_map(|(size, turns)| {
+            let holds = |at: Instant| now.saturating_duration_since(at) < HOLDS;
+            let fresh = turns.iter().filter(|(at, _)| holds(*at));
+            let fresh: Vec<Duration> = fresh.map(|(_, fastest)| *fastest).collect();
+            let is_known = fresh.len() >= LEAST_TURNS;
+            is_known.then(|| Some((*size, fresh.into_iter().min()?)))?
+        });
+        known.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{QuestionRows, Row};
+    use crate::question::Kind;
+
+    fn plan(rows: usize, tokens: usize, past: usize) -> Plan {
+        let row = |tokens| Row {
+            ids: vec![7; tokens],
+            ..Row::default()
+        };
+        let question = QuestionRows {
+            kind: Kind::Noul,
+            outcomes: 2,
+            rows: vec![row(tokens); rows],
+        };
+        Plan {
+            state: vec![row(past)],
+            questions: vec![question].into(),
+            truncated_tokens: 0,
+        }
+    }
+
+    const SIZE: [usize; 2] = [20, 1_000];
+    const ROW: Duration = Duration::from_millis(100);
+
+    /// A turn of so many rows, two at a time, of which one is as fast as `fastest`.
+    fn turn(pace: &Pace, rows: usize, fastest: Duration, now: Instant) {
+        let turn = TurnPace::default();
+        for index in 0..rows {
+            let took = if index == 0 { fastest } else { 3 * fastest };
+            turn.note(SIZE, 2, 2 * took);
+        }
+        pace.keep(&turn, now);
+    }
+
+    #[test]
+    fn nothing_is_known_before_two_turns_of_many_rows() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        let least = || pace.least(&plan(400, 20, 1_000), now);
+        assert_eq!(least(), Duration::ZERO);
+        turn(&pace, 1_000, ROW, now);
+        assert_eq!(least(), Duration::ZERO, "one turn");
+        turn(&pace, LEAST_ROWS - 1, ROW, now);
+        assert_eq!(least(), Duration::ZERO, "few rows");
+        turn(&pace, LEAST_ROWS, ROW, now);
+        assert_eq!(least(), (400 * ROW).mul_f64(MARGIN));
+    }
+
+    #[test]
+    fn a_noisy_turn_counts_for_nothing_beside_a_fast_one() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        turn(&pace, 100, ROW, now);
+        turn(&pace, 100, 50 * ROW, now);
+        assert_eq!(
+            pace.least(&plan(10, 20, 1_000), now),
+            (10 * ROW).mul_f64(MARGIN)
+        );
+    }
+
+    #[test]
+    fn larger_rows_take_as_long_at_least_and_of_smaller_ones_nothing_is_known() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        turn(&pace, 100, ROW, now);
+        turn(&pace, 100, ROW, now);
+        let least = |tokens, past| pace.least(&plan(10, tokens, past), now);
+        let known = (10 * ROW).mul_f64(MARGIN);
+        for (tokens, past) in [(20, 1_000), (20, 16_000), (200, 1_000), (200, 16_000)] {
+            assert_eq!(least(tokens, past), known, "{tokens} {past}");
+        }
+        for (tokens, past) in [(10, 1_000), (20, 500), (10, 16_000), (200, 500)] {
+            assert_eq!(least(tokens, past), Duration::ZERO, "{tokens} {past}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_is_forgotten() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        turn(&pace, 100, ROW, now);
+        turn(&pace, 100, ROW, now + HOLDS / 2);
+        let least = |now| pace.least(&plan(10, 20, 1_000), now);
+        assert!(least(now + HOLDS * 3 / 4) > Duration::ZERO);
+        assert_eq!(least(now + HOLDS), Duration::ZERO);
+        for _ in 0..100 {
+            turn(&pace, 100, ROW, now);
+        }
+        assert!(
+            pace.sizes
+                .lock()
+                .values()
+                .all(|turns| turns.len() <= KEPT_TURNS)
+        );
+    }
+}
