@@ -31,7 +31,7 @@ pub(super) fn open_sessions(
         // Without this the library would look for files that its own build does not have.
         if device != Device::Cpu && !device.is_built_in() {
             return Err(Error::ModelFailed {
-                cause: "this ONNX Runtime was built without it; runtime names a build that has it"
+                cause: "this ONNX Runtime was built without it; the setting runtime names a build that has it"
                     .into(),
             });
         }
@@ -147,7 +147,9 @@ fn missing_library(said: &str) -> Option<String> {
     let (provider, said) = said.split_once(" with error: ")?;
     let (missing, _) = said.split_once(": cannot open shared object file")?;
     Some(if missing == provider {
-        format!("this ONNX Runtime has no {provider} beside it; runtime names a build that has")
+        format!(
+            "this ONNX Runtime has no {provider} beside it; the setting runtime names a build that has"
+        )
     } else {
         format!("{missing} is not installed, or not found; {provider} needs it")
     })
@@ -372,7 +374,7 @@ mod tests {
             missing_library(&said("libonnxruntime_providers_cuda.so")).as_deref(),
             Some(
                 "this ONNX Runtime has no libonnxruntime_providers_cuda.so beside it; \
-                 runtime names a build that has"
+                 the setting runtime names a build that has"
             )
         );
         assert_eq!(missing_library("CUDA failure 100"), None);
