@@ -1,13 +1,14 @@
 /**
- * The tests that take too long for every change: a million damaged bodies, exits in the middle of runs, batches that are
- * killed, models that are swapped under load, and a mixed load with callers who hang up, under which the memory must stay flat. Writes what it found into
- * docs/test-long.md.
+ * The tests that take too long for every change: a million damaged bodies, damaged model folders, fuzzing that looks for new
+ * branches, exits in the middle of runs, batches that are killed, models that are swapped under load, and a mixed load with
+ * callers who hang up, under which the memory must stay flat. Writes what it found into docs/test-long.md.
  *
- *     npm run test:long -- [--bodies 1000000] [--exits 120] [--kills 10] [--rows 20000] [--swaps 1000] [--minutes 10]
+ *     npm run test:long -- [--bodies 1000000] [--damaged 1000] [--fuzz-minutes 10] [--exits 120] [--kills 10] [--rows 20000]
+ *                          [--swaps 1000] [--minutes 10]
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
 import { availableParallelism, cpus, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -23,6 +24,8 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { values } = parseArgs({
   options: {
     bodies: { type: 'string', default: '1000000' },
+    damaged: { type: 'string', default: '1000' },
+    'fuzz-minutes': { type: 'string', default: '10' },
     exits: { type: 'string', default: '120' },
     kills: { type: 'string', default: '10' },
     rows: { type: 'string', default: '20000' },
@@ -31,6 +34,7 @@ const { values } = parseArgs({
   },
 });
 const [bodies, exits, minutes] = [values.bodies, values.exits, values.minutes].map(Number);
+const [damaged, fuzzMinutes] = [values.damaged, values['fuzz-minutes']].map(Number);
 const [kills, batchRows, swaps] = [values.kills, values.rows, values.swaps].map(Number);
 const { differentRequest, manyQuestions } = await import('../dist/test/addon/requests.js');
 const { killedBatch } = await import('../dist/test/batch/killed-batch.js');
@@ -45,14 +49,74 @@ const CALLERS = 32;
 const say = (line) => process.stdout.write(`long: ${line}\n`);
 const random = (below) => Math.floor(Math.random() * below);
 
-async function fuzzBodies() {
-  const test = 'bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault';
-  const args = ['test', '--release', '--locked', '-p', 'svc-engine', '--test', 'properties', '--', '--exact', test];
-  const env = { ...process.env, SVC_FUZZ_BODIES: String(bodies), SVC_RUNTIME: resolve(ONNX_RUNTIME) };
+/** Runs one test of the engine, with more cases than it has by itself. */
+async function engineTest({ file, test, more }) {
+  const args = [
+    'test',
+    '--release',
+    '--locked',
+    '-p',
+    'svc-engine',
+    '--test',
+    file,
+    '--',
+    '--exact',
+    '--nocapture',
+    test,
+  ];
+  const env = { ...process.env, ...more, SVC_RUNTIME: resolve(ONNX_RUNTIME) };
   const child = spawn('cargo', args, { stdio: ['ignore', 'pipe', 'inherit'], env });
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
-  const isWell = child.exitCode === 0 && /^test result: ok\. 1 passed/m.test(output);
+  return { isWell: child.exitCode === 0 && /^test result: ok\. 1 passed/m.test(output), output };
+}
+
+async function fuzzBodies() {
+  const test = 'bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault';
+  const { isWell, output } = await engineTest({ file: 'properties', test, more: { SVC_FUZZ_BODIES: String(bodies) } });
   return { isWell, found: isWell ? 'each answered, or refused as the fault of its caller' : output.trim().slice(-500) };
+}
+
+async function damageFolders() {
+  const test = 'a_damaged_file_is_refused_with_one_line_or_answers';
+  const { isWell, output } = await engineTest({ file: 'damaged', test, more: { SVC_DAMAGED: String(damaged) } });
+  const counts = output.match(/^\S+: \d+ refused, \d+ answered$/gm) ?? [];
+  return { isWell, found: isWell ? counts.join('; ') : output.trim().slice(-500) };
+}
+
+const FUZZ_TARGETS = ['systemone', 'decisions', 'batch', 'config', 'onnx'];
+const FUZZ = join('crates', 'engine', 'fuzz');
+
+/** Runs a target on the inputs of the repository and on what earlier runs found; returns what libFuzzer says at its end. */
+async function fuzzTarget(target) {
+  const [corpus, found] = ['fuzz-corpus', 'fuzz-found'].map((name) => join('target', name, target));
+  for (const folder of [corpus, found]) mkdirSync(folder, { recursive: true });
+  const build = ['--fuzz-dir', FUZZ, '--target-dir', join('target', 'fuzz'), '--sanitizer', 'none'];
+  const inputs = [corpus, join(FUZZ, 'seeds', target)].map((folder) => resolve(folder));
+  const maxBytes = target === 'onnx' ? 20_000 : 4_096;
+  const fuzzer = [
+    `-max_total_time=${Math.round(fuzzMinutes * 60)}`,
+    `-max_len=${maxBytes}`,
+    '-timeout=20',
+    '-rss_limit_mb=2048',
+    '-print_final_stats=1',
+    `-artifact_prefix=${resolve(found)}/`,
+  ];
+  const args = ['+nightly', 'fuzz', 'run', ...build, target, ...inputs, '--', ...fuzzer];
+  const child = spawn('cargo', args, { stdio: ['ignore', 'inherit', 'pipe'] });
+  const [said] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  const count = /^stat::number_of_executed_units: *(\d+)/m.exec(said)?.[1];
+  return { isWell: child.exitCode === 0, count: Number(count ?? 0), said };
+}
+
+/** It needs a nightly compiler and `cargo install cargo-fuzz`. */
+async function fuzz() {
+  const counts = [];
+  for (const target of FUZZ_TARGETS) {
+    const { isWell, count, said } = await fuzzTarget(target);
+    if (!isWell) return { isWell, found: `${target}: ${said.trim().slice(-500)}` };
+    counts.push(`${target} ${count.toLocaleString('en')}`);
+  }
+  return { isWell: true, found: `nothing in as many runs: ${counts.join(', ')}` };
 }
 
 /** One process that ends itself after `delayMs`; undefined when it ended as it was told to, without a word. */
@@ -213,6 +277,8 @@ async function mixedLoad() {
 
 const PARTS = [
   { name: `${bodies.toLocaleString('en')} damaged bodies`, work: fuzzBodies },
+  { name: `${damaged.toLocaleString('en')} damaged tokenizers and graphs of each layout`, work: damageFolders },
+  { name: `${fuzzMinutes} minutes of fuzzing of each parser`, work: fuzz },
   { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
   { name: `${kills} kills of svc batch over ${batchRows.toLocaleString('en')} rows, each format`, work: killBatches },
   { name: `${swaps.toLocaleString('en')} swaps between two models under load`, work: swapModels },

@@ -16,6 +16,22 @@ const score = (levels: number) => ({
   criteria: Array.from({ length: levels }, (_, index) => `grade ${index}`),
 });
 
+/** Questions of 20 tokens and more about a state of 2,000. */
+function largeRequest(count: number): string {
+  const ask = (index: number) => [
+    `q${index}`,
+    {
+      type: 'noul',
+      instructions: `Does the customer of parcel ${index} ask us to send the money back before the end of this week?`,
+    },
+  ];
+  const state = 'The order was late and the box was open. '.repeat(200);
+  return JSON.stringify({
+    state,
+    questions: Object.fromEntries(Array.from({ length: count }, (_, index) => ask(index))),
+  });
+}
+
 function assertRefused({ status, headers, text }: Received, expected: number, message: RegExp): void {
   assert.equal(status, expected, text);
   assert.match(text, message);
@@ -36,6 +52,24 @@ suite('what a request may hold, on the embedded model', () => {
       const alone = JSON.parse(await server.answer(JSON.stringify({ state, questions: { [id]: all[id] } })));
       assert.deepEqual(alone.answers[id], answers[id], id);
     }
+  });
+
+  test('400 questions of 20 tokens about a state of 2,000 tokens end within max_run_ms', async (t) => {
+    const server = await LiveServer.start(t);
+    const { usage } = JSON.parse(await server.answer(largeRequest(400)));
+    assert.ok(usage.input_tokens > 400 * 20 + 2000, `${usage.input_tokens} tokens`);
+  });
+
+  test('what cannot be run within max_run_ms is refused at once when it was measured', async (t) => {
+    const server = await LiveServer.start(t, { env: { SVC_MAX_RUN_MS: '2000', SVC_THREADS: '1' } });
+    // A first one that runs out of its time is told to come again; by what it and another took, the rest are not.
+    const answers: Received[] = [];
+    while (answers.at(-1)?.status !== 413 && answers.length < 8) answers.push(await server.decide(largeRequest(1000)));
+    assertRefused(answers[0] as Received, 503, /^not finished after 2000 ms on the model \(max_run_ms\)$/);
+    const refused = /^\d+ tokens take at least \d+ ms on this machine, the limit is 2000 ms \(max_run_ms\)$/;
+    assertRefused(answers.at(-1) as Received, 413, refused);
+    const small = { state: 'Late again.', questions: { q: { type: 'noul', instructions: 'Is it late?' } } };
+    assert.equal((await server.decide(JSON.stringify(small))).status, 200);
   });
 
   test('a state of 100 kB, and what is beyond the window is counted', async (t) => {

@@ -19,6 +19,11 @@ fuzz_target!(|graph: &[u8]| {
     if let Some(part) = reading_part(&graph, states) {
         // What is taken of a graph can be read as one again.
         reading_part(&part, states);
-        assert!(part.len() <= graph.len() + 4_096, "{} of {}", part.len(), graph.len());
+        assert!(
+            part.len() <= graph.len() + 4_096,
+            "{} of {}",
+            part.len(),
+            graph.len()
+        );
     }
 });

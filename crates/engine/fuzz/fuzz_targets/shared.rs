@@ -15,10 +15,14 @@ pub fn check_error(error: &Error) {
     let message = error.to_string();
     assert!(!message.chars().any(char::is_control), "{message:?}");
     assert!(message.chars().count() < 6_000, "{message:?}");
-    let theirs = !matches!(error.code(), "model_failed" | "panicked" | "closing" | "cancelled");
+    let theirs = !matches!(
+        error.code(),
+        "model_failed" | "panicked" | "closing" | "cancelled"
+    );
     assert!(theirs, "{error}");
 }
 
+#[allow(dead_code)] // a batch has no single request
 /// A good one has questions within the bounds, each with two outcomes or more.
 pub fn check_request(request: &Result<Request, Error>) {
     let request = match request {
@@ -26,7 +30,11 @@ pub fn check_request(request: &Result<Request, Error>) {
         Err(error) => return check_error(error),
     };
     assert!((1..=MOST.questions).contains(&request.questions.len()));
-    let outcomes: usize = request.questions.iter().map(|question| question.outcomes.len()).sum();
+    let outcomes: usize = request
+        .questions
+        .iter()
+        .map(|question| question.outcomes.len())
+        .sum();
     assert!(outcomes <= MOST.tokens);
     for question in &request.questions {
         assert!(question.outcomes.len() >= 2);
