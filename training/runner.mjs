@@ -8,7 +8,9 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import process from 'node:process';
 
-const ort = createRequire(process.env.RUNTIME_ROOT ? join(process.env.RUNTIME_ROOT, '_') : import.meta.url)('onnxruntime-node');
+const ort = createRequire(process.env.RUNTIME_ROOT ? join(process.env.RUNTIME_ROOT, '_') : import.meta.url)(
+  'onnxruntime-node',
+);
 
 const ARRAYS = { float32: Float32Array, int64: BigInt64Array, uint8: Uint8Array };
 
@@ -28,7 +30,11 @@ function* readRuns(path) {
 }
 
 const [graph, inputs, outputs] = process.argv.slice(2);
-const session = await ort.InferenceSession.create(graph, { intraOpNumThreads: 1, enableMemPattern: false, logSeverityLevel: 3 });
+const session = await ort.InferenceSession.create(graph, {
+  intraOpNumThreads: 1,
+  enableMemPattern: false,
+  logSeverityLevel: 3,
+});
 const heads = [];
 const parts = [];
 for (const run of readRuns(inputs)) {
