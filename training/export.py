@@ -56,6 +56,11 @@ def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, 
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
     config = make_config(folder, name, version, temperature)
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    write_golden(folder)
+
+
+def write_golden(folder: Path) -> None:
+    """Writes the reference answers of a folder whose other files are there."""
     served = Folder(folder)
     lines = [json.dumps(served.golden(*request), ensure_ascii=False, separators=(",", ":")) for request in requests()]
     (folder / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

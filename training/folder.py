@@ -59,10 +59,14 @@ class Folder:
             self.kept = (state, joined, joined[0].shape[2])
         return self.kept[1], self.kept[2]
 
+    def feed(self, ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int]) -> dict[str, np.ndarray]:
+        """The inputs of a run, without its memory."""
+        values = {"input_ids": ids, "positions": positions, "types": [kind] * len(ids), "option_ids": option_ids, "markers": markers}
+        return {name: np.array(value, np.int64) for name, value in values.items()}
+
     def run(self, outputs: list[str], ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int], memory: Memory) -> list[np.ndarray]:
         """One run of the graph."""
-        feed = {"input_ids": ids, "positions": positions, "types": [kind] * len(ids), "option_ids": option_ids, "markers": markers}
-        return self.session.run(outputs, {**{name: np.array(value, np.int64) for name, value in feed.items()}, **dict(zip(self.past, memory))})
+        return self.session.run(outputs, {**self.feed(ids, positions, kind, option_ids, markers), **dict(zip(self.past, memory))})
 
     def ask(self, state: str, question: dict[str, Any]) -> tuple[Array, float | None, int]:
         """The logits in the caller's order, the probability that the top answer is right (None where the graph has no such output), and the tokens read."""

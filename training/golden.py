@@ -49,9 +49,9 @@ def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
     yield [1, 2, {"k": []}], {"n": {"type": "noul", "instructions": ""}}
     # Not one word again and again: equal words round alike, and on another processor all of them otherwise.
     filler = " ".join(TEXTS) + " "
-    yield filler * 4 + "The secret animal is a zebra. " + filler, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
+    yield filler * 2 + "The secret animal is a zebra. " + filler, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
     yield "long head", {"h": choice("is this " * 200, {"y": "yes " * 80, "n": "no"})}
-    yield "many options", {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(255)})}
+    yield "many options", {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(130)})}
     yield "ten levels", {"s": {"type": "score", "instructions": "Rate it.", "criteria": [f"grade {i}" for i in range(10)]}}
 
 

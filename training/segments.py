@@ -1,0 +1,68 @@
+"""The quantized products of a graph, and the part of the graph that leads from one to the next."""
+from dataclasses import dataclass
+from typing import Collection
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A product's input: its name in floats and in integers, and the names of its scale and its zero point."""
+    floats: str
+    integers: str
+    step: str
+    zero: str
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a graph as a graph of its own, and what it computes for later parts."""
+    graph: onnx.ModelProto
+    inputs: list[str]
+    outputs: list[str]
+
+
+def quantized(model: onnx.ModelProto) -> list[Quantized]:
+    """The inputs of the int8 products, in the order of the graph."""
+    return [Quantized(node.input[0], node.output[0], node.input[1], node.input[2]) for node in model.graph.node if node.op_type == "QuantizeLinear"]
+
+
+def needed_later(model: onnx.ModelProto) -> set[str]:
+    """The inputs of int8 products that are read elsewhere, too, in floats."""
+    read = {name for node in model.graph.node if node.op_type != "QuantizeLinear" for name in node.input}
+    return {product.floats for product in quantized(model)} & read
+
+
+def stored(model: onnx.ModelProto, name: str) -> np.ndarray:
+    """A weight or a constant."""
+    return numpy_helper.to_array(next(tensor for tensor in model.graph.initializer if tensor.name == name))
+
+
+def store(model: onnx.ModelProto, name: str, value: np.ndarray) -> None:
+    """Gives a weight or a constant another value."""
+    next(tensor for tensor in model.graph.initializer if tensor.name == name).CopyFrom(numpy_helper.from_array(value, name))
+
+
+def ancestors(model: onnx.ModelProto, wanted: str, given: Collection[str]) -> tuple[set[str], list[onnx.NodeProto]]:
+    """The names that lead from what is given to what is wanted, and the nodes between, in the order of the graph."""
+    reached, body = {wanted}, []
+    for node in reversed(model.graph.node):
+        if any(name in reached and name not in given for name in node.output):
+            reached.update(name for name in node.input if name)
+            body.append(node)
+    return reached, body[::-1]
+
+
+def segment(model: onnx.ModelProto, wanted: str, floats: Collection[str], integers: Collection[str]) -> Segment:
+    """What computes `wanted`, and the keys and values on the way, from what is known: inputs of the graph, floats and integers."""
+    given = {i.name: i for i in model.graph.input}
+    given |= {name: helper.make_tensor_value_info(name, kind, None) for kind, names in ((TensorProto.FLOAT, floats), (TensorProto.UINT8, integers)) for name in names}
+    reached, body = ancestors(model, wanted, given)
+    outputs = [wanted, *(output.name for output in model.graph.output if output.name in {name for node in body for name in node.output})]
+    inputs = [value for name, value in given.items() if name in reached]
+    weights = [tensor for tensor in model.graph.initializer if tensor.name in reached]
+    graph = helper.make_graph(body, "segment", inputs, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs], weights)
+    whole = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
+    return Segment(whole, [value.name for value in inputs], outputs)

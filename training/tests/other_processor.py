@@ -1,0 +1,21 @@
+"""A processor whose floats differ from this one's in the last bits: a `--runner` of `settle`, run as `python other_processor.py GRAPH INPUTS OUTPUTS`."""
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+
+from training.processors import Here, Tensors, read_tensors, write_tensors
+
+# How far apart the floats are, as a part of them.
+APART = 1e-5
+
+
+def disturbed(run: Tensors) -> Tensors:
+    """The same but for the last bits, and each time with the same differences."""
+    return {name: (value * (1 + APART * np.random.default_rng(value.size).uniform(-1, 1, value.shape))).astype(np.float32) for name, value in run.items()}
+
+
+if __name__ == "__main__":
+    graph, inputs, outputs = map(Path, sys.argv[1:])
+    write_tensors(outputs, [disturbed(run) for run in Here().outputs(onnx.load(str(graph)), read_tensors(inputs))])
