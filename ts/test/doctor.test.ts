@@ -179,7 +179,19 @@ suite('svc doctor', { concurrency: 2 }, () => {
     const cwd = temporaryFolder(t);
     const { code, findings } = await report(t, cwd, ['--device', 'cpu']);
     assert.equal(code, 0);
-    const wanted = ['node', 'cpu', 'memory', 'config', 'folders', 'api key', 'password', 'port', 'runtime', 'model'];
+    const wanted = [
+      'node',
+      'cpu',
+      'memory',
+      'config',
+      'folders',
+      'api key',
+      'password',
+      'port',
+      'runtime',
+      'products',
+      'model',
+    ];
     assert.deepEqual([...new Set(findings.map(({ check }) => check))], wanted);
     const model = findings.find(({ check }) => check === 'model')?.message ?? '';
     assert.match(model, /^svc-small \S+ on cpu, \d+ threads?: loaded in \d+ ms, one decision in [\d.]+ ms$/);

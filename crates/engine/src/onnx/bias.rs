@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use prost::Message;
 
-use super::proto::{Field, Initializer, Node, graph_tag};
+use super::proto::{Field, Initializer, Node, count, graph_tag};
 
 /// Operators whose result has one value everywhere when what they are given has, but for shapes.
 const EVEN: [&str; 16] = [
@@ -30,7 +30,7 @@ const EVEN: [&str; 16] = [
 ];
 
 /// The most values of a weight that is a number, or some numbers about a shape.
-const MAX_NUMBERS: i64 = 4;
+const MAX_NUMBERS: usize = 4;
 
 /// Where the values of a graph come from.
 pub struct Origins<'a> {
@@ -48,7 +48,8 @@ impl<'a> Origins<'a> {
             .filter(|field| field.tag == graph_tag::INITIALIZER);
         let weights = weights.map(|field| Initializer::decode(field.value.clone()));
         let weights = weights.collect::<Result<Vec<_>, _>>().ok()?.into_iter();
-        let numbers = weights.filter(|weight| weight.dims.iter().product::<i64>() <= MAX_NUMBERS);
+        let is_small = |dims: &[i64]| count(dims).is_some_and(|count| count <= MAX_NUMBERS);
+        let numbers = weights.filter(|weight| is_small(&weight.dims));
         Some(Self {
             makers: makers.collect(),
             numbers: numbers.map(|weight| weight.name).collect(),

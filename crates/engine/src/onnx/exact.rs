@@ -14,7 +14,7 @@ use prost::bytes::Bytes;
 
 use super::products::{Axis, Left, Operand, Operator, can_saturate, dequantized_axis};
 use super::proto::{
-    Attribute, Field, Named, Node, Tensor, attribute_kind, attribute_tag, data_type, fields,
+    Attribute, Field, Named, Node, Tensor, attribute_kind, attribute_tag, count, data_type, fields,
     function_tag, graph_tag, model_tag, node_tag, put, with_inputs,
 };
 
@@ -516,14 +516,6 @@ impl Mender<'_> {
         self.names += 1;
         format!("{origin}/svc_unsigned_{}", self.names)
     }
-}
-
-/// How many values a tensor of these dimensions has.
-fn count(dims: &[i64]) -> Option<usize> {
-    let sizes = dims.iter().map(|size| usize::try_from(*size).ok());
-    sizes
-        .into_iter()
-        .try_fold(1, |product: usize, size| product.checked_mul(size?))
 }
 
 fn bytes_of(name: String, dims: &[i64], bytes: Vec<u8>) -> Tensor {

@@ -50,6 +50,12 @@ pub fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
     message.extend_from_slice(value);
 }
 
+/// How many values a tensor of these dimensions has; `None` where no tensor can be so.
+pub fn count(dims: &[i64]) -> Option<usize> {
+    let mut sizes = dims.iter().map(|size| usize::try_from(*size).ok());
+    sizes.try_fold(1, |product: usize, size| product.checked_mul(size?))
+}
+
 /// A node with other inputs, and all else as it stands there; `None` where it is none.
 pub fn with_inputs(node: &Bytes, inputs: &[String]) -> Option<Bytes> {
     let mut changed = Vec::with_capacity(node.len() + 64);

@@ -410,6 +410,33 @@ mod tests {
     }
 
     #[test]
+    fn a_weight_of_more_values_than_can_be_counted_is_no_number() {
+        let mut part = Vec::new();
+        let nodes = [
+            Node::of("Where", &["option_ids", "zero", "table"], &["bias"]),
+            attention(),
+            Node::of("Cast", &["q"], &["logits"]),
+        ];
+        for node in &nodes {
+            put(&mut part, graph_tag::NODE, &node.encode_to_vec());
+        }
+        // Their product wraps around to 0.
+        for (name, dims) in [("zero", vec![1]), ("table", vec![1 << 32, 1 << 32])] {
+            let weight = Initializer {
+                dims,
+                ..initializer(name)
+            };
+            put(&mut part, graph_tag::INITIALIZER, &weight.encode_to_vec());
+        }
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &part);
+        let kept = kept();
+        let part = reading_part(&model.into(), states(&kept)).expect("it is cut");
+        let [nodes, ..] = parts(&part).expect("a graph");
+        assert!(nodes.contains(&"Where".to_owned()), "{nodes:?}");
+    }
+
+    #[test]
     fn what_may_say_something_in_a_state_stays() {
         let others = [
             Node::of("Equal", &["positions", "option_ids"], &["bias"]),
