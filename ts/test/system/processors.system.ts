@@ -23,8 +23,14 @@ const PROCESSORS = [
   { name: 'Nehalem', saturates: false },
 ] as const;
 
-/** Processors for arm64, without and with instructions for 8-bit products. */
-const ARM_PROCESSORS = ['cortex-a53', 'max'] as const;
+/**
+ * Processors for arm64, without and with instructions for 8-bit products. Without them two products of -128 by -128 are too
+ * much, so that weights are replaced there, but no weight of these graphs is so small.
+ */
+const ARM_PROCESSORS = [
+  { name: 'cortex-a53', saturates: true },
+  { name: 'max', saturates: false },
+] as const;
 
 /** The graph that no rewrite can mend. */
 const NOT_TO_BE_MENDED = 'function';
@@ -67,14 +73,20 @@ function checked({ code, stdout, stderr }: Ended): Checked[] {
     .map((line) => JSON.parse(line));
 }
 
-function requireExact(t: TestContext, all: readonly Checked[], mended: ReadonlySet<string>): void {
+interface Expected {
+  /** The folders whose weights are replaced. */
+  readonly mended: ReadonlySet<string>;
+  /** Whether what cannot be mended is off: else the graphs would show nothing. */
+  readonly isShown: boolean;
+}
+
+function requireExact(t: TestContext, all: readonly Checked[], { mended, isShown }: Expected): void {
   for (const { folder, exactness, answers, worst } of all) {
     t.diagnostic(`${folder}: ${exactness}, ${answers} requests, largest difference ${worst}`);
     const isLeft = mended.has(folder) && folder.endsWith(NOT_TO_BE_MENDED);
     const expected = isLeft ? 'cannot be' : mended.has(folder) ? 'made exact' : 'exact';
     assert.equal(exactness, expected, folder);
-    // What cannot be mended is off there, or the graphs would show nothing.
-    if (isLeft) assert.ok(worst !== null && worst > 0.01, `${folder}: ${worst}`);
+    if (isLeft && isShown) assert.ok(worst !== null && worst > 0.01, `${folder}: ${worst}`);
     else assert.ok(worst !== null && worst <= PROCESSOR_TOLERANCE, `${folder}: ${worst}`);
   }
 }
@@ -88,7 +100,7 @@ suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
     test(`on ${name}`, async (t) => {
       const all = checked(await emulated(name, program(REPOSITORY), ...folders.all));
       assert.equal(all.length, folders.all.length);
-      requireExact(t, all, new Set(saturates ? folders.products : []));
+      requireExact(t, all, { mended: new Set(saturates ? folders.products : []), isShown: saturates });
     });
   }
 
@@ -96,9 +108,10 @@ suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
     const root = armCheckout(t);
     const { SYSTEM_TEST_ARM64: command = '[]' } = process.env;
     const [emulator = '', ...args] = JSON.parse(command) as string[];
-    for (const processor of ARM_PROCESSORS) {
-      const all = ['-cpu', processor, ...args, program(root), ...folders.all];
-      requireExact(t, checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS })), new Set());
+    for (const { name, saturates } of ARM_PROCESSORS) {
+      const all = ['-cpu', name, ...args, program(root), ...folders.all];
+      const answers = checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS }));
+      requireExact(t, answers, { mended: new Set(saturates ? folders.products : []), isShown: false });
     }
   });
 
