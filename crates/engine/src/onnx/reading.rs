@@ -368,6 +368,11 @@ mod tests {
 
     /// The attention of the first of two layers, when `nodes` make its bias and the graph is cut.
     fn first_attention(nodes: &[Node]) -> Option<Node> {
+        first_attention_beside(nodes, vec![256])
+    }
+
+    /// The same beside a weight `table` of these dimensions.
+    fn first_attention_beside(nodes: &[Node], table: Vec<i64>) -> Option<Node> {
         let mut part = Vec::new();
         let second = Node::of("Split", &["mixed"], &["unused", "present_k1", "present_v1"]);
         let attention = attention();
@@ -375,9 +380,9 @@ mod tests {
         for node in nodes.iter().chain(layers) {
             put(&mut part, graph_tag::NODE, &node.encode_to_vec());
         }
-        for (name, size) in [("zero", 1), ("minus_much", 1), ("table", 256)] {
+        for (name, dims) in [("zero", vec![1]), ("minus_much", vec![1]), ("table", table)] {
             let weight = Initializer {
-                dims: vec![size],
+                dims,
                 ..initializer(name)
             };
             put(&mut part, graph_tag::INITIALIZER, &weight.encode_to_vec());
@@ -411,29 +416,13 @@ mod tests {
 
     #[test]
     fn a_weight_of_more_values_than_can_be_counted_is_no_number() {
-        let mut part = Vec::new();
-        let nodes = [
-            Node::of("Where", &["option_ids", "zero", "table"], &["bias"]),
-            attention(),
-            Node::of("Cast", &["q"], &["logits"]),
-        ];
-        for node in &nodes {
-            put(&mut part, graph_tag::NODE, &node.encode_to_vec());
-        }
+        let chooses = Node::of("Where", &["option_ids", "zero", "table"], &["bias"]);
+        // What nobody needs, so that there is something to cut.
+        let unused = Node::of("Cast", &["q"], &["logits"]);
         // Their product wraps around to 0.
-        for (name, dims) in [("zero", vec![1]), ("table", vec![1 << 32, 1 << 32])] {
-            let weight = Initializer {
-                dims,
-                ..initializer(name)
-            };
-            put(&mut part, graph_tag::INITIALIZER, &weight.encode_to_vec());
-        }
-        let mut model = Vec::new();
-        put(&mut model, model_tag::GRAPH, &part);
-        let kept = kept();
-        let part = reading_part(&model.into(), states(&kept)).expect("it is cut");
-        let [nodes, ..] = parts(&part).expect("a graph");
-        assert!(nodes.contains(&"Where".to_owned()), "{nodes:?}");
+        let table = vec![1 << 32, 1 << 32];
+        let attention = first_attention_beside(&[chooses, unused], table).expect("it is cut");
+        assert_eq!(attention.input[5], "bias");
     }
 
     #[test]
