@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
     parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
     parser.add_argument("--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)")
+    parser.add_argument("--teacher", type=Path, help="folder of all-mpnet-base-v2, whose cosines count as much as the base model's in those rows")
     parser.add_argument("--seed", type=int, default=7)
 
 
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     kept: dict[bool, list[Row]] = {False: [], True: []}
     for row in rows:
         kept[is_held_out(row)].append(row)
-    kept[False].extend(likeness(kept[False], args.seed, args.likeness))
+    kept[False].extend(likeness(kept[False], args.seed, args.likeness, args.teacher))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])
         print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))

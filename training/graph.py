@@ -7,7 +7,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from .model import HEAD_DIM, HEADS, LAYERS, SHARP_FROM, WIDTH, Model
-from .product import input_grid, weight_integers
+from .product import input_grid, row_integers, weight_integers
 
 FUSED = "com.microsoft"
 # The input range of every quantized product, by its name.
@@ -87,7 +87,7 @@ def embed(graph: Graph, model: Model) -> str:
     if graph.ranges is None:
         word = graph.add("Gather", [graph.constant("word.weight", model.word.weight), "input_ids"])
     else:
-        table, scale = weight_integers(model.word.weight.detach().float().cpu())
+        table, scale = row_integers(model.word.weight.detach().float().cpu())
         rows = graph.add("Gather", [graph.constant("word.weight", table.numpy(), np.int8), "input_ids"])
         scales = graph.add("Unsqueeze", [graph.add("Gather", [graph.constant("word.scale", scale.squeeze(1)), "input_ids"]), "second"])
         word = graph.add("Mul", [graph.add("Cast", [rows], to=TensorProto.FLOAT), scales])

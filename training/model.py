@@ -84,12 +84,16 @@ class Model(nn.Module):
 
     def logits(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Logits from what `encode` gave."""
+        return self.weighed(x, self.cosines(values, batch), batch)
+
+    def weighed(self, x: torch.Tensor, cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Logits from the last layer's output and what `cosines` gave."""
         marked = x.flatten(0, 1)[batch.markers]
-        scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similarity(values, batch)
+        scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similar_scale * cosines
         return scores.float().masked_fill(~batch.real, -1e4)
 
-    def similarity(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """How alike the pooled state and each pooled option are [questions, options]: a scaled cosine, 0 where there is no state."""
+    def cosines(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """How alike the pooled state and each pooled option are [questions, options]: a cosine, 0 where there is no state."""
         length = batch.ids.shape[1]
         row = batch.markers[:, :1] // length
         own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
@@ -98,7 +102,7 @@ class Model(nn.Module):
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
         pooled_option = pool(own.float(), values[row.squeeze(1)])
         cosine = F.cosine_similarity(self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None], dim=-1)
-        return self.similar_scale * cosine * state.any(1)[row]
+        return cosine * state.any(1)[row]
 
 
 def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

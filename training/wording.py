@@ -124,7 +124,7 @@ def reworded(rng: Random, instructions: str) -> str:
         return instructions.rstrip("?.")
     if draw < 0.93:
         return rng.choice(("Question: {}", "Decide: {}", "{} Answer from the text.", "Please answer: {}", "{} Choose one.", "Task: {}", "Policy: {}")).format(instructions)
-    return typo(rng, instructions)
+    return instructions if "`" in instructions else typo(rng, instructions)
 
 
 def typo(rng: Random, text: str) -> str:

@@ -32,6 +32,19 @@ def sources():
     feeling = {"type": "choice", "instructions": "Which emotion does the writer express?", "criteria": dict.fromkeys(("joy", "anger", "grief"), "")}
     yield from (Row("goemotions", f"my dog learned {i} tricks", feeling, "joy") for i in range(20))
     yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
+    for yes in (True, False):
+        said = {"type": "noul", "instructions": "The message is spam."}
+        yield from (Row("spamassassin", {"subject": f"offer {i}", "body": "buy now" if yes else "see you at lunch"}, said, yes) for i in range(20))
+        liked = {"type": "noul", "instructions": "The reviewer liked the film."}
+        yield from (Row("cad_sentiment", {"review": f"{'A joy' if yes else 'A bore'} of {i} minutes."}, liked, yes) for i in range(20))
+        asked = {"type": "noul", "instructions": "did the train leave at nine?"}
+        yield from (Row("boolq_train1886", {"passage": f"Train {i} left at {'nine' if yes else 'ten'}."}, asked, yes) for i in range(20))
+        stated = {"type": "noul", "instructions": "`argument` supports `claim`."}
+        yield from (Row("perspectrum", {"claim": "Trains should be free.", "argument": f"Argument {i}."}, stated, yes) for i in range(20))
+        follows = {"type": "choice", "instructions": "Does `hypothesis` follow from `premise`?", "criteria": {"follows": "", "does not follow": ""}}
+        yield from (Row("med_help", {"premise": f"All {i} aliens ate.", "hypothesis": "Some ate pork."}, follows, "follows" if yes else "does not follow") for i in range(20))
+    levels = {"type": "score", "instructions": "Rate the sentiment of the text.", "criteria": ["very negative", "negative", "neutral", "positive", "very positive"]}
+    yield from (Row("vader_rated", f"It was what it was, {i}.", levels, i % 5, [0.2] * 5) for i in range(20))
     yield from generated(5, 200)
 
 
@@ -45,7 +58,7 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
             one, other = (sum(row.group.asked[question].target[option] for question, option in side) for side in (tie.one, tie.other))
             assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
             kinds.add((tie.at_most, len(tie.one)))
-    assert kinds == {(False, 1), (False, 2), (True, 1)}
+    assert kinds >= {(False, 1), (False, 2), (True, 1)}
 
 
 def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
@@ -65,12 +78,12 @@ def test_an_emotion_tells_the_sentiment():
     signs = dict(moods.HOLDS)
     found = {"sentiment": 0, "yes": 0, "levels": 0}
     for row in Mixture(list(sources()), seed=4).pool(0, 1500):
-        for question, target in ((asked.question, asked.target) for asked in row.group.asked):
+        for question, target in ((asked.question, asked.target) for asked in row.group.asked if row.group.source == "goemotions"):
             top = labels(question)[target.index(max(target))]
             if question["instructions"] in moods.SENTIMENT:
                 assert top in joy
                 found["sentiment"] += 1
-            if sign := signs.get(question["instructions"]):
+            if question["type"] == "noul" and (sign := signs.get(question["instructions"])):
                 assert target[1] == (sign == 1)
                 found["yes"] += 1
             if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
