@@ -12,6 +12,7 @@ from . import metrics
 from .coherence import coherence
 from .data import HELD_OUT
 from .figures import JUDGED, among_candidates, summary, together
+from .fitting import applied
 from .folder import Folder, digest
 from .jevbench import jevbench
 from .layout import state_text
@@ -46,7 +47,8 @@ def answers(folder: Folder, rows: list[Row], name: str) -> list[dict[str, Any]]:
     for i in tqdm(sorted(range(len(rows)), key=lambda i: state_key(rows[i].state)), desc=name, mininterval=5, leave=False):
         question, label = rows[i].question, label_index(rows[i].question, rows[i].label)
         logits, act, _ = folder.ask(state_text(rows[i].state), question)
-        p = metrics.softmax(logits, folder.config["temperature"][question["type"]])
+        logits, temperature = applied(folder.config, question, logits)
+        p = metrics.softmax(logits, temperature)
         found[i] = {"right": float(logits.argmax() == label), "confidence": float(p.max()), "act": act, "loss": -float(np.log(max(p[label], 1e-12))), "logits": logits}
     return found
 

@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="7 cannot saturate on AVX2 without VNNI")
     parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
     parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote (default: ranges of --samples held-out rows)")
+    parser.add_argument("--by-form", action="store_true", help="config.json also has temperatures by the number of options and what is added to yes by the form of a question; for servers that know them")
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
 
 
@@ -46,14 +47,14 @@ def make_config(folder: Path, name: str, version: str, temperature: dict[str, fl
     }
 
 
-def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float]) -> None:
-    """Writes graph, tokenizer, config and reference answers."""
+def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float], more: dict[str, Any] | None = None) -> None:
+    """Writes graph, tokenizer, config and reference answers; `more` is what else config.json says of the answers."""
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(graph, str(folder / "model.onnx"))
     tokenizer = json.loads((layout.base_folder() / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer |= {"truncation": None, "padding": None}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
-    config = make_config(folder, name, version, temperature)
+    config = make_config(folder, name, version, temperature) | (more or {})
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     served = Folder(folder)
     lines = [json.dumps(served.golden(*request), ensure_ascii=False, separators=(",", ":")) for request in requests()]
@@ -66,6 +67,13 @@ def temperatures(folder: Path | None) -> dict[str, float]:
     return json.loads(path.read_text())["temperature"] if path and path.exists() else dict.fromkeys(layout.TYPE_IDS, 1.0)
 
 
+def by_form(folder: Path) -> dict[str, Any]:
+    """What was fitted beside the temperatures of the types."""
+    path = folder / CALIBRATION
+    found = json.loads(path.read_text()) if path.exists() else {}
+    return {name: found[name] for name in ("temperature_by_options", "bias") if any(found.get(name, {}).values())}
+
+
 def run(args: argparse.Namespace) -> None:
     """Writes the folder; fails where the graph is larger than what may be shipped."""
     model, ranges = load_model(args.checkpoint).eval(), None
@@ -74,7 +82,8 @@ def run(args: argparse.Namespace) -> None:
         ranges = read_ranges(args.ranges) if args.ranges else ranges_of(inputs, args.percentile)
         saturating = saturating_share(model, inputs, ranges, args.weight_bits)
         print(f"{args.weight_bits}-bit weights: {saturating:.2e} of the pair sums would saturate on AVX2 without VNNI")
-    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(args.calibration or args.checkpoint.parent))
+    beside = args.calibration or args.checkpoint.parent
+    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(beside), by_form(beside) if args.by_form else None)
     size = (args.out / "model.onnx").stat().st_size
     print(f"{args.out}: {size / 1e6:.2f} MB")
     if size > MAX_BYTES and not args.fp32:

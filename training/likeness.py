@@ -26,7 +26,7 @@ SOURCE = "likeness"
 SHARPNESS = 16.0
 # Tokens, which are part of one chunk, and characters.
 LONGEST_TEXT, LONGEST_PHRASE = CHUNK // 2, 80
-TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 4000, 6000
+TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 3000, 6000
 # Among so many phrases are the ones that fit, and among so many the ones that nearly do: the label sets of a service are all about its field.
 NEAREST, NEAR = 20, 250
 INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
@@ -39,14 +39,16 @@ COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
 @torch.no_grad()
-def embedded(texts: list[str], max_tokens: int = 8192) -> torch.Tensor:
-    """The base model's sentence embeddings of texts, each of length 1 [texts, width]."""
+def embedded(texts: list[str], max_tokens: int = 8192, bf16: bool = False) -> torch.Tensor:
+    """The base model's sentence embeddings of texts, each of length 1 [texts, width]; `bf16` where a cosine need not be exact."""
     model, found = load_model().eval(), torch.empty(len(texts), WIDTH)
     rows = [encode(Group(SOURCE, text, []), LONGEST_TEXT) for text in tqdm(texts, desc="tokens", leave=False)]
     place = {id(row): i for i, row in enumerate(rows)}
     for group in tqdm(list(by_length(rows, max_tokens)), desc="embeddings", mininterval=5, leave=False):
         batch = collate(group)
-        mean = pool((batch.part > 0)[:, None].float(), model.encode(batch)[0]).squeeze(1)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            encoded = model.encode(batch)[0].float()
+        mean = pool((batch.part > 0)[:, None].float(), encoded).squeeze(1)
         found[[place[id(row)] for row in group]] = F.normalize(mean, dim=-1)
     return found
 
@@ -62,7 +64,7 @@ def plain(state: Any) -> str:
 
 def meanings_of(texts: list[str], teacher: Path | None) -> torch.Tensor:
     """The embeddings that say what is alike: the base model's, and beside them the teacher's where there is one, so that a cosine is the mean of both."""
-    own = embedded(texts)
+    own = embedded(texts, bf16=teacher is not None)
     return own if teacher is None else torch.cat([own, taught(teacher, texts)], dim=1) / math.sqrt(2)
 
 

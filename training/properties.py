@@ -154,7 +154,8 @@ def together(asked: list[Asked]) -> list[Tie]:
     """Two yes/no questions about one thing: equally likely, or one as likely as the other is not."""
     if any(one.question["type"] != "noul" for one in asked):
         return []
-    same = abs(asked[0].target[1] - asked[1].target[1]) < 1e-9
-    return [Tie(((0, 1),), ((1, 1 if same else 0),))]
+    one = asked[0].target[1]
+    place = next((i for i in (1, 0) if abs(one - asked[1].target[i]) < 1e-9), None)
+    return [] if place is None else [Tie(((0, 1),), ((1, place),))]
 
 

@@ -70,7 +70,7 @@ def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimi
         if value.requires_grad:
             by_rate[rate_of(name, args)].append(value)
     groups = [{"params": values, "lr": rate, "peak": rate} for rate, values in sorted(by_rate.items())]
-    return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
+    return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
 
 
 def rate_of(name: str, args: argparse.Namespace) -> float:

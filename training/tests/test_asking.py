@@ -8,6 +8,7 @@ import torch
 from training import asking, properties, verdicts
 from training.asking import Draw, pick
 from training.batches import collate
+from training.fitting import applied, calibrated
 from training.figures import drawn, summary
 from training.layout import Asked, Group, encode
 from training.metrics import area_under_curve, best_threshold
@@ -110,3 +111,30 @@ def test_a_held_out_mixture_asks_otherwise():
     train, held = ({asked.question["instructions"] for row in Mixture(rows, 1, held_out).pool(0, 200) if row.group.source == "spamassassin" for asked in row.group.asked} for held_out in (False, True))
     assert train and held and not train & held
     assert Random(1).random() == Draw(1).random()
+
+
+def test_only_what_helps_sources_that_were_left_out_is_fitted():
+    rng = np.random.default_rng(4)
+    rows, logits, labels = [], [], []
+    for source in range(8):
+        for i in range(60):
+            # Statements are answered "no" too often everywhere; questions in half of the sources too often, in the others too seldom.
+            for text, bias in (("It is late.", -1.0), ("Is it late?", 1.0 if source % 2 else -1.0)):
+                margin = rng.normal() * 2
+                label = int(rng.random() < 1 / (1 + np.exp(-margin)))
+                rows.append(Row(f"s{source}", f"{i}", {"type": "noul", "instructions": text}, bool(label)))
+                logits.append(np.array([0.0, margin + bias]))
+                labels.append(label)
+            many = 12 if i % 2 else 2
+            own = rng.normal(size=many) * 3
+            label = int(rng.choice(many, p=np.exp(own) / np.exp(own).sum()))
+            rows.append(Row(f"s{source}", f"{i}", {"type": "choice", "instructions": "?", "criteria": {f"o{k}": "" for k in range(many)}}, f"o{label}"))
+            logits.append(own * (3.0 if many == 12 else 1.0))
+            labels.append(label)
+    found = calibrated(rows, logits, labels)
+    assert set(found["bias"]["noul"]) == {"statement"} and found["bias"]["noul"]["statement"] == pytest.approx(1.0, abs=0.35)
+    wide, narrow = found["temperature_by_options"]["choice"]["11+"], found["temperature_by_options"]["choice"]["2"]
+    assert wide == pytest.approx(3.0, rel=0.25) and narrow == pytest.approx(1.0, rel=0.25)
+    moved, temperature = applied({**found}, rows[0].question, np.array([0.0, 0.0]))
+    assert moved[1] == found["bias"]["noul"]["statement"] and temperature == found["temperature"]["noul"]
+    assert applied({"temperature": {"choice": 2.0}}, rows[2].question, logits[2])[1] == 2.0

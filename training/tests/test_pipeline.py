@@ -89,10 +89,10 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
 
 def stop_after(patch, steps):
     """Lets training be interrupted when it asks for its rate for the step after so many."""
-    def rate(step, planned):
+    def rate(step, planned, *more):
         if step >= steps:
             raise KeyboardInterrupt
-        return share_of_rate(step, planned)
+        return share_of_rate(step, planned, *more)
 
     patch.setattr("training.train.share_of_rate", rate)
 
