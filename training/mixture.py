@@ -3,7 +3,7 @@ from collections import defaultdict
 from random import Random
 from typing import Any
 
-from . import passages, verdicts
+from . import passages, properties, verdicts
 from .asking import Draw
 from .layout import STATE_MAX, Encoded, Group, encode
 from .recipes import INTENTS, NONE_LIKE, Pools, kind_of, long_document, make_group, matching
@@ -32,6 +32,8 @@ DEFAULT_WEIGHT = 1.0
 DOCUMENTS, DOCUMENT_WEIGHT = "documents", 1.3
 # Records with questions that imply each other.
 RULES, RULE_WEIGHT = "rules", 2.5
+# Comments with and without attacks.
+COMMENTS, COMMENT_WEIGHT = "comments", 2.5
 # Where cutting the state may cut the evidence: longer states are passed over instead.
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
@@ -56,7 +58,7 @@ class Mixture:
         self.pools = make_pools(rows)
         weights = {name: WEIGHTS.get(name, DEFAULT_WEIGHT) for name in self.sides}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
-        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT}
+        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -80,6 +82,8 @@ class Mixture:
             return long_document(rng, self.pools), name
         if name == RULES:
             return ruled(rng, RULES), name
+        if name == COMMENTS:
+            return properties.moderated(rng, COMMENTS), name
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:")), "match"
         kind = name.rpartition(":")[2] if ":" in name else "plain"

@@ -101,7 +101,7 @@ class Model(nn.Module):
         state = batch.part > 0
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
         pooled_option = pool(own.float(), values[row.squeeze(1)])
-        cosine = F.cosine_similarity(self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None], dim=-1)
+        cosine = F.cosine_similarity(self.similar_option(pooled_option).float(), self.similar_state(pooled_state)[:, None].float(), dim=-1)
         return cosine * state.any(1)[row]
 
 

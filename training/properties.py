@@ -3,8 +3,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from . import asking
 from .asking import Scene, pick, questioned, said, scene
+from .generate import comments
 from .layout import Asked, Group, Tie
 from .rows import Row
 
@@ -120,6 +120,23 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
     if len(into.asked) > 1 and rng.random() < 0.3:
         into.ties += together(into.asked[:2])
     return into.group(rng, row.source)
+
+
+def moderated(rng: Random, source: str) -> Group:
+    """A made comment: half of them attack somebody, and most of the others say what somebody is, which is no attack. Whether groups are attacked is asked where it is known."""
+    draw = rng.random()
+    kind = "hate" if draw < 0.2 else rng.choice(("insult", "threat", "obscene", "contempt")) if draw < 0.5 else comments.NONE
+    texts = comments.AGAINST if kind == "hate" else comments.ATTACKS[kind] if kind != comments.NONE else comments.ABOUT if rng.random() < 0.75 else comments.HARMLESS
+    parts = [comments.said(rng, rng.choice(texts))]
+    if rng.random() < 0.5:
+        parts.insert(rng.randint(0, 1), comments.said(rng, rng.choice(comments.ABOUT if rng.random() < 0.5 else comments.HARMLESS)))
+    text = " ".join(part[0].upper() + part[1:] + ("" if part[-1] in "?!." else rng.choice((".", ".", "!", ""))) for part in parts)
+    into = scene(rng, text if rng.random() < 0.85 else text.lower(), TOXIC.nouns)
+    for _ in range(rng.choice((1, 2, 2))):
+        ask(rng, into, TOXIC, float(kind != comments.NONE))
+    if kind != "contempt" and rng.random() < 0.7:
+        ask(rng, into, HATE, float(kind == "hate"))
+    return into.group(rng, source)
 
 
 def staged(rng: Random, state: Any, nouns: tuple[str, ...]) -> Scene:
