@@ -1,13 +1,13 @@
 /**
  * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, valgrind, a browser,
- * a terminal, namespaces, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline, of
+ * a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline, of
  * the training and with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
  * a folder that is gone afterwards. It ends with one line that counts.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { instructionCounts } from './instructions.mjs';
@@ -30,6 +30,7 @@ const TOOLS = [
   { works: ['promtool', '--version'], packages: ['prometheus'] },
   { works: ['valgrind', '--version'], packages: ['valgrind'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },
+  { works: ['qemu-x86_64', '--version'], packages: ['qemu-user'] },
   // Debian's Python comes without what makes a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];
@@ -41,6 +42,7 @@ const REQUIREMENTS = [
   join('crates', 'engine', 'tests', 'fixtures', 'requirements-pair.txt'),
   join('ts', 'test', 'system', 'requirements.txt'),
   join('deploy', 'ray', 'requirements.txt'),
+  join('scripts', 'release', 'requirements.txt'),
 ];
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
@@ -87,12 +89,27 @@ function makePython(folder) {
   return python;
 }
 
+/** The command that runs Node for arm64, for which the addon is built; as JSON. */
+function makeArm64(python) {
+  const path = [dirname(python), process.env.PATH].join(delimiter);
+  const args = [join('scripts', 'release', 'arm64.mjs'), '--addon'];
+  process.stdout.write(`test: node ${args.join(' ')}\n`);
+  const options = { encoding: 'utf8', env: { ...process.env, PATH: path }, stdio: ['ignore', 'pipe', 'inherit'] };
+  const { status, stdout } = spawnSync(process.execPath, args, options);
+  if (status !== 0) throw new Error('the addon for arm64 cannot be built');
+  return stdout.trimEnd().split('\n').at(-1);
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
 try {
   installTools();
   const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
   const python = makePython(join(folder, 'python'));
-  const env = { SYSTEM_TEST_PYTHON: python, SYSTEM_TEST_GO_TOOLS: makeGoTools(folder) };
+  const env = {
+    SYSTEM_TEST_PYTHON: python,
+    SYSTEM_TEST_GO_TOOLS: makeGoTools(folder),
+    SYSTEM_TEST_ARM64: makeArm64(python),
+  };
   close([await nodeTests(files, env), await pythonTests(python, [join('training', 'tests')]), instructionCounts()]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);

@@ -11,26 +11,27 @@ from .calibrate import CALIBRATION
 from .data import HELD_OUT
 from .folder import Folder, digest
 from .golden import requests
-from .graph import build
+from .graph import Ranges, build
 from .model import HEAD_DIM, HEADS, LAYERS, Model, load_model
-from .ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample, saturating_share
+from .ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample
 from .rows import read_rows
+from .served import served_ranges
 
 MAX_BYTES = 26_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--checkpoint", type=Path, required=True, help="a checkpoint, or a model folder, whose ranges and temperatures it keeps")
     parser.add_argument("--calibration", type=Path, help=f"folder that `calibrate` wrote (default: temperatures of 1, or {CALIBRATION} beside the checkpoint)")
-    parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote: ranges are taken from held-out rows")
+    parser.add_argument("--rows", type=Path, help="folder that `data` wrote: ranges are taken from held-out rows, where there are none yet")
     parser.add_argument("--out", type=Path, required=True, help="the model folder")
     parser.add_argument("--version", required=True)
     parser.add_argument("--name", default="svc-small")
     parser.add_argument("--percentile", type=float, default=PERCENTILE, help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)")
-    parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="7 cannot saturate on AVX2 without VNNI")
+    parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="of a weight; whichever it is, no processor saturates (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
-    parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote (default: ranges of --samples held-out rows)")
+    parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote (default: the folder's own, or those of --samples held-out rows)")
     parser.add_argument("--by-form", action="store_true", help="config.json also has temperatures by the number of options and what is added to yes by the form of a question; for servers that know them")
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
 
@@ -61,28 +62,36 @@ def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, 
     (folder / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def temperatures(folder: Path | None) -> dict[str, float]:
-    """The temperature of each type; 1 where none was fitted."""
-    path = folder / CALIBRATION if folder else None
-    return json.loads(path.read_text())["temperature"] if path and path.exists() else dict.fromkeys(layout.TYPE_IDS, 1.0)
+def temperatures(folder: Path) -> dict[str, float]:
+    """The temperature of each type, as `calibrate` fitted it or as a model folder has it; 1 where there is neither."""
+    paths = [path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()]
+    return json.loads(paths[0].read_text(encoding="utf-8"))["temperature"] if paths else dict.fromkeys(layout.TYPE_IDS, 1.0)
 
 
 def by_form(folder: Path) -> dict[str, Any]:
-    """What was fitted beside the temperatures of the types."""
-    path = folder / CALIBRATION
-    found = json.loads(path.read_text()) if path.exists() else {}
+    """What was fitted beside the temperatures of the types, or what a model folder has."""
+    path = next((path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()), None)
+    found = json.loads(path.read_text(encoding="utf-8")) if path else {}
     return {name: found[name] for name in ("temperature_by_options", "bias") if any(found.get(name, {}).values())}
+
+
+def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
+    """The input range of each product: of the file that is named, else of the folder that is exported again, else of held-out rows."""
+    if args.ranges:
+        return read_ranges(args.ranges)
+    own = served_ranges(args.checkpoint) if args.checkpoint.is_dir() else {}
+    if own:
+        return own
+    if not args.rows:
+        raise SystemExit("export: --rows or --ranges must say what goes into the products")
+    return ranges_of(inputs_of(model, sample(list(read_rows(args.rows / HELD_OUT)), args.samples)), args.percentile)
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes the folder; fails where the graph is larger than what may be shipped."""
-    model, ranges = load_model(args.checkpoint).eval(), None
-    if not args.fp32:
-        inputs = inputs_of(model, sample(list(read_rows(args.rows / HELD_OUT)), args.samples))
-        ranges = read_ranges(args.ranges) if args.ranges else ranges_of(inputs, args.percentile)
-        saturating = saturating_share(model, inputs, ranges, args.weight_bits)
-        print(f"{args.weight_bits}-bit weights: {saturating:.2e} of the pair sums would saturate on AVX2 without VNNI")
-    beside = args.calibration or args.checkpoint.parent
+    model = load_model(args.checkpoint).eval()
+    ranges = None if args.fp32 else input_ranges(model, args)
+    beside = args.calibration or (args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent)
     write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(beside), by_form(beside) if args.by_form else None)
     size = (args.out / "model.onnx").stat().st_size
     print(f"{args.out}: {size / 1e6:.2f} MB")

@@ -7,6 +7,11 @@ from torch.nn import functional as F
 
 # The largest weight's integer, by default.
 TOP = 127
+# What two neighbours of one sign may add up to. Processors without 8-bit dot products add the products of two neighbours, with inputs of up to 255, in 16 bits
+# that saturate: 128 x 255 fits.
+MAX_PAIR = 128
+# Rounding can add 1 to a pair; a scale that is so much larger each time takes it away again in a few steps.
+FINER = 1.004
 
 
 def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
@@ -22,23 +27,26 @@ def input_integers(x: torch.Tensor, ends: tuple[float, float]) -> torch.Tensor:
     return (x / step).round().add(zero).clamp(0, 255)
 
 
-def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows as integers of at most `top`, and the scale of each row [rows, 1].
+def row_integers(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of a table as integers of at most 127, and the scale of each row [rows, 1]."""
+    scale = rows.abs().amax(1, keepdim=True).clamp(min=1e-12) / TOP
+    return (rows / scale).round_(), scale
 
-    Of two neighbours, inputs 2j and 2j + 1, neither the positive ones nor the negative ones add up to more than 128: processors without VNNI add the products of
-    each pair with inputs of up to 255 in 16 bits, which then cannot saturate.
-    """
+
+def largest_pair(weight: torch.Tensor) -> torch.Tensor:
+    """The largest sum, without its sign, of two neighbours of one sign in each row [rows, 1]: 0 and 1, 2 and 3, and so on."""
     pairs = F.pad(weight, (0, weight.shape[1] % 2)).unflatten(1, (-1, 2))
-    largest = torch.maximum(pairs.clamp(min=0).sum(2).amax(1), pairs.clamp(max=0).sum(2).neg().amax(1))
-    # Rounding adds at most 1 to a pair.
-    scale = torch.maximum(largest / TOP, weight.abs().amax(1) / top).unsqueeze(1).clamp(min=1e-12)
-    return (weight / scale).round_(), scale
+    return torch.maximum(pairs.clamp(min=0).sum(2), -pairs.clamp(max=0).sum(2)).amax(1, keepdim=True)
 
 
-def row_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows that are looked up, not multiplied, as integers of at most `top`, and the scale of each row [rows, 1]."""
-    scale = weight.abs().amax(1, keepdim=True).clamp(min=1e-12) / top
-    return (weight / scale).round_(), scale
+def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:
+    """The weights of a product [outputs, inputs] as integers of at most `top` whose pairs cannot saturate, and the scale of each output [outputs, 1]."""
+    scale = torch.maximum(weight.abs().amax(1, keepdim=True) / top, largest_pair(weight) / MAX_PAIR).clamp(min=1e-12)
+    integers = (weight / scale).round_()
+    while (over := largest_pair(integers).squeeze(1) > MAX_PAIR).any():
+        scale[over] *= FINER
+        integers[over] = (weight[over] / scale[over]).round_()
+    return integers, scale
 
 
 class RoundedWeight(torch.autograd.Function):
@@ -46,7 +54,7 @@ class RoundedWeight(torch.autograd.Function):
 
     @staticmethod
     def forward(_: Any, weight: torch.Tensor) -> torch.Tensor:
-        """The weights [outputs, inputs], each row rounded to multiples of its scale."""
+        """The weights [outputs, inputs], rounded as `weight_integers` rounds them."""
         integers, scale = weight_integers(weight)
         return integers.mul_(scale)
 

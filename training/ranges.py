@@ -1,4 +1,4 @@
-"""The input ranges of the int8 products, and what saturates in them."""
+"""The input ranges of the int8 products."""
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -10,7 +10,7 @@ from .batches import Batch, by_length, collate
 from .graph import Ranges
 from .layout import Asked, Encoded, Group, encode, state_text
 from .model import Model
-from .product import Product, input_integers, weight_integers
+from .product import Product
 from .rows import Row, option_count
 
 SAMPLE = 100_000
@@ -67,22 +67,6 @@ def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Range
 
     found = {name: [ends(batch) for batch in batches] for name, batches in inputs.items()}
     return {name: (min(low for low, _ in both), max(high for _, high in both)) for name, both in found.items()}
-
-
-def saturating_share(model: Model, inputs: dict[str, list[torch.Tensor]], ranges: Ranges, weight_bits: int, tokens: int = 64) -> float:
-    """The share of pair sums beyond 16 bits.
-
-    AVX2 without VNNI multiplies unsigned by signed bytes and adds neighbours into 16 bits that saturate; this counts how often they would.
-    """
-    over = total = 0
-    top = 2 ** (weight_bits - 1) - 1
-    for name, layer in products(model).items():
-        weight = weight_integers(layer.weight.detach().float().cpu(), top)[0].T.int()
-        x = input_integers(inputs[name][0][:tokens].float().cpu(), ranges[name]).int()
-        for i in range(0, len(weight), 2):
-            sums = x[:, i, None] * weight[i] + x[:, i + 1, None] * weight[i + 1]
-            over, total = over + int(((sums > 32767) | (sums < -32768)).sum()), total + sums.numel()
-    return over / total
 
 
 def simulate(model: Model, ranges: Ranges) -> None:

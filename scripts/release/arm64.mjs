@@ -2,7 +2,8 @@
  * Builds the addon for Linux on arm64 on a Debian machine of another kind, installs the packages there under emulation,
  * and makes one decision: `node scripts/release/arm64.mjs`, after `npm run build`. The compiler, its standard library,
  * the system's libraries and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed.
- * The release itself is built on arm64, by .github/workflows/release.yml.
+ * The release itself is built on arm64, by .github/workflows/release.yml. With `--addon` it ends when the addon is built,
+ * and its last line is, as JSON, the command that runs Node for arm64 here.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, delimiter, join, resolve } from 'node:path';
@@ -94,14 +95,19 @@ function build(platform) {
   run(process.execPath, [join('scripts', 'release', 'engine.mjs'), platform.name], { env });
 }
 
-await asProgram(import.meta.url, () => {
+await asProgram(import.meta.url, ([option]) => {
   const [platform] = chosenPlatforms(['linux-arm64-gnu']);
   fetchTools();
   build(platform);
-  makePackages([platform]);
   const emulator = join(HOST, 'usr', 'bin', 'qemu-aarch64');
   const node = resolve(join(nodeFolder(platform), 'bin', 'node'));
-  const env = { ...process.env, ARM64_NODE: JSON.stringify([emulator, '-L', GUEST, node]) };
+  const command = JSON.stringify([emulator, '-L', GUEST, node]);
+  if (option === '--addon') {
+    process.stdout.write(`${command}\n`);
+    return;
+  }
+  makePackages([platform]);
+  const env = { ...process.env, ARM64_NODE: command };
   run(process.execPath, ['--test', '--test-reporter=spec', join('dist', 'test', 'system', 'install.arm64.js')], {
     env,
   });

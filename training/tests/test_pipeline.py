@@ -162,6 +162,15 @@ def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
         assert torch.equal(value, again[name]), name
 
 
+def test_a_folder_that_is_exported_again_keeps_its_ranges_and_temperatures(tmp_path):
+    main(["export", "--checkpoint", str(EMBEDDED), "--out", str(tmp_path / "again"), "--version", "9.9.9"])
+    config, again = (json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path / "again"))
+    assert again["version"] == "9.9.9" and again["temperature"] == config["temperature"]
+    assert served_ranges(tmp_path / "again") == served_ranges(EMBEDDED)
+    one, two = (load_model(folder).state_dict() for folder in (EMBEDDED, tmp_path / "again"))
+    assert all(torch.allclose(one[name], two[name], rtol=1e-6, atol=1e-8) for name in one)
+
+
 CRITERIA = {"x": "", "y": ""}
 EMBEDDED = Path(__file__).parents[2] / "models/svc-small"
 

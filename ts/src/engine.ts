@@ -46,6 +46,13 @@ export interface ModelInfo {
   readonly dir: string;
   /** Why devices that were tried before `device` were not taken, one line each. */
   readonly deviceNotes: readonly string[];
+  /**
+   * Whether the graph's 8-bit products are exact on this processor: as the file has them, by unsigned weights in the place
+   * of signed ones, or not all of them.
+   */
+  readonly exactness: 'exact' | 'made exact' | 'cannot be';
+  /** What there is to say of it, in one line; absent where the graph is run as it is and is exact. */
+  readonly exactnessNote?: string | undefined;
 }
 
 /** Durations in milliseconds. */

@@ -115,7 +115,7 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
   const model = new Gauge({
     name: 'svc_model_info',
     help: 'The loaded model; the value is always 1. Nothing while none is loaded.',
-    labelNames: ['name', 'version', 'sha256', 'device'],
+    labelNames: ['name', 'version', 'sha256', 'device', 'exactness'],
     registers,
   });
   const failed = new Gauge({
@@ -128,8 +128,8 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
     failed.set(engine.model && engine.failure ? 1 : 0);
     model.reset();
     if (engine.model === undefined) return;
-    const { name, version, sha256, device } = engine.model.info;
-    model.set({ name, version, sha256, device }, 1);
+    const { name, version, sha256, device, exactness } = engine.model.info;
+    model.set({ name, version, sha256, device, exactness }, 1);
   };
 }
 

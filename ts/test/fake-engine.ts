@@ -22,6 +22,7 @@ export const MODEL_INFO: ModelInfo = {
   threads: 1,
   dir: '/models/fake',
   deviceNotes: [],
+  exactness: 'exact',
 };
 
 /** The bytes of the usual answer. Their spelling would not survive a parse. */

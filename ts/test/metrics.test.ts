@@ -146,7 +146,7 @@ suite('GET /metrics', () => {
     server.engine.queue = () => ({ running: 1, waiting: 5 });
     const exposition = await metrics(server);
     assert.equal(value(exposition, 'svc_queue_waiting'), 5);
-    const labels = `name="fake",version="1.2.3",sha256="${'ab'.repeat(32)}",device="cpu"`;
+    const labels = `name="fake",version="1.2.3",sha256="${'ab'.repeat(32)}",device="cpu",exactness="exact"`;
     assert.equal(value(exposition, 'svc_model_info', labels), 1);
     assert.equal(value(exposition, 'svc_model_reload_failed'), 0);
     server.slot.failed('bad_model');

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{FP32_TOLERANCE, answer, compare, engine, fixture, golden, repository};
+use common::{
+    FP32_TOLERANCE, PROCESSOR_TOLERANCE, answer, compare, engine, fixture, golden, repository,
+};
 use std::path::Path;
 
 use serde_json::Value;
@@ -11,16 +13,6 @@ use svc_engine::layout::{Layout, Plan, Row, marker, shared_state};
 use svc_engine::queue::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
 use svc_engine::wire::systemone;
-
-/// int8 roundings may flip on a processor that multiplies in another order.
-const TINY_INT8_TOLERANCE: f64 = 0.05;
-/// The embedded model, where the processor has 8-bit dot products, and where it has not.
-const EMBEDDED_TOLERANCE: f64 = if cfg!(target_arch = "x86_64") {
-    1e-3
-} else {
-    2e-2
-};
-const EMBEDDED_TOLERANCE_WITHOUT_VNNI: f64 = 2e-2;
 
 fn check_fixture(name: &str, tolerance: f64) {
     let folder = fixture(name);
@@ -83,7 +75,7 @@ fn shared_state_answers_as_the_reference() {
 
 #[test]
 fn shared_state_in_int8_answers_as_the_reference() {
-    check_fixture("shared-state-int8", TINY_INT8_TOLERANCE);
+    check_fixture("shared-state-int8", PROCESSOR_TOLERANCE);
 }
 
 #[test]
@@ -102,15 +94,10 @@ fn the_embedded_model_answers_as_the_reference() {
         worst = worst.max(compare(&answer(&engine, &body), &line));
         answers += line["probabilities"].as_object().expect("answers").len();
     }
-    let tolerance = if has_dot_products() {
-        EMBEDDED_TOLERANCE
-    } else {
-        EMBEDDED_TOLERANCE_WITHOUT_VNNI
-    };
-    println!("{answers} answers, largest difference {worst:.2e}, tolerance {tolerance:.0e}");
+    println!("{answers} answers, largest difference {worst:.2e}");
     assert!(
-        worst <= tolerance,
-        "largest difference {worst:.2e}, tolerance {tolerance:.0e}"
+        worst <= PROCESSOR_TOLERANCE,
+        "largest difference {worst:.2e}"
     );
 }
 
@@ -127,16 +114,6 @@ fn requests(folder: &Path) -> Vec<String> {
         .lines()
         .map(|line| serde_json::from_str::<Line<'_>>(line).expect("a line"));
     lines.map(|line| line.request.get().to_owned()).collect()
-}
-
-#[cfg(target_arch = "x86_64")]
-fn has_dot_products() -> bool {
-    std::is_x86_feature_detected!("avx512vnni") || std::is_x86_feature_detected!("avxvnni")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_dot_products() -> bool {
-    true
 }
 
 fn settings<T: serde::de::DeserializeOwned>(name: &str) -> T {

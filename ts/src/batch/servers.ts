@@ -6,6 +6,7 @@ import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
 import { STATE_HEADER, stateDigest } from '../state-header.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
+import { PROBES, type Probed, requireSameAnswers } from './probes.ts';
 
 export interface ServersOptions {
   readonly urls: readonly string[];
@@ -13,6 +14,8 @@ export interface ServersOptions {
   readonly concurrency: number;
   /** How long no server may answer before the run ends. */
   readonly giveUpMs: number;
+  /** Whether servers with other models, or that give other answers, are asked all the same. */
+  readonly mayDiffer: boolean;
   readonly config: Config;
 }
 
@@ -31,6 +34,8 @@ const LONGEST_PAUSE_MS = 30_000;
 /** Longer than any server lets a request wait and run. */
 const ANSWER_TIMEOUT_MS = 180_000;
 const HEALTH_TIMEOUT_MS = 5000;
+/** A server that does not answer a probe by then at the start is compared when it gets its first row. */
+const FIRST_PROBE_TIMEOUT_MS = 10_000;
 
 interface Server {
   readonly url: URL;
@@ -39,6 +44,19 @@ interface Server {
   pauses: number;
   /** It is let alone until then. */
   restsUntilMs: number;
+  /** Whether its answers were compared with those of the others; it gets no row before. */
+  isCompared: boolean;
+  /** The probes that are under way. */
+  probing: Promise<Probed | Received> | undefined;
+}
+
+/** What a server is sent. */
+interface Sent {
+  readonly body: Buffer;
+  /** The digest of the state. */
+  readonly state: string;
+  /** Of a probe, by which the server's log tells it from a row. */
+  readonly id?: string;
 }
 
 /** A response as it came; status 0 when there was none. */
@@ -51,15 +69,17 @@ interface Received {
 /**
  * The servers at `urls`.
  *
- * @throws Refusal when one of them is no address, or two of them say that they have different models.
+ * @throws Refusal when one of them is no address, or two of them have different models or give different answers.
  */
 export async function decideThere(options: ServersOptions, stop: AbortSignal): Promise<Decider> {
   const digests = await Promise.all(options.urls.map((url) => modelDigest(decisionUrl(url))));
   const known = digests.filter((digest) => digest !== undefined);
   const other = digests.findIndex((digest) => digest !== undefined && digest !== known[0]);
-  if (other >= 0)
+  if (other >= 0 && !options.mayDiffer)
     throw new Refusal(`${options.urls[other]}: has another model than ${options.urls[digests.indexOf(known[0])]}`);
-  return new Servers(options, stop, known[0] === undefined ? null : `graph ${known[0]}`);
+  const servers = new Servers(options, stop, known[0] === undefined || other >= 0 ? null : `graph ${known[0]}`);
+  await servers.compare();
+  return servers;
 }
 
 /** The digest in a server's health record; undefined when it does not tell, or cannot be reached now. */
@@ -82,12 +102,16 @@ class Servers implements Decider {
   readonly #stop: AbortSignal;
   readonly #open = new Set<AbortController>();
   #waiting: (() => void)[] = [];
+  /** The answers that those of every other server must be. */
+  #reference: Probed | undefined;
   #answeredMs = performance.now();
 
   constructor(options: ServersOptions, stop: AbortSignal, model: string | null) {
     this.#options = options;
     this.model = model;
-    this.#servers = options.urls.map((url) => ({ url: decisionUrl(url), busy: 0, pauses: 0, restsUntilMs: 0 }));
+    const isCompared = options.mayDiffer || options.urls.length === 1;
+    const server = { busy: 0, pauses: 0, restsUntilMs: 0, isCompared, probing: undefined };
+    this.#servers = options.urls.map((url) => ({ ...server, url: decisionUrl(url) }));
     this.#headers = { ...decisionHeaders(options.config), accept: 'application/json' };
     // A row that takes long does not keep the servers waiting for those behind it.
     this.window = 4 * options.concurrency * options.urls.length;
@@ -98,12 +122,61 @@ class Servers implements Decider {
     });
   }
 
+  /**
+   * Compares the answers of the servers that can be asked now. The others are compared before they get a row.
+   *
+   * @throws Refusal when two of them differ.
+   */
+  async compare(): Promise<void> {
+    const open = this.#servers.filter(({ isCompared }) => !isCompared);
+    const all = await Promise.all(open.map((server) => this.#probe(server, FIRST_PROBE_TIMEOUT_MS)));
+    for (const [index, server] of open.entries()) this.#note(server, all[index]);
+  }
+
+  /** What a server answers to the probes; the response that is none, where there is one. */
+  async #probe(server: Server, timeoutMs?: number): Promise<Probed | Received> {
+    const answers: string[] = [];
+    for (const { id, ...probe } of PROBES) {
+      const sent = { body: requestBody(probe), state: stateDigest(probe.stateJson), id };
+      const response = await this.#send(server, sent, timeoutMs);
+      if (BAD_REQUEST.has(response.status)) {
+        const { message } = problemOf(response);
+        throw new Refusal(
+          `${server.url.origin} refuses a probe: ${message}; --allow-different-servers asks it without`,
+        );
+      }
+      if (response.status !== 200) return response;
+      answers.push(response.text);
+    }
+    return { url: server.url.origin, answers };
+  }
+
+  #note(server: Server, probed: Probed | Received | undefined): void {
+    if (probed === undefined || !('answers' in probed)) return;
+    this.#reference ??= probed;
+    requireSameAnswers(this.#reference, probed);
+    server.isCompared = true;
+  }
+
+  /** The answer to a row of a server, which is compared before it is asked for the first time. */
+  async #ask(server: Server, sent: Omit<Sent, 'id'>): Promise<Received> {
+    if (!server.isCompared) {
+      server.probing ??= this.#probe(server).finally(() => {
+        server.probing = undefined;
+      });
+      const probed = await server.probing;
+      if (!('answers' in probed)) return probed;
+      this.#note(server, probed);
+    }
+    return this.#send(server, sent);
+  }
+
   async decide(request: DecisionText): Promise<Outcome> {
     const body = requestBody(request);
     const state = stateDigest(request.stateJson);
     for (let failures = 0; ; ) {
       const server = await this.#free(state);
-      const response = await this.#send(server, { body, state });
+      const response = await this.#ask(server, { body, state });
       this.#release(server);
       if (response.status === 200) {
         [server.pauses, this.#answeredMs] = [0, performance.now()];
@@ -177,15 +250,15 @@ class Servers implements Decider {
     server.restsUntilMs = now + Math.min(response.retryAfterMs ?? pauseMs, this.#options.giveUpMs);
   }
 
-  async #send(server: Server, sent: { readonly body: Buffer; readonly state: string }): Promise<Received> {
+  async #send(server: Server, sent: Sent, timeoutMs = ANSWER_TIMEOUT_MS): Promise<Received> {
     const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(new Error('no answer')), ANSWER_TIMEOUT_MS);
+    const timer = setTimeout(() => controller.abort(new Error('no answer')), timeoutMs);
     this.#open.add(controller);
     try {
       const response = await fetch(server.url, {
         method: 'POST',
         body: sent.body,
-        headers: { ...this.#headers, [STATE_HEADER]: sent.state },
+        headers: { ...this.#headers, [STATE_HEADER]: sent.state, ...(sent.id && { 'x-request-id': sent.id }) },
         redirect: 'manual',
         signal: controller.signal,
       });

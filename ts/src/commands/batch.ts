@@ -14,6 +14,7 @@ export interface BatchFlags extends Flags, BatchOptions {
   readonly url?: readonly string[];
   readonly concurrency?: string;
   readonly giveUp?: string;
+  readonly allowDifferentServers?: boolean;
 }
 
 const DEFAULT_CONCURRENCY = '8';
@@ -98,7 +99,7 @@ function end(error: unknown, rows: number): void {
 function servers(urls: readonly string[], flags: BatchFlags, config: Config) {
   const concurrency = wholeNumber('--concurrency', flags.concurrency ?? DEFAULT_CONCURRENCY, 1000);
   const giveUpMs = 1000 * wholeNumber('--give-up', flags.giveUp ?? DEFAULT_GIVE_UP_SECONDS, 1_000_000);
-  return { urls, concurrency, giveUpMs, config };
+  return { urls, concurrency, giveUpMs, mayDiffer: flags.allowDifferentServers === true, config };
 }
 
 function counts({ answered, bad, parts }: Journal, { paths }: BatchPlan): string {

@@ -1,7 +1,7 @@
 /** `svc model check`: says what a model folder is, what is wrong with it, and makes one decision with it. */
 import { type Config, type Flags, loadConfig } from '../config.ts';
 import { formatBytes } from '../dashboard/format.ts';
-import type { GraphTensor, ModelInspection } from '../engine.ts';
+import type { GraphTensor, ModelInfo, ModelInspection } from '../engine.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
 import { tryReferences } from '../model/trial.ts';
 import { Refusal } from '../refusal.ts';
@@ -32,6 +32,9 @@ interface Checked extends ModelInspection {
   readonly answer?: Buffer;
   /** How many reference answers the folder has, each of which it gave. */
   readonly references?: number;
+  /** Whether its 8-bit products are exact on this processor. */
+  readonly exactness?: ModelInfo['exactness'];
+  readonly exactnessNote?: string | undefined;
 }
 
 /**
@@ -59,13 +62,16 @@ async function check(config: Config): Promise<Checked> {
   }
 }
 
-async function decideOnce(config: Config): Promise<Required<Pick<Checked, 'answer' | 'references'>>> {
+async function decideOnce(config: Config): Promise<Partial<Checked>> {
   const { engine, model } = await loadConfiguredEngine(config);
   try {
     const reply = await engine.decide(REQUEST);
     if (reply.failure === undefined) {
+      const { exactness, exactnessNote } = engine.info();
       return {
         answer: reply.body,
+        exactness,
+        exactnessNote,
         references: await tryReferences(engine, model.folder, new AbortController().signal),
       };
     }
@@ -82,7 +88,7 @@ function asJson({ answer, ...inspection }: Checked): object {
 }
 
 function report(checked: Checked): string {
-  const { dir, layout, name, version, labels, problems, answer, references = 0 } = checked;
+  const { dir, layout, name, version, labels, problems, answer, references = 0, exactness, exactnessNote } = checked;
   const blocks = [
     block('folder', [dir]),
     block('model', [[name, version].filter(Boolean).join(' ')]),
@@ -95,6 +101,7 @@ function report(checked: Checked): string {
       labels.map(({ name, role }, index) => `${index} ${name}${role ? ` (taken for ${role})` : ''}`),
     ),
     block('tokens', [tokenLine(checked)]),
+    block('products', [[exactness, exactnessNote].filter(Boolean).join(': ')]),
     block('checked', references > 0 ? [`${references} reference answers`] : []),
     block('problem', problems),
   ];

@@ -35,8 +35,12 @@ export async function checkModel(config: Config): Promise<Finding[]> {
 }
 
 async function decideOnce(engine: Engine, loadMs: number): Promise<Finding[]> {
-  const { name, version, device, threads, deviceNotes } = engine.info();
+  const { name, version, device, threads, deviceNotes, exactness, exactnessNote } = engine.info();
   const notes = deviceNotes.map((note) => ok('device', note));
+  if (exactnessNote === undefined)
+    notes.push(ok('products', 'the 8-bit products of the model are exact here, or it has none'));
+  else if (exactness === 'made exact') notes.push(ok('products', exactnessNote));
+  else notes.push(warning('products', exactnessNote, INEXACT));
   const reply = await engine.decide(REQUEST);
   if (reply.failure !== undefined) {
     return [
@@ -49,5 +53,7 @@ async function decideOnce(engine: Engine, loadMs: number): Promise<Finding[]> {
   return reply.timing.totalMs > SLOW_MS ? [...findings, warning('model', SLOW)] : findings;
 }
 
+const INEXACT =
+  'use a graph in fp32, or with weights of 7 bits or unsigned ones, or a processor with VNNI: docs/devices.md';
 const SLOW_MS = 1000;
 const SLOW = 'a decision takes more than a second: the machine is busy, or too slow for this model';

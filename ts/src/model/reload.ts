@@ -228,7 +228,8 @@ export function codeOf(error: unknown): ErrorCode {
 
 /** Says in the log which model answers from now on, and which devices it could not use. */
 export function logLoaded(log: Logger, info: ModelInfo): void {
-  const { name, version, sha256, layout, device, threads, dir, deviceNotes } = info;
+  const { name, version, sha256, layout, device, threads, dir, deviceNotes, exactness, exactnessNote } = info;
   for (const note of deviceNotes) log.info(note);
+  if (exactnessNote !== undefined) log[exactness === 'cannot be' ? 'warn' : 'info'](exactnessNote);
   log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
 }

@@ -27,6 +27,7 @@ export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestStat
 /** Returns the numbers of this moment. */
 export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
   const model = engine.health(lifecycle.phase);
+  const exactness = engine.model?.info.exactness;
   return {
     uptime_seconds: Math.round(stats.uptimeSeconds),
     version: VERSION,
@@ -40,7 +41,7 @@ export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsPart
     confidence: stats.confidences,
     series: stats.series().map(interval),
     recent: stats.recent().map(recent),
-    model,
+    model: { ...model, ...(exactness !== undefined && { exactness }) },
   };
 }
 

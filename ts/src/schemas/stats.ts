@@ -30,6 +30,11 @@ const IntervalSchema = Type.Object({
   waiting: Type.Integer({ description: 'requests that waited for the model when it ended' }),
 });
 
+const ExactnessSchema = Type.Enum(['exact', 'made exact', 'cannot be'], {
+  description:
+    'whether the 8-bit products of the model are exact on this processor: as they are, by unsigned weights, or not all of them',
+});
+
 /** Counts are those since the start. Times are those of the decisions that were answered in the last five minutes. */
 export const StatsSchema = Type.Object({
   uptime_seconds: Type.Number({ minimum: 0 }),
@@ -66,7 +71,7 @@ export const StatsSchema = Type.Object({
   ),
   series: Type.Array(IntervalSchema, { description: 'steps of five seconds, oldest first; the last is not over' }),
   recent: Type.Array(RecentSchema, { maxItems: 200, description: 'decision requests, newest first' }),
-  model: HealthSchema,
+  model: Type.Object({ ...HealthSchema.properties, exactness: Type.Optional(ExactnessSchema) }),
 });
 
 export type StatsSnapshot = Static<typeof StatsSchema>;

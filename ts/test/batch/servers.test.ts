@@ -22,6 +22,8 @@ interface Asked {
 /** A server that notes what it is asked and answers as `answer` does. */
 class FakeServer {
   readonly asked: Asked[] = [];
+  readonly probes: string[] = [];
+  answerProbe: (res: ServerResponse) => unknown = well;
   /** What its health record says. */
   sha256: string | undefined;
   open = 0;
@@ -45,6 +47,11 @@ class FakeServer {
         fake.open -= 1;
       });
       const body = (await buffer(req)).toString();
+      if (/^svc-batch-probe-\d+$/.test(String(req.headers['x-request-id']))) {
+        fake.probes.push(body);
+        fake.answerProbe(res);
+        return;
+      }
       fake.asked.push({ body, headers: req.headers, port: req.socket.remotePort });
       await answer(res, fake.asked.length);
     });
@@ -68,7 +75,7 @@ const failing =
 
 function decider(options: Partial<ServersOptions> & Pick<ServersOptions, 'urls'>, stop = new AbortController().signal) {
   const { config } = loadConfig({ env: { SVC_API_KEY: 'a-key-of-sixteen-characters' }, cwd: '/' });
-  return decideThere({ concurrency: 2, giveUpMs: 60_000, config, ...options }, stop);
+  return decideThere({ concurrency: 2, giveUpMs: 60_000, mayDiffer: false, config, ...options }, stop);
 }
 
 const ask = (servers: Decider, state: unknown = 'x') =>
@@ -197,5 +204,84 @@ suite('servers', () => {
     assert.equal((await decider({ urls: urls.slice(0, 1) })).model, null);
     Object.assign(all[2] ?? {}, { sha256: 'bb' });
     await assert.rejects(decider({ urls }), new Refusal(`${urls[2]}: has another model than ${urls[1]}`));
+  });
+
+  const answering = (billing: number, label = 'billing') =>
+    JSON.stringify({
+      model: 'svc',
+      answers: { team: { type: 'choice', probabilities: { [label]: billing, sales: 1 - billing } } },
+    });
+
+  async function twoThatAnswer(t: TestContext, ...probed: readonly string[]): Promise<readonly FakeServer[]> {
+    return Promise.all(
+      probed.map(async (answer) => {
+        const server = await FakeServer.start(t, well);
+        server.answerProbe = (res) => res.end(answer);
+        return server;
+      }),
+    );
+  }
+
+  test('that answer ten probes alike are asked, and the probes are no rows', async (t) => {
+    const both = await twoThatAnswer(t, answering(0.72987), answering(0.7307));
+    const servers = await decider({ urls: both.map(({ url }) => url) });
+    assert.deepEqual(
+      both.map(({ probes }) => new Set(probes).size),
+      [10, 10],
+    );
+    for (let n = 0; n < 10; n++) assert.deepEqual(await ask(servers, n), { body: ANSWER });
+    assert.equal(both.flatMap(({ asked }) => asked).length, 10);
+    assert.deepEqual(
+      both.map(({ probes }) => probes.length),
+      [10, 10],
+    );
+  });
+
+  test('that answer a probe otherwise are refused with both numbers, unless that is allowed', async (t) => {
+    const both = await twoThatAnswer(t, answering(0.72987), answering(0.793242));
+    const urls = both.map(({ url }) => url);
+    await assert.rejects(
+      decider({ urls }),
+      new Refusal(
+        `${urls[1]}: gives other answers than ${urls[0]}: of probe 1 it says team.billing is 0.793242 instead of ` +
+          '0.72987, and at most 0.001 apart is allowed; --allow-different-servers asks both all the same',
+      ),
+    );
+    const servers = await decider({ urls, mayDiffer: true });
+    assert.deepEqual(await ask(servers), { body: ANSWER });
+    const [other] = await twoThatAnswer(t, answering(0.72987, 'tech'));
+    await assert.rejects(
+      decider({ urls: [urls[0] ?? '', other?.url ?? ''] }),
+      /team\.billing is not there instead of 0\.72987/,
+    );
+  });
+
+  test('alone are asked no probes', async (t) => {
+    const [server] = await twoThatAnswer(t, answering(0.5));
+    await ask(await decider({ urls: [server?.url ?? ''] }));
+    assert.deepEqual(server?.probes, []);
+  });
+
+  test('that do not answer the probes at the start are compared before their first row', async (t) => {
+    const [good, late] = await twoThatAnswer(t, answering(0.5), answering(0.6));
+    assert.ok(good && late);
+    let isThere = false;
+    late.answerProbe = (res) => (isThere ? res.end(answering(0.6)) : failing(503, { 'retry-after': '0' })(res));
+    const servers = await decider({ urls: [good.url, late.url] });
+    isThere = true;
+    const rows = Array.from({ length: 20 }, (_, n) => ask(servers, n));
+    await assert.rejects(Promise.all(rows), /^Refusal: .* gives other answers than /);
+    await Promise.allSettled(rows);
+    assert.deepEqual(late.asked, []);
+  });
+
+  test('that refuse a probe are told of', async (t) => {
+    const [good, other] = await twoThatAnswer(t, answering(0.5), answering(0.5));
+    assert.ok(good && other);
+    other.answerProbe = failing(413, {}, 'too many questions');
+    await assert.rejects(
+      decider({ urls: [good.url, other.url] }),
+      new Refusal(`${other.url} refuses a probe: too many questions; --allow-different-servers asks it without`),
+    );
   });
 });

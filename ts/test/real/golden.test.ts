@@ -4,9 +4,9 @@ import { defaultModel } from '../../src/engine.ts';
 import {
   answersText,
   assertGolden,
-  EMBEDDED_TOLERANCE,
   fixture,
   goldenLines,
+  PROCESSOR_TOLERANCE,
   startEngine,
   TOLERANCES,
   textOf,
@@ -15,7 +15,7 @@ import { LiveServer } from './live-server.ts';
 
 suite('over HTTP every reference request has the answer of the reference, and that of the addon to the bit', () => {
   const models = [
-    ['the embedded model', defaultModel(), EMBEDDED_TOLERANCE],
+    ['the embedded model', defaultModel(), PROCESSOR_TOLERANCE],
     ['marker', fixture('marker'), TOLERANCES.marker],
     ['shared-state', fixture('shared-state'), TOLERANCES['shared-state']],
     ['pair', fixture('pair-roberta'), TOLERANCES['pair-roberta']],

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { EMBEDDED_TOLERANCE, REPOSITORY } from '../addon/model-folders.ts';
+import { PROCESSOR_TOLERANCE, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
@@ -44,7 +44,7 @@ test("the README's request gets the README's answer", async (t) => {
   for (const [index, value] of expectedNumbers.entries()) {
     const difference = Math.abs((numbers[index] ?? Number.NaN) - value);
     // Derived numbers, such as a score, add up the differences of several probabilities.
-    assert.ok(difference <= 3 * EMBEDDED_TOLERANCE, `${numbers[index]} instead of ${value}`);
+    assert.ok(difference <= 3 * PROCESSOR_TOLERANCE, `${numbers[index]} instead of ${value}`);
   }
 });
 

@@ -15,7 +15,7 @@ use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
 use crate::question::Question;
 use crate::queue::Stop;
-use crate::session::{Device, Sessions, allocator};
+use crate::session::{Device, Exactness, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
 mod devices;
@@ -60,6 +60,8 @@ pub struct Info {
     pub folder: PathBuf,
     /// Why devices that were tried before were not taken.
     pub device_notes: Vec<String>,
+    /// Whether the graph's 8-bit products are exact on this processor.
+    pub exactness: Exactness,
 }
 
 /// A model that is ready to answer.
@@ -110,6 +112,7 @@ impl Model {
             threads: source.threads,
             folder: folder.path,
             device_notes,
+            exactness: sessions.exactness().clone(),
         };
         Ok(Self {
             info,

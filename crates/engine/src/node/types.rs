@@ -96,6 +96,10 @@ pub struct NativeInfo {
     pub threads: u32,
     pub dir: String,
     pub device_notes: Vec<String>,
+    /// `exact`, `made exact` or `cannot be`.
+    pub exactness: String,
+    /// What there is to say of it.
+    pub exactness_note: Option<String>,
 }
 
 #[napi(object)]

@@ -50,15 +50,32 @@ pub fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
     message.extend_from_slice(value);
 }
 
+/// A node with other inputs, and all else as it stands there; `None` where it is none.
+pub fn with_inputs(node: &Bytes, inputs: &[String]) -> Option<Bytes> {
+    let mut changed = Vec::with_capacity(node.len() + 64);
+    for input in inputs {
+        put(&mut changed, node_tag::INPUT, input.as_bytes());
+    }
+    for field in fields(node)? {
+        if field.tag != node_tag::INPUT {
+            changed.extend_from_slice(&field.whole);
+        }
+    }
+    Some(changed.into())
+}
+
 /// Fields of `ModelProto`.
 pub mod model_tag {
     pub const GRAPH: u32 = 7;
+    pub const FUNCTION: u32 = 25;
 }
 
 /// Fields of `GraphProto`.
 pub mod graph_tag {
     pub const NODE: u32 = 1;
+    pub const NAME: u32 = 2;
     pub const INITIALIZER: u32 = 5;
+    pub const INPUT: u32 = 11;
     pub const OUTPUT: u32 = 12;
     pub const VALUE_INFO: u32 = 13;
 }
@@ -66,15 +83,33 @@ pub mod graph_tag {
 /// Fields of `NodeProto`.
 pub mod node_tag {
     pub const INPUT: u32 = 1;
+    pub const ATTRIBUTE: u32 = 5;
+}
+
+/// Fields of `AttributeProto`.
+pub mod attribute_tag {
+    pub const GRAPH: u32 = 6;
+    pub const GRAPHS: u32 = 11;
+}
+
+/// Fields of `FunctionProto`.
+pub mod function_tag {
+    pub const NODE: u32 = 7;
 }
 
 /// `AttributeProto.AttributeType`.
 pub mod attribute_kind {
+    pub const INT: i32 = 2;
     pub const INTS: i32 = 7;
 }
 
 /// `TensorProto.DataType`.
-pub const INT64: i32 = 7;
+pub mod data_type {
+    pub const UINT8: i32 = 2;
+    pub const INT8: i32 = 3;
+    pub const INT32: i32 = 6;
+    pub const INT64: i32 = 7;
+}
 
 /// `NodeProto`.
 #[derive(Clone, PartialEq, Message)]
@@ -97,6 +132,25 @@ impl Node {
         let graphs =
             |attribute: &Attribute| attribute.graph.is_some() || !attribute.graphs.is_empty();
         self.attribute.iter().any(graphs)
+    }
+
+    /// The name of an input; `None` where it is left out.
+    pub fn input(&self, index: usize) -> Option<&str> {
+        let name = self.input.get(index).map(String::as_str);
+        name.filter(|name| !name.is_empty())
+    }
+
+    /// An attribute of that name.
+    pub fn attribute(&self, name: &str) -> Option<&Attribute> {
+        self.attribute
+            .iter()
+            .find(|attribute| attribute.name == name)
+    }
+
+    /// Whether an attribute of that name is a number other than 0.
+    pub fn is_set(&self, name: &str) -> bool {
+        self.attribute(name)
+            .is_some_and(|attribute| attribute.int != 0)
     }
 
     /// Whether it is an attention of ONNX Runtime's own: query, key and value, and optionally the past.
@@ -125,6 +179,8 @@ pub struct Attribute {
     pub name: String,
     #[prost(int64, tag = "3")]
     pub int: i64,
+    #[prost(message, optional, tag = "5")]
+    pub tensor: Option<Tensor>,
     #[prost(bytes = "bytes", optional, tag = "6")]
     pub graph: Option<Bytes>,
     #[prost(int64, repeated, tag = "8")]
@@ -150,9 +206,53 @@ pub struct Initializer {
     pub data_location: i32,
 }
 
-/// `ValueInfoProto`.
+/// `TensorProto`, with the values of 8-bit and 32-bit integers.
+#[derive(Clone, PartialEq, Message)]
+pub struct Tensor {
+    #[prost(int64, repeated, tag = "1")]
+    pub dims: Vec<i64>,
+    #[prost(int32, tag = "2")]
+    pub data_type: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub int32_data: Vec<i32>,
+    #[prost(string, tag = "8")]
+    pub name: String,
+    #[prost(bytes = "bytes", optional, tag = "9")]
+    pub raw_data: Option<Bytes>,
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<Entry>,
+    #[prost(int32, tag = "14")]
+    pub data_location: i32,
+}
+
+/// `StringStringEntryProto`.
+#[derive(Clone, PartialEq, Message)]
+pub struct Entry {
+    #[prost(string, tag = "1")]
+    pub key: String,
+    #[prost(string, tag = "2")]
+    pub value: String,
+}
+
+/// `ValueInfoProto`, of which the type can be told apart further.
 #[derive(Clone, PartialEq, Message)]
 pub struct Named {
     #[prost(string, tag = "1")]
     pub name: String,
+    #[prost(message, optional, tag = "2")]
+    pub kind: Option<Kind>,
+}
+
+/// `TypeProto`, of tensors alone.
+#[derive(Clone, PartialEq, Message)]
+pub struct Kind {
+    #[prost(message, optional, tag = "1")]
+    pub tensor: Option<TensorKind>,
+}
+
+/// `TypeProto.Tensor`, without its shape.
+#[derive(Clone, PartialEq, Message)]
+pub struct TensorKind {
+    #[prost(int32, tag = "1")]
+    pub element: i32,
 }

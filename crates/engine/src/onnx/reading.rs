@@ -14,8 +14,8 @@ use prost::bytes::Bytes;
 use super::KeptTensor;
 use super::bias::Origins;
 use super::proto::{
-    Attribute, Field, INT64, Initializer, Named, Node, attribute_kind, fields, graph_tag,
-    model_tag, node_tag, nodes, put,
+    Attribute, Field, Initializer, Named, Node, attribute_kind, data_type, fields, graph_tag,
+    model_tag, nodes, put, with_inputs,
 };
 
 /// What is known of the runs that read a state, beside that the past is empty.
@@ -135,7 +135,11 @@ impl Taken {
         let inputs = inputs.filter(|(place, name)| Some(*place) != left_out && !name.is_empty());
         self.wanted.extend(inputs.map(|(_, name)| name.clone()));
         self.nodes.push(match left_out {
-            Some(place) => without_input(encoded, place)?,
+            Some(place) => {
+                let mut inputs = node.input.clone();
+                inputs[place].clear();
+                with_inputs(encoded, &inputs)?
+            }
             None => encoded.clone(),
         });
         Some(())
@@ -152,22 +156,6 @@ impl Taken {
 
 /// The place of `attention_bias` among the inputs of `MultiHeadAttention`.
 const BIAS: usize = 5;
-
-/// A node with an input left empty, and all else as it stands there.
-fn without_input(node: &Bytes, index: usize) -> Option<Bytes> {
-    let mut rest = Vec::with_capacity(node.len());
-    let mut place = 0;
-    for field in fields(node)? {
-        if field.tag != node_tag::INPUT {
-            rest.extend_from_slice(&field.whole);
-            continue;
-        }
-        let value: &[u8] = if place == index { &[] } else { &field.value };
-        put(&mut rest, node_tag::INPUT, value);
-        place += 1;
-    }
-    Some(rest.into())
-}
 
 /// A key or a value on its way from the tokens to what is kept: `[1, tokens, heads x size]` to `[1, heads, tokens, size]`.
 struct Half {
@@ -210,7 +198,7 @@ impl Half {
     fn shape(&self) -> Initializer {
         Initializer {
             dims: vec![4],
-            data_type: INT64,
+            data_type: data_type::INT64,
             name: self.shape_name(),
             int64_data: vec![0, 0, self.heads, -1],
             data_location: 0,
@@ -244,10 +232,7 @@ impl Node {
             && input(3).is_none()
             && is_kept(input(6)?, key)
             && is_kept(input(7)?, value);
-        let heads = self
-            .attribute
-            .iter()
-            .find(|attribute| attribute.name == "num_heads");
+        let heads = self.attribute("num_heads");
         let half = |from: &String, to: &String| {
             Some(Half {
                 from: from.clone(),
@@ -310,7 +295,10 @@ mod tests {
             );
         }
         for name in ["logits", "present_k0", "present_v0"] {
-            let output = Named { name: name.into() };
+            let output = Named {
+                name: name.into(),
+                ..Named::default()
+            };
             put(&mut part, graph_tag::OUTPUT, &output.encode_to_vec());
         }
         let mut model = Vec::new();

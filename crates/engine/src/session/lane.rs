@@ -1,11 +1,13 @@
 //! One session and what it is run with.
 
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::Arc;
 
 use ort::environment::Environment;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::TensorRef;
+use prost::bytes::Bytes;
 
 use super::Graph;
 use super::arena::Arena;
@@ -108,6 +110,8 @@ pub(super) struct LaneSettings<'a> {
     pub(super) reader: Arc<Reader>,
     /// Whether nobody reads the keys and values that a question's run leaves.
     pub(super) leaves_unread: bool,
+    /// The graph in the place of the file, where it is another one.
+    pub(super) exact: Option<&'a Bytes>,
 }
 
 impl Lane {
@@ -289,6 +293,9 @@ fn named<'v>(
     Ok(values)
 }
 
+/// `kOrtSessionOptionsModelExternalInitializersFileFolderPath`.
+const BESIDE: &str = "session.model_external_initializers_file_folder_path";
+
 fn open_session(
     environment: &Environment,
     graph: &Graph<'_>,
@@ -298,5 +305,12 @@ fn open_session(
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    builder.commit_from_file(graph.file)
+    let Some(exact) = settings.exact else {
+        return builder.commit_from_file(graph.file);
+    };
+    // Where weights that are not in the graph lie.
+    if let Some(folder) = graph.file.parent().and_then(Path::to_str) {
+        builder = builder.with_config_entry(BESIDE, folder)?;
+    }
+    builder.commit_from_memory(exact)
 }

@@ -8,11 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
+use ort::environment::Environment;
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::blocks::Blocks;
+use self::exactness::Prepared;
 use self::failure::run_failed;
 use self::lane::LaneSettings;
 use self::reader::{Plan, Reader};
@@ -27,6 +29,7 @@ pub mod allocator;
 mod arena;
 mod blocks;
 mod device;
+mod exactness;
 mod failure;
 mod floats;
 mod lane;
@@ -39,6 +42,7 @@ mod shared_weights;
 mod tensors;
 
 pub use self::device::Device;
+pub use self::exactness::Exactness;
 pub use self::lane::{Input, Lane, Outputs};
 pub use self::memory::{Interface, Joining, Memory, PackedMemory};
 pub use self::tensors::{TensorInfo, Tensors};
@@ -69,6 +73,11 @@ impl Graph<'_> {
         self.device == Device::Cpu && self.threads > 1
     }
 
+    /// The bytes of the file; none where it cannot be read, which the library tells of.
+    fn read(&self) -> Bytes {
+        std::fs::read(self.file).unwrap_or_default().into()
+    }
+
     /// Whether a state is read in a run of its own, so that a part of the graph may do for it.
     fn may_have_reader(&self) -> bool {
         self.device == Device::Cpu && !self.interface.kept.is_empty()
@@ -86,6 +95,7 @@ pub struct Sessions {
     running: Arc<Running>,
     /// That of the session with all threads.
     reader: Arc<Reader>,
+    exactness: Exactness,
     /// What is still to be done for the readers.
     plan: Option<Plan>,
     opening: Mutex<Option<JoinHandle<()>>>,
@@ -104,16 +114,47 @@ impl Sessions {
             });
         }
         let environment = environment(graph.runtime)?;
+        let mut prepared = exactness::prepare(&environment, graph.file, || graph.read());
+        let Some(exact) = prepared.graph.take() else {
+            return Self::open_prepared(graph, environment, prepared);
+        };
+        let opened = Self::open_prepared(
+            graph,
+            environment.clone(),
+            Prepared {
+                exactness: prepared.exactness,
+                graph: Some(exact),
+            },
+        );
+        opened.or_else(|error| {
+            let exactness = Exactness::CannotBe {
+                reason: format!("with unsigned weights, {error}"),
+            };
+            let as_it_is = Prepared {
+                exactness,
+                graph: None,
+            };
+            Self::open_prepared(graph, environment, as_it_is)
+        })
+    }
+
+    fn open_prepared(
+        graph: &Graph<'_>,
+        environment: Environment,
+        prepared: Prepared,
+    ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let file: Bytes = if graph.has_many_sessions() || graph.may_have_reader() {
-            std::fs::read(graph.file).unwrap_or_default().into()
-        } else {
-            Bytes::new()
+        let is_read = graph.has_many_sessions() || graph.may_have_reader();
+        let file: Bytes = match &prepared.graph {
+            Some(exact) => exact.clone(),
+            None if is_read => graph.read(),
+            None => Bytes::new(),
         };
-        let weights = SharedWeights::read(&file).map_err(run_failed)?;
+        let shared = if is_read { file.clone() } else { Bytes::new() };
+        let weights = SharedWeights::read(&shared).map_err(run_failed)?;
         let leaves_unread =
             graph.device == Device::Cpu && presents::are_unread(&file, &interface.kept);
         let running = Arc::new(Running::default());
@@ -133,6 +174,7 @@ impl Sessions {
                 running: &running,
                 reader,
                 leaves_unread,
+                exact: prepared.graph.as_ref(),
             };
             Lane::open(&environment, graph, &settings)
         };
@@ -152,6 +194,7 @@ impl Sessions {
                 .transpose()?,
             all_threads: lanes.next().ok_or(Error::Panicked)?,
             one_thread: lanes.collect(),
+            exactness: prepared.exactness,
             plan: graph.may_have_reader().then(|| Plan {
                 environment: environment.clone(),
                 graph: file,
@@ -166,6 +209,11 @@ impl Sessions {
             reader,
             opening: Mutex::default(),
         })
+    }
+
+    /// Whether the graph's 8-bit products are exact on this processor.
+    pub fn exactness(&self) -> &Exactness {
+        &self.exactness
     }
 
     /// Begins to open the sessions that read states with the part of the graph that they need.

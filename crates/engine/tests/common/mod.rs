@@ -18,6 +18,9 @@ use svc_engine::wire::Format;
 /// Probabilities of fp32 graphs agree with the reference to this.
 pub const FP32_TOLERANCE: f64 = 1e-5;
 
+/// Probabilities of graphs in int8 agree with the reference to this, on every processor.
+pub const PROCESSOR_TOLERANCE: f64 = 1e-4;
+
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

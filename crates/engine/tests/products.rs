@@ -1,0 +1,124 @@
+//! Products of 8-bit integers that would saturate on some processors: each operator that has such, in a graph whose
+//! answers tell.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{PROCESSOR_TOLERANCE, answer, compare, engine, fixture};
+use serde_json::Value;
+use svc_engine::engine::Engine;
+use svc_engine::onnx::exact::{Products, exact_graph};
+
+/// A graph that says of nothing what it multiplies.
+const NOT_TO_BE_MENDED: &str = "function";
+
+fn graph(name: &str) -> PathBuf {
+    fixture("products").join(format!("{name}.onnx"))
+}
+
+/// The reference answers of each graph.
+fn golden() -> Vec<(String, Vec<Value>)> {
+    let text = fs::read_to_string(fixture("products").join("golden.json")).expect("golden.json");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let all = all.as_object().expect("an object").iter();
+    all.map(|(name, lines)| (name.clone(), lines.as_array().expect("lines").clone()))
+        .collect()
+}
+
+/// A folder of the test fixture `marker` with another graph.
+fn folder_with(name: &str, graph: &[u8]) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("svc-products-{}-{name}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    let marker = fixture("marker");
+    let config = fs::read_to_string(marker.join("config.json")).expect("config.json");
+    let mut config: Value = serde_json::from_str(&config).expect("JSON");
+    config.as_object_mut().expect("an object").remove("sha256");
+    fs::write(folder.join("config.json"), config.to_string()).expect("config.json");
+    fs::copy(marker.join("tokenizer.json"), folder.join("tokenizer.json")).expect("a tokenizer");
+    fs::write(folder.join("model.onnx"), graph).expect("a graph");
+    folder
+}
+
+/// The largest difference of an engine's answers to reference answers.
+fn worst(engine: &Engine, lines: &[Value], key: &str) -> f64 {
+    let differences = lines.iter().map(|line| {
+        let mut line = line.clone();
+        line["probabilities"] = line[key].take();
+        compare(
+            &answer(engine, line["body"].as_str().expect("a body")),
+            &line,
+        )
+    });
+    differences.fold(0.0, f64::max)
+}
+
+fn mended(path: &Path) -> (Products, Option<Vec<u8>>) {
+    let bytes = fs::read(path).expect("a graph").into();
+    let (products, graph) = exact_graph(&bytes, Path::new(".")).expect("a graph");
+    (products, graph.map(|graph| graph.to_vec()))
+}
+
+/// On a processor that saturates each is made exact when it is loaded; on another it is as it stands in the file.
+#[test]
+fn every_operator_gives_the_exact_answers_wherever_it_runs() {
+    let mut names = Vec::new();
+    for (name, lines) in golden() {
+        let folder = folder_with(&name, &fs::read(graph(&name)).expect("a graph"));
+        for threads in [1, 2] {
+            let engine = engine(&folder, threads);
+            let exactness = engine.info().expect("a model").exactness;
+            names.push(exactness.name());
+            let key = match exactness.name() {
+                "cannot be" => "saturated",
+                _ => "probabilities",
+            };
+            let worst = worst(&engine, &lines, key);
+            assert!(worst <= PROCESSOR_TOLERANCE, "{name}: {worst:.2e}");
+            assert_eq!(exactness.note().is_some(), exactness.name() != "exact");
+        }
+        fs::remove_dir_all(folder).expect("a folder");
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert!(
+        names == ["exact"] || names == ["cannot be", "made exact"],
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_mended_graph_gives_the_exact_answers_and_has_nothing_more_to_mend() {
+    for (name, lines) in golden() {
+        let (products, graph) = mended(&graph(&name));
+        if name == NOT_TO_BE_MENDED {
+            assert_eq!((products.mended, products.left.len()), (0, 1));
+            assert!(graph.is_none());
+            continue;
+        }
+        assert_eq!((products.mended, products.left.len()), (1, 0), "{name}");
+        let folder = folder_with(&format!("{name}-mended"), &graph.expect("another graph"));
+        let (again, same) = mended(&folder.join("model.onnx"));
+        assert_eq!(again, Products::default(), "{name}");
+        assert!(same.is_none(), "{name}");
+        let engine = engine(&folder, 2);
+        assert_eq!(engine.info().expect("a model").exactness.name(), "exact");
+        let worst = worst(&engine, &lines, "probabilities");
+        assert!(worst <= PROCESSOR_TOLERANCE, "{name}: {worst:.2e}");
+        fs::remove_dir_all(folder).expect("a folder");
+    }
+}
+
+#[test]
+fn weights_that_cannot_saturate_are_left_alone() {
+    for name in ["shared-state-int8", "marker"] {
+        let (products, graph) = mended(&fixture(name).join("model.onnx"));
+        assert_eq!(products, Products::default(), "{name}");
+        assert!(graph.is_none(), "{name}");
+    }
+    let embedded = common::repository().join("models/svc-small/model.onnx");
+    let (products, graph) = mended(&embedded);
+    assert_eq!(products, Products::default());
+    assert!(graph.is_none());
+}

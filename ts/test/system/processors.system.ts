@@ -1,0 +1,130 @@
+/**
+ * The same answers on processors that this machine has not: the reference answers of the embedded model and of the tiny ones
+ * in int8, under an emulator. Haswell and EPYC-Rome multiply 8-bit integers in pairs whose sums saturate at 16 bits.
+ */
+import assert from 'node:assert/strict';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import process from 'node:process';
+import { after, suite, type TestContext, test } from 'node:test';
+import { defaultModel } from '../../src/engine.ts';
+import { fixture, PROCESSOR_TOLERANCE, REPOSITORY } from '../addon/model-folders.ts';
+import { type Ended, runCommand } from '../addon/program.ts';
+import { type Ending, temporaryFolder } from '../temporary-folder.ts';
+import type { Checked } from './programs/golden.ts';
+
+/** An emulator needs two minutes of a processor for the embedded model's answers; others may be at work, too. */
+const TIMEOUT_MS = 1_800_000;
+
+/** Processors with AVX2 and without VNNI, which saturate, and one without AVX. */
+const PROCESSORS = [
+  { name: 'Haswell', saturates: true },
+  { name: 'EPYC-Rome', saturates: true },
+  { name: 'Nehalem', saturates: false },
+] as const;
+
+/** Processors for arm64, without and with instructions for 8-bit products. */
+const ARM_PROCESSORS = ['cortex-a53', 'max'] as const;
+
+/** The graph that no rewrite can mend. */
+const NOT_TO_BE_MENDED = 'function';
+
+const PRODUCTS = join(REPOSITORY, 'crates', 'engine', 'tests', 'fixtures', 'products');
+const GOLDEN: Readonly<Record<string, readonly object[]>> = JSON.parse(
+  readFileSync(join(PRODUCTS, 'golden.json'), 'utf8'),
+);
+
+/** A folder for each graph whose products saturate: that of the tiny model `marker` with another graph. */
+function productFolders(root: string): string[] {
+  const { sha256: _, ...config } = JSON.parse(readFileSync(join(fixture('marker'), 'config.json'), 'utf8'));
+  return Object.entries(GOLDEN).map(([name, lines]) => {
+    const folder = join(root, name);
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+    writeFileSync(join(folder, 'golden.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    cpSync(join(fixture('marker'), 'tokenizer.json'), join(folder, 'tokenizer.json'));
+    cpSync(join(PRODUCTS, `${name}.onnx`), join(folder, 'model.onnx'));
+    return folder;
+  });
+}
+
+/** The end of all tests of this file. */
+const ENDING: Ending = { after: (end) => after(() => (end as () => void)()) };
+
+/** Runs this checkout's program under an emulator of `processor`. */
+function emulated(processor: string, ...args: string[]): Promise<Ended> {
+  const all = ['-cpu', processor, process.execPath, ...args];
+  return runCommand('qemu-x86_64', { args: all, timeoutMs: TIMEOUT_MS });
+}
+
+const program = (root: string) => join(root, 'dist', 'test', 'system', 'programs', 'golden.js');
+
+function checked({ code, stdout, stderr }: Ended): Checked[] {
+  assert.equal(code, 0, stderr);
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
+function requireExact(t: TestContext, all: readonly Checked[], mended: ReadonlySet<string>): void {
+  for (const { folder, exactness, answers, worst } of all) {
+    t.diagnostic(`${folder}: ${exactness}, ${answers} requests, largest difference ${worst}`);
+    const isLeft = mended.has(folder) && folder.endsWith(NOT_TO_BE_MENDED);
+    const expected = isLeft ? 'cannot be' : mended.has(folder) ? 'made exact' : 'exact';
+    assert.equal(exactness, expected, folder);
+    // What cannot be mended is off there, or the graphs would show nothing.
+    if (isLeft) assert.ok(worst !== null && worst > 0.01, `${folder}: ${worst}`);
+    else assert.ok(worst !== null && worst <= PROCESSOR_TOLERANCE, `${folder}: ${worst}`);
+  }
+}
+
+/** The emulators run on x64, and this machine's own program runs in those of x64. */
+suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
+  const products = productFolders(temporaryFolder(ENDING));
+  const folders = { products, all: [defaultModel(), fixture('shared-state-int8'), ...products] };
+
+  for (const { name, saturates } of PROCESSORS) {
+    test(`on ${name}`, async (t) => {
+      const all = checked(await emulated(name, program(REPOSITORY), ...folders.all));
+      assert.equal(all.length, folders.all.length);
+      requireExact(t, all, new Set(saturates ? folders.products : []));
+    });
+  }
+
+  test('on arm64', async (t) => {
+    const root = armCheckout(t);
+    const [emulator = '', ...args] = JSON.parse(process.env['SYSTEM_TEST_ARM64'] ?? '[]') as string[];
+    for (const processor of ARM_PROCESSORS) {
+      const all = ['-cpu', processor, ...args, program(root), ...folders.all];
+      requireExact(t, checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS })), new Set());
+    }
+  });
+
+  test('and the commands say what was done on a processor that saturates', async () => {
+    const svc = join(REPOSITORY, 'bin', 'svc.js');
+    const [mended = '', left = ''] = ['q-gemm', NOT_TO_BE_MENDED].map((name) =>
+      folders.products.find((folder) => folder.endsWith(name)),
+    );
+    const report = await emulated('EPYC-Rome', svc, 'model', 'check', mended, '--device', 'cpu');
+    const note = /^products made exact: .* 1 product was made exact by unsigned weights, at \d+\.\d\d times the time/m;
+    assert.match(report.stdout, note);
+    const doctor = await emulated('EPYC-Rome', svc, 'doctor', '--model', left, '--device', 'cpu');
+    assert.match(doctor.stdout, /^warning +products +.* not all .* MatMulInteger "y" in a function of the graph; /m);
+  });
+});
+
+/** This checkout with the addon for arm64: links to the programs would lead back to the addon of this machine. */
+function armCheckout(t: TestContext): string {
+  const root = temporaryFolder(t);
+  const dist = join(root, 'dist');
+  for (const part of ['src', 'test']) cpSync(join(REPOSITORY, 'dist', part), join(dist, part), { recursive: true });
+  for (const part of ['node_modules', 'models', 'crates', 'package.json'])
+    symlinkSync(join(REPOSITORY, part), join(root, part));
+  const addon = join(REPOSITORY, 'dist', 'release', 'engine', 'linux-arm64-gnu', 'svc_engine.node');
+  const runtime = join('node_modules', 'onnxruntime-node', 'bin', 'napi-v6', 'linux', 'arm64', 'libonnxruntime.so.1');
+  mkdirSync(join(dist, 'native'));
+  cpSync(addon, join(dist, 'native', 'svc_engine.node'));
+  cpSync(join(REPOSITORY, runtime), join(dist, 'native', 'libonnxruntime.so.1'));
+  return root;
+}
