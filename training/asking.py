@@ -13,17 +13,22 @@ KEYS = ("text", "message", "content", "input", "body", "document", "passage", "n
 CLAIM_KEYS = ("claim", "statement", "assertion", "hypothesis", "remark", "sentence", "verdict", "finding", "conclusion", "summary")
 QUESTION_KEYS = ("question", "query", "asked", "q", "user_question", "prompt", "ask")
 # A claim in a sentence of its own: {} is a clause, {S} the same with a capital letter and a full stop.
-STRAIGHT = ("{S}", "{S}", "{S}", "Is it true that {}?", "True or false: {S}", "Is this right? {S}", "Decide whether {}.", "Claim: {S}", "Is it correct that {}?", "Check: {S}", "Would you say that {}?",
-            "Does this hold: {S}", "{S} Yes or no?", "It is so that {}.", "Is the following statement true? {S}", "Can it be said that {}?", "A careful reader would agree that {}.", "Judge this statement: {S}",
+STRAIGHT = ("{S}", "{S}", "{S}", "Is it true that {}?", "True or false: {S}", "Is this right? {S}", "Decide whether {}.", "Claim: {S}", "Is it correct that {}?", "Check: {S}",
+    "Would you say that {}?",
+            "Does this hold: {S}", "{S} Yes or no?", "It is so that {}.", "Is the following statement true? {S}", "Can it be said that {}?", "A careful reader would agree that {}.",
+                "Judge this statement: {S}",
             "Statement: {S}", "Does it hold that {}?", "Verify: {S}", "One can say that {}.")
-DENYING = ("It is not true that {}.", "Is it false that {}?", "It is wrong to say that {}.", "Is this wrong: {S}", "The following is not so: {S}", "It is not the case that {}.", "Would it be a mistake to say that {}?",
+DENYING = ("It is not true that {}.", "Is it false that {}?", "It is wrong to say that {}.", "Is this wrong: {S}", "The following is not so: {S}", "It is not the case that {}.",
+    "Would it be a mistake to say that {}?",
            "This statement is false: {S}")
 # The claim stands in the state, under {c}; {k} names the text.
-BESIDE = ("Is `{c}` true of `{k}`?", "`{c}` is right.", "Does `{c}` fit `{k}`?", "Judge `{c}` by `{k}`.", "Is `{c}` correct?", "`{c}` holds.", "Given `{k}`, is `{c}` true?", "Is what `{c}` says true?", "`{c}`",
+BESIDE = ("Is `{c}` true of `{k}`?", "`{c}` is right.", "Does `{c}` fit `{k}`?", "Judge `{c}` by `{k}`.", "Is `{c}` correct?", "`{c}` holds.", "Given `{k}`, is `{c}` true?",
+    "Is what `{c}` says true?", "`{c}`",
           "Check `{c}` against `{k}`: is it right?", "Does `{k}` bear out `{c}`?", "The reader of `{k}` can agree with `{c}`.")
 BESIDE_DENYING = ("`{c}` is wrong.", "Is `{c}` false?", "`{k}` speaks against `{c}`.", "Is what `{c}` says untrue?", "Given `{k}`, `{c}` is a mistake.")
 # The question stands in the state, under {q}.
-QUESTIONED = ("Is the answer to `{q}` yes?", "The answer to `{q}` is yes.", "Answer `{q}` from `{k}`.", "Answer `{q}`.", "`{q}`", "Going by `{k}`, would you answer `{q}` with yes?", "Should `{q}` be answered with yes?",
+QUESTIONED = ("Is the answer to `{q}` yes?", "The answer to `{q}` is yes.", "Answer `{q}` from `{k}`.", "Answer `{q}`.", "`{q}`", "Going by `{k}`, would you answer `{q}` with yes?",
+    "Should `{q}` be answered with yes?",
               "Yes is the right answer to `{q}`.", "Read `{k}` and answer `{q}`.", "Does `{k}` say yes to `{q}`?", "What `{k}` says makes the answer to `{q}` a yes.")
 QUESTIONED_DENYING = ("The answer to `{q}` is no.", "Is the answer to `{q}` no?", "Does `{k}` say no to `{q}`?", "Would no be the right answer to `{q}`?", "`{q}` has to be answered with no.")
 # A question as it is, or with some words around it.
@@ -97,7 +102,8 @@ def scene(rng: Random, text: Any, nouns: tuple[str, ...], plain: float = 0.45) -
     key = rng.choice((noun.replace(" ", "_"), noun.replace(" ", "_"), rng.choice(KEYS)))
     parts: dict[str, Any] = {key: text}
     if rng.random() < 0.2:
-        extra = rng.choice((("id", rng.randrange(10**6)), ("source", rng.choice(("web", "app", "import", "archive"))), ("language", "en"), ("received", f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}")))
+        extra = rng.choice((("id", rng.randrange(10**6)), ("source", rng.choice(("web", "app", "import", "archive"))), ("language", "en"), ("received",
+            f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}")))
         parts = dict(rng.sample([(key, text), extra], 2))
     return Scene(parts, key, noun)
 

@@ -8,12 +8,19 @@ from .layout import Asked, Group
 from .passages import CAN, CANNOT
 from .rows import Row
 
-NOUNS = {"persona": ("statement", "text", "quote"), "presidio": ("text", "message", "document"), "goemotions": ("comment", "text", "post"), "nlupp": ("message", "request"), "sgd": ("dialogue", "conversation"), "cfpb_other": ("complaint", "message")}
-STRENGTHENS = ("`{u}` makes `{h}` more likely.", "Does `{u}` strengthen `{h}`?", "Given `{p}`, does `{u}` speak for `{h}`?", "`{u}` is a reason to believe `{h}`.", "With `{u}`, one should be surer of `{h}`.", "Is `{h}` likelier once `{u}` is known?", "`{u}` supports `{h}`.", "Does `{u}` raise the odds of `{h}`?")
-WEAKENS = ("`{u}` makes `{h}` less likely.", "Does `{u}` weaken `{h}`?", "Given `{p}`, does `{u}` speak against `{h}`?", "`{u}` is a reason to doubt `{h}`.", "With `{u}`, one should be less sure of `{h}`.", "Is `{h}` less likely once `{u}` is known?", "`{u}` undermines `{h}`.", "Does `{u}` lower the odds of `{h}`?")
-TRAITS = ("The person who wrote {i} shows this trait or view: {t}.", "{i} reveals {t}.", "Does {i} show {t}?", "Does the writer hold this view or trait: {t}?", "Somebody who says this shows {t}.", "Trait or view: {t}. Does {i} fit it?", "Would {t} explain why somebody says this?", "One can hear {t} in {i}.", "Is this a sign of {t}?", "{i} speaks for this: {t}.")
-ENTITY = ("{i} contains {e}.", "Is there {e} in {i}?", "Does {i} mention {e}?", "A filter for {e} has to react to {i}.", "Would {i} have to be redacted because of {e}?", "One finds {e} in {i}.", "Personal data check: {e} is present.", "Does anything in {i} count as {e}?", "{i} gives away {e}.")
-ENTITIES = {"gpe": "a city, state or country", "nrp": "a nationality, religion or political group", "person": "the name of a person", "organization": "the name of an organization", "title": "a title such as Dr or Mrs", "age": "somebody's age", "ip address": "an IP address", "us ssn": "a US social security number",
+NOUNS = {"persona": ("statement", "text", "quote"), "presidio": ("text", "message", "document"), "goemotions": ("comment", "text", "post"), "nlupp": ("message", "request"), "sgd": ("dialogue",
+    "conversation"), "cfpb_other": ("complaint", "message")}
+STRENGTHENS = ("`{u}` makes `{h}` more likely.", "Does `{u}` strengthen `{h}`?", "Given `{p}`, does `{u}` speak for `{h}`?", "`{u}` is a reason to believe `{h}`.",
+    "With `{u}`, one should be surer of `{h}`.", "Is `{h}` likelier once `{u}` is known?", "`{u}` supports `{h}`.", "Does `{u}` raise the odds of `{h}`?")
+WEAKENS = ("`{u}` makes `{h}` less likely.", "Does `{u}` weaken `{h}`?", "Given `{p}`, does `{u}` speak against `{h}`?", "`{u}` is a reason to doubt `{h}`.",
+    "With `{u}`, one should be less sure of `{h}`.", "Is `{h}` less likely once `{u}` is known?", "`{u}` undermines `{h}`.", "Does `{u}` lower the odds of `{h}`?")
+TRAITS = ("The person who wrote {i} shows this trait or view: {t}.", "{i} reveals {t}.", "Does {i} show {t}?", "Does the writer hold this view or trait: {t}?",
+    "Somebody who says this shows {t}.", "Trait or view: {t}. Does {i} fit it?", "Would {t} explain why somebody says this?", "One can hear {t} in {i}.", "Is this a sign of {t}?",
+    "{i} speaks for this: {t}.")
+ENTITY = ("{i} contains {e}.", "Is there {e} in {i}?", "Does {i} mention {e}?", "A filter for {e} has to react to {i}.", "Would {i} have to be redacted because of {e}?", "One finds {e} in {i}.",
+    "Personal data check: {e} is present.", "Does anything in {i} count as {e}?", "{i} gives away {e}.")
+ENTITIES = {"gpe": "a city, state or country", "nrp": "a nationality, religion or political group", "person": "the name of a person", "organization": "the name of an organization",
+    "title": "a title such as Dr or Mrs", "age": "somebody's age", "ip address": "an IP address", "us ssn": "a US social security number",
             "iban code": "an IBAN", "date time": "a date or a time", "email address": "an e-mail address", "us driver license": "a driving licence number"}
 ASKED_FIRST = ("is ", "are ", "was ", "were ", "do ", "does ", "did ", "can ", "could ", "will ", "would ", "should ", "has ", "have ", "had ", "may ", "might ", "if ", "based ", "must ")
 
@@ -73,7 +80,8 @@ def answers(rng: Random, row: Row) -> Group:
 
 def updated(rng: Random, row: Row) -> Group:
     """Whether what becomes known makes something more or less likely."""
-    p, h, u = rng.choice((("premise", "hypothesis", "update"), ("situation", "guess", "news"), ("context", "claim", "evidence"), ("facts", "conclusion", "new_fact"), ("background", "belief", "observation")))
+    p, h, u = rng.choice((("premise", "hypothesis", "update"), ("situation", "guess", "news"), ("context", "claim", "evidence"), ("facts", "conclusion", "new_fact"), ("background", "belief",
+        "observation")))
     parts = {p: row.state["premise"], h: row.state["hypothesis"], u: row.state["update"]}
     into = Scene({key: value for key, value in parts.items() if value}, u, u)
     for _ in range(rng.choice((1, 2))):

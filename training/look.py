@@ -50,4 +50,5 @@ def run(args: argparse.Namespace) -> None:
     print(f"mean accuracy {mean:.4f}, {best:.4f} with the best thresholds; similarity weighs {model.similar_scale.item():.2f}")
     if args.out:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps({"mean_accuracy": mean, "sets": {name: {key: value for key, value in one.items() if key != "right"} for name, one in sets.items()}}, indent=1) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps({"mean_accuracy": mean, "sets": {name: {key: value for key, value in one.items() if key != "right"} for name, one in sets.items()}}, indent=1) + "\n",
+            encoding="utf-8")

@@ -9,9 +9,11 @@ from .tied import equal
 
 YES = 1
 LONGEST = 10
-DENIED_QUESTION = ("Is the answer no? {}", "Should this be answered with no: {}", "{} Say yes if the answer is no.", "The opposite of what this asks is the case: {}", "Answer with yes if this is not so: {}", "Is this not the case? {}")
+DENIED_QUESTION = ("Is the answer no? {}", "Should this be answered with no: {}", "{} Say yes if the answer is no.", "The opposite of what this asks is the case: {}",
+    "Answer with yes if this is not so: {}", "Is this not the case? {}")
 BOTH = ("Do both of these hold? 1) {a} 2) {b}", "{a} And also: {b} Are both so?", "Both are true: {a} {b}", "Is the answer yes to each of these? {a} {b}", "All of this holds: {a}; {b}")
-EITHER = ("Does at least one of these hold? 1) {a} 2) {b}", "{a} Or: {b} Is one of them so?", "One or both are true: {a} {b}", "Is the answer yes to any of these? {a} {b}", "Something of this holds: {a}; {b}")
+EITHER = ("Does at least one of these hold? 1) {a} 2) {b}", "{a} Or: {b} Is one of them so?", "One or both are true: {a} {b}", "Is the answer yes to any of these? {a} {b}",
+    "Something of this holds: {a}; {b}")
 NEITHER = ("Does none of these hold? 1) {a} 2) {b}", "Both are false: {a} {b}", "Is the answer no to each of these? {a} {b}", "Neither is so: {a}; {b}")
 NOT_BOTH = ("Does at least one of these fail? 1) {a} 2) {b}", "Not both are true: {a} {b}", "Is one of these false? {a} {b}")
 YES_NO = (("yes", "no"), ("Yes", "No"), ("true", "false"), ("YES", "NO"), ("agree", "disagree"), ("holds", "does not hold"))
@@ -21,7 +23,8 @@ IS_IT = ("{q} Is it this: {o}?", "{q} The right answer is: {o}.", '{q} Is "{o}" 
 IS_NOT = ("{q} The answer is something other than: {o}.", '{q} Is "{o}" wrong?', "{q} One should not pick: {o}.", "{q} Is it anything but {o}?")
 AT_LEAST = ("{q} At least: {o}.", "{q} Is it {o} or more?", "{q} {o} or higher?", "{q} Would you go as far as \"{o}\", or further?")
 AT_MOST = ("{q} At most: {o}.", "{q} Is it {o} or less?", "{q} {o} or lower?", "{q} No further than \"{o}\"?")
-MORE_WORDS = ("{q} Take into account all that is given.", "Please read carefully. {q}", "{q} This is a question about the text above.", "Here is what I would like to know: {q}", "{q} Use only what is written.", "For the record: {q}", "{q} Thank you!", "We need to know the following. {q}")
+MORE_WORDS = ("{q} Take into account all that is given.", "Please read carefully. {q}", "{q} This is a question about the text above.", "Here is what I would like to know: {q}",
+    "{q} Use only what is written.", "For the record: {q}", "{q} Thank you!", "We need to know the following. {q}")
 
 
 def question(asked: Asked) -> str:

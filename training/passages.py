@@ -10,10 +10,14 @@ from .rows import Row
 # Sources of questions over a text: the part that holds it, and where the question may stand in the state.
 PARTS = {"boolq_train1886": "passage", "condaqa": "passage", "strategyqa": "facts", "logicbench_aug": "", "csqa2": "", "creak": ""}
 NOUNS = ("passage", "passage", "text", "article", "context", "document", "paragraph", "excerpt")
-ANSWERED = ("What is the answer to `{q}`?", "Answer `{q}` from `{k}`.", "What does `{k}` say to `{q}`?", "Which answer to `{q}` does `{k}` give?", "`{q}`", "Yes, no or not stated: `{q}`", "Read `{k}`; answer `{q}`.", "How does `{k}` answer `{q}`?")
-CHOSEN = ("{}", "{}", "Question: {}", "Answer from the text: {}", "{} Choose one.", "What does the text say? {}", "Pick the answer: {}", "According to this, {}", "{} Say if it is not stated.", "Q: {}")
-NAMES = (("yes", "no", "not stated"), ("true", "false", "unknown"), ("Yes", "No", "Cannot tell"), ("YES", "NO", "UNCLEAR"), ("yes", "no", "unanswerable"), ("affirmative", "negative", "silent"), ("it is so", "it is not so", "the text does not say"), ("answer_yes", "answer_no", "no_answer"))
-TEXTS = (("", "", ""), ("", "", ""), ("the passage says or implies yes", "the passage says or implies no", "the passage does not settle it"), ("the text supports it", "the text speaks against it", "there is nothing about it"))
+ANSWERED = ("What is the answer to `{q}`?", "Answer `{q}` from `{k}`.", "What does `{k}` say to `{q}`?", "Which answer to `{q}` does `{k}` give?", "`{q}`", "Yes, no or not stated: `{q}`",
+    "Read `{k}`; answer `{q}`.", "How does `{k}` answer `{q}`?")
+CHOSEN = ("{}", "{}", "Question: {}", "Answer from the text: {}", "{} Choose one.", "What does the text say? {}", "Pick the answer: {}", "According to this, {}", "{} Say if it is not stated.",
+    "Q: {}")
+NAMES = (("yes", "no", "not stated"), ("true", "false", "unknown"), ("Yes", "No", "Cannot tell"), ("YES", "NO", "UNCLEAR"), ("yes", "no", "unanswerable"), ("affirmative", "negative", "silent"),
+    ("it is so", "it is not so", "the text does not say"), ("answer_yes", "answer_no", "no_answer"))
+TEXTS = (("", "", ""), ("", "", ""), ("the passage says or implies yes", "the passage says or implies no", "the passage does not settle it"), ("the text supports it",
+    "the text speaks against it", "there is nothing about it"))
 CAN = ("Can {q} be answered from {k}?", "{k} answers {q}.", "Does {k} hold an answer to {q}?", "There is enough in {k} to answer {q}.", "Is {q} answered by {k}?")
 CANNOT = ("{k} leaves {q} open.", "Is {q} left unanswered by {k}?", "{q} cannot be answered from {k}.", "There is nothing in {k} that answers {q}.")
 META = re.compile(r"`(question|passage)`")

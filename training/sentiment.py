@@ -13,35 +13,53 @@ from .rows import Row
 FAVOURABLE, UNFAVOURABLE, NEITHER = [0.01, 0.03, 0.12, 0.44, 0.40], [0.40, 0.44, 0.12, 0.03, 0.01], [0.02, 0.13, 0.70, 0.13, 0.02]
 MILDLY_FAVOURABLE, MILDLY_UNFAVOURABLE, MIXED = [0.01, 0.04, 0.17, 0.5, 0.28], [0.28, 0.5, 0.17, 0.04, 0.01], [0.05, 0.25, 0.4, 0.25, 0.05]
 SIX_TO_FIVE = ([0.85, 0.15, 0, 0, 0], [0.25, 0.65, 0.1, 0, 0], [0.05, 0.5, 0.4, 0.05, 0], [0, 0.05, 0.4, 0.5, 0.05], [0, 0, 0.1, 0.65, 0.25], [0, 0, 0, 0.15, 0.85])
-LIKES = ("{} is positive", "the tone of {} is favourable", "the writer is pleased", "the author of {} speaks well of it", "the writer would recommend it", "{} is praise", "the verdict of {} is good", "{} leaves a good impression of its subject",
-         "the reviewer liked it", "on balance, {} is in favour", "the writer came away satisfied", "{} expresses a good opinion", "somebody who reads {} would think that it is worth having", "the author thinks highly of it", "{} approves of what it describes")
-DISLIKES = ("{} is negative", "the tone of {} is unfavourable", "the writer is displeased", "the author of {} speaks ill of it", "the writer would advise against it", "{} is criticism", "the verdict of {} is bad", "{} leaves a bad impression of its subject",
-            "the reviewer did not like it", "on balance, {} is against it", "the writer was let down", "{} expresses a bad opinion", "somebody who reads {} would stay away from it", "the author thinks little of it", "{} finds fault with what it describes")
-LIKED = ("Is {} positive?", "Did the writer like it?", "Is the verdict good?", "Would the author recommend it?", "Is the writer satisfied?", "Does {} praise more than it criticises?", "Is this a thumbs up?", "Is the tone favourable?", "Does the reviewer speak well of it?", "Is the opinion positive?",
+LIKES = ("{} is positive", "the tone of {} is favourable", "the writer is pleased", "the author of {} speaks well of it", "the writer would recommend it", "{} is praise",
+    "the verdict of {} is good", "{} leaves a good impression of its subject",
+         "the reviewer liked it", "on balance, {} is in favour", "the writer came away satisfied", "{} expresses a good opinion", "somebody who reads {} would think that it is worth having",
+             "the author thinks highly of it", "{} approves of what it describes")
+DISLIKES = ("{} is negative", "the tone of {} is unfavourable", "the writer is displeased", "the author of {} speaks ill of it", "the writer would advise against it", "{} is criticism",
+    "the verdict of {} is bad", "{} leaves a bad impression of its subject",
+            "the reviewer did not like it", "on balance, {} is against it", "the writer was let down", "{} expresses a bad opinion", "somebody who reads {} would stay away from it",
+                "the author thinks little of it", "{} finds fault with what it describes")
+LIKED = ("Is {} positive?", "Did the writer like it?", "Is the verdict good?", "Would the author recommend it?", "Is the writer satisfied?", "Does {} praise more than it criticises?",
+    "Is this a thumbs up?", "Is the tone favourable?", "Does the reviewer speak well of it?", "Is the opinion positive?",
          "Did they enjoy it?", "Would {} count as praise?")
-DISLIKED = ("Is {} negative?", "Did the writer dislike it?", "Is the verdict bad?", "Would the author advise against it?", "Is the writer disappointed?", "Does {} criticise more than it praises?", "Is this a thumbs down?", "Is the tone unfavourable?", "Does the reviewer complain?", "Is the opinion negative?", "Were they let down?",
+DISLIKED = ("Is {} negative?", "Did the writer dislike it?", "Is the verdict bad?", "Would the author advise against it?", "Is the writer disappointed?",
+    "Does {} criticise more than it praises?", "Is this a thumbs down?", "Is the tone unfavourable?", "Does the reviewer complain?", "Is the opinion negative?", "Were they let down?",
             "Would {} count as a complaint?")
-TARGET_LIKES = ("the writer thinks well of {t}", "{t} comes off well", "what is said about {t} is good", "{t} is shown in a good light", "the attitude towards {t} is favourable", "{t} is praised", "the text is kind to {t}", "{t} should be pleased with what is written", "the sentiment towards {t} is positive")
-TARGET_DISLIKES = ("the writer thinks ill of {t}", "{t} comes off badly", "what is said about {t} is bad", "{t} is shown in a bad light", "the attitude towards {t} is unfavourable", "{t} is criticised", "the text is hard on {t}", "{t} should be annoyed by what is written", "the sentiment towards {t} is negative")
+TARGET_LIKES = ("the writer thinks well of {t}", "{t} comes off well", "what is said about {t} is good", "{t} is shown in a good light", "the attitude towards {t} is favourable",
+    "{t} is praised", "the text is kind to {t}", "{t} should be pleased with what is written", "the sentiment towards {t} is positive")
+TARGET_DISLIKES = ("the writer thinks ill of {t}", "{t} comes off badly", "what is said about {t} is bad", "{t} is shown in a bad light", "the attitude towards {t} is unfavourable",
+    "{t} is criticised", "the text is hard on {t}", "{t} should be annoyed by what is written", "the sentiment towards {t} is negative")
 TARGET_LIKED = ("Is the writer happy with {t}?", "Is {t} praised?", "Does {t} come off well?", "Is the tone towards {t} favourable?", "Would {t} like to read this?")
 TARGET_DISLIKED = ("Is the writer unhappy with {t}?", "Is {t} criticised?", "Does {t} come off badly?", "Is the tone towards {t} unfavourable?", "Would {t} hate to read this?")
-CHOOSE = ("What is the sentiment?", "What is the sentiment of {}?", "Classify the tone of {}.", "Positive or negative?", "How does the writer feel?", "Which way does {} lean?", "What is the verdict?", "Classify the opinion.", "Sentiment?", "What does the author think of it?", "Judge the attitude of {}.", "Is it praise or criticism?",
+CHOOSE = ("What is the sentiment?", "What is the sentiment of {}?", "Classify the tone of {}.", "Positive or negative?", "How does the writer feel?", "Which way does {} lean?",
+    "What is the verdict?", "Classify the opinion.", "Sentiment?", "What does the author think of it?", "Judge the attitude of {}.", "Is it praise or criticism?",
           "Label {} by its sentiment.", "The overall opinion is:")
-TARGET_CHOOSE = ("What is the sentiment towards {t}?", "How is {t} portrayed?", "What does the writer think of {t}?", "Attitude towards {t}?", "Classify the tone towards {t}.", "{t} is described:", "Judge what is said of {t}.", "In which light does {t} appear?", "Opinion about {t}?")
+TARGET_CHOOSE = ("What is the sentiment towards {t}?", "How is {t} portrayed?", "What does the writer think of {t}?", "Attitude towards {t}?", "Classify the tone towards {t}.",
+    "{t} is described:", "Judge what is said of {t}.", "In which light does {t} appear?", "Opinion about {t}?")
 # Unfavourable, neither, favourable.
-THREE = (("negative", "neutral", "positive"), ("Negative", "Neutral", "Positive"), ("bad", "neither", "good"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("criticism", "neither", "praise"), ("dislikes", "indifferent", "likes"), ("unfavourable", "balanced", "favourable"),
+THREE = (("negative", "neutral", "positive"), ("Negative", "Neutral", "Positive"), ("bad", "neither", "good"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("criticism", "neither", "praise"),
+    ("dislikes", "indifferent", "likes"), ("unfavourable", "balanced", "favourable"),
          ("against", "undecided", "for"), ("thumbs_down", "so_so", "thumbs_up"), ("complaint", "remark", "compliment"), ("-1", "0", "1"))
-THREE_TEXTS = (("", "", ""), ("", "", ""), ("bad feeling or unfavourable opinion", "neither good nor bad, or mixed", "good feeling or favourable opinion"), ("speaks against it", "takes no side", "speaks for it"),
+THREE_TEXTS = (("", "", ""), ("", "", ""), ("bad feeling or unfavourable opinion", "neither good nor bad, or mixed", "good feeling or favourable opinion"), ("speaks against it", "takes no side",
+    "speaks for it"),
                ("bad for it", "no clear effect", "good for it"), ("the writer is unhappy", "no opinion", "the writer is happy"))
-RATE = ("How positive is {}?", "Rate the sentiment of {}.", "How does the writer feel?", "How many stars did the writer give?", "How satisfied is the author?", "Guess the rating.", "What rating goes with {}?", "Place {} on the scale.", "How good was it, according to {}?", "Overall tone?", "How much did they like it?",
+RATE = ("How positive is {}?", "Rate the sentiment of {}.", "How does the writer feel?", "How many stars did the writer give?", "How satisfied is the author?", "Guess the rating.",
+    "What rating goes with {}?", "Place {} on the scale.", "How good was it, according to {}?", "Overall tone?", "How much did they like it?",
         "Score the opinion.", "How favourable is {}?", "Which star rating fits {}?", "How happy is the customer?", "Rating:")
-TARGET_RATE = ("How favourable is the writer towards {t}?", "Rate the tone towards {t}.", "How positive is what is said of {t}?", "How well does {t} come off?", "Score the sentiment for {t}.", "How does the text portray {t}?")
-FIVE = (("very negative", "negative", "neutral", "positive", "very positive"), ("1 star", "2 stars", "3 stars", "4 stars", "5 stars"), ("terrible", "bad", "okay", "good", "excellent"), ("hated it", "disliked it", "mixed feelings", "liked it", "loved it"),
-        ("very dissatisfied", "dissatisfied", "neither", "satisfied", "very satisfied"), ("1", "2", "3", "4", "5"), ("awful", "poor", "average", "good", "great"), ("one star", "two stars", "three stars", "four stars", "five stars"),
-        ("strongly unfavourable", "unfavourable", "mixed or neutral", "favourable", "strongly favourable"), ("worst", "weak", "fair", "strong", "best"), ("very unhappy", "unhappy", "indifferent", "happy", "very happy"), ("1/5", "2/5", "3/5", "4/5", "5/5"),
+TARGET_RATE = ("How favourable is the writer towards {t}?", "Rate the tone towards {t}.", "How positive is what is said of {t}?", "How well does {t} come off?", "Score the sentiment for {t}.",
+    "How does the text portray {t}?")
+FIVE = (("very negative", "negative", "neutral", "positive", "very positive"), ("1 star", "2 stars", "3 stars", "4 stars", "5 stars"), ("terrible", "bad", "okay", "good", "excellent"),
+    ("hated it", "disliked it", "mixed feelings", "liked it", "loved it"),
+        ("very dissatisfied", "dissatisfied", "neither", "satisfied", "very satisfied"), ("1", "2", "3", "4", "5"), ("awful", "poor", "average", "good", "great"), ("one star", "two stars",
+            "three stars", "four stars", "five stars"),
+        ("strongly unfavourable", "unfavourable", "mixed or neutral", "favourable", "strongly favourable"), ("worst", "weak", "fair", "strong", "best"), ("very unhappy", "unhappy", "indifferent",
+            "happy", "very happy"), ("1/5", "2/5", "3/5", "4/5", "5/5"),
         ("a disaster", "a let-down", "so-so", "a success", "a triumph"), ("do not buy", "rather not", "maybe", "worth it", "a must"))
 FIVE_TEXTS = (("hated it", "did not like it", "it was all right", "liked it", "loved it"), ("a scathing review", "more bad than good", "as much good as bad", "more good than bad", "a rave review"))
-AT_LEAST = ("The rating is at least {}.", "Would it get {} or more?", "Is it rated {} or better?", "The writer gives {} or higher.", "At least {}?", "It deserves {} or more, says the writer.", "No less than {}?", "{} or above.")
+AT_LEAST = ("The rating is at least {}.", "Would it get {} or more?", "Is it rated {} or better?", "The writer gives {} or higher.", "At least {}?", "It deserves {} or more, says the writer.",
+    "No less than {}?", "{} or above.")
 TARGETED = frozenset({"newsmtsc", "tsa_md", "product_reviews"})
 SOURCES = frozenset({"pros_cons", "product_reviews", "vader_rated", "movie_reviews", "cad_sentiment", "tsa_md", "newsmtsc", "poem_sentiment", "emobank"})
 # In a yes/no row's instructions: yes means that the writer is against it.
@@ -115,7 +133,8 @@ def target_of(row: Row) -> str:
 
 def nouns_of(source: str) -> tuple[str, ...]:
     """What a source's texts are called."""
-    return {"movie_reviews": ("review", "film review", "text"), "cad_sentiment": ("review", "movie review", "text"), "newsmtsc": ("sentence", "news text", "text"), "poem_sentiment": ("verse", "line", "text"),
+    return {"movie_reviews": ("review", "film review", "text"), "cad_sentiment": ("review", "movie review", "text"), "newsmtsc": ("sentence", "news text", "text"), "poem_sentiment": ("verse",
+        "line", "text"),
             "emobank": ("text", "sentence", "passage"), "vader_rated": ("text", "post", "message", "review")}.get(source, ("review", "comment", "opinion", "text"))
 
 

@@ -152,7 +152,8 @@ class Log:
         """Writes a line and begins anew; a short form of it. `alike`: how often the similarity term alone chooses as its teachers do; `scale`: how much it weighs in a logit."""
         seconds, loss = time.monotonic() - self.began, sum(self.losses) / len(self.losses)
         accuracy = {source: round(sum(right) / len(right), 3) for source, right in sorted(self.right.items())}
-        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "rate": round(rate, 4), "scale": round(scale, 3), "alike": round(sum(self.alike) / max(len(self.alike), 1), 3), "accuracy": accuracy}
+        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "rate": round(rate, 4), "scale": round(scale, 3),
+            "alike": round(sum(self.alike) / max(len(self.alike), 1), 3), "accuracy": accuracy}
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
         self.__init__(self.path)

@@ -13,7 +13,6 @@ from training.figures import drawn, summary
 from training.layout import Asked, Group, encode
 from training.metrics import area_under_curve, best_threshold
 from training.mixture import Mixture
-from training.product import TOP, weight_integers
 from training.rows import Row
 from training.teacher import buckets
 from training.train import eye_loss, share_of_rate
@@ -53,16 +52,6 @@ def test_what_a_property_row_says_does_not_depend_on_the_side_that_it_was_asked_
     for text, label, holds in (("The message is spam.", True, 1.0), ("This is a legitimate email.", True, 0.0), ("Is this a genuine message that the recipient would want?", False, 1.0)):
         row = Row("spamassassin", "x", {"type": "noul", "instructions": text}, label)
         assert properties.property_of(row) == (properties.SPAM, holds)
-
-
-def test_no_pair_of_weights_can_saturate():
-    weight = torch.randn(64, 385, generator=torch.Generator().manual_seed(1)) * torch.logspace(-3, 1, 64)[:, None]
-    weight[0] = 1.0
-    integers, scale = weight_integers(weight)
-    pairs = torch.nn.functional.pad(integers, (0, 1)).unflatten(1, (-1, 2))
-    assert pairs.clamp(min=0).sum(2).max() <= 128 and pairs.clamp(max=0).sum(2).min() >= -128 and integers.abs().max() <= TOP
-    assert torch.all((integers * scale - weight).abs() <= scale / 2 * 1.001)
-    assert weight_integers(weight, 63)[0].abs().max() <= 63
 
 
 def test_the_rate_is_constant_until_the_end_comes_in_sight():
