@@ -40,7 +40,7 @@ def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> dict[str, Any]:
     # Without the caller's settings: a key or a model of theirs is not what is measured.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     with tempfile.TemporaryDirectory() as work:
-        server = subprocess.Popen(["node", str(svc), "serve", "--listen", url.removeprefix("http://"), "--model", str(folder)], cwd=work, env=environment, stdout=subprocess.DEVNULL)
+        server = subprocess.Popen(["node", str(svc), "serve", "--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"], cwd=work, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             await_ready(url, server)
             out = Path(work) / "report.json"

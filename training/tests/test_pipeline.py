@@ -145,7 +145,7 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
             for name, model in (("exact", exact), ("rounded", rounded)):
                 apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
     # What rounds otherwise at the end of a step, and all that follows from it, stays.
-    assert apart["rounded"] < 0.5 * apart["exact"], apart
+    assert apart["rounded"] < 0.6 * apart["exact"], apart
     # A run that starts from the folder goes on in its ranges.
     train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
     begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")
