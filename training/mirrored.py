@@ -16,6 +16,12 @@ EITHER = ("Does at least one of these hold? 1) {a} 2) {b}", "{a} Or: {b} Is one 
     "Something of this holds: {a}; {b}")
 NEITHER = ("Does none of these hold? 1) {a} 2) {b}", "Both are false: {a} {b}", "Is the answer no to each of these? {a} {b}", "Neither is so: {a}; {b}")
 NOT_BOTH = ("Does at least one of these fail? 1) {a} 2) {b}", "Not both are true: {a} {b}", "Is one of these false? {a} {b}")
+FOUR = (("both", "only the first", "only the second", "neither"), ("yes to both", "yes, then no", "no, then yes", "no to both"), ("both hold", "the first holds, the second does not", "the second holds, the first does not", "none holds"),
+        ("1 and 2", "1 without 2", "2 without 1", "nothing of it"), ("A and B", "A, not B", "B, not A", "neither A nor B"))
+WHICH = ("Which of these two are so? First: {a} Second: {b}", "1) {a} 2) {b} What holds?", "A: {a} B: {b} Which is the case?", "Take two questions. {a} {b} How are they answered?", "Judge both at once. The first: {a} The second: {b}")
+ALL = ("Are all of these so? {}", "All of these hold: {}", "Is each of these the case? {}", "Without exception: {}")
+TWO = ("Are at least two of these so? {}", "Two or more of these hold: {}", "Is more than one of these the case? {}", "At least two: {}")
+ANY = ("Is any of these so? {}", "At least one of these holds: {}", "Is one or more of these the case? {}", "Some of these, if only one: {}")
 YES_NO = (("yes", "no"), ("Yes", "No"), ("true", "false"), ("YES", "NO"), ("agree", "disagree"), ("holds", "does not hold"))
 YES_NO_TEXTS = (("", ""), ("", ""), ("the answer is yes", "the answer is no"), ("it is so", "it is not so"))
 TWO_LEVELS = (("no", "yes"), ("false", "true"), ("not so", "so"), ("does not apply", "applies"))
@@ -100,6 +106,46 @@ def combined(rng: Random, group: Group, first: int, second: int) -> None:
         group.ties.append(equal((third, YES), (other if none else place, 0)))
 
 
+def paired(rng: Random, group: Group, first: int, second: int) -> None:
+    """Two yes/no questions as a choice of the four ways in which they may be answered."""
+    a, b = (group.asked[at].target[1] for at in (first, second))
+    if any(0.05 < value < 0.95 for value in (a, b)):
+        return
+    parts = {"a": whole(question(group.asked[first])), "b": whole(question(group.asked[second]))}
+    both, neither = min(a, b), 1 - max(a, b)
+    names, order = list(pick(rng, FOUR)), rng.sample(range(4), 4)
+    target = [both, a - both, b - both, neither]
+    place = add(group, "choice", pick(rng, WHICH).format(**parts), [target[i] for i in order], {names[i]: "" for i in order})
+    where = [order.index(i) for i in range(4)]
+    group.ties += [Tie(((place, where[0]), (place, where[1])), ((first, YES),)), Tie(((place, where[0]), (place, where[2])), ((second, YES),))]
+
+
+def counted(rng: Random, group: Group, places: list[int]) -> None:
+    """Three yes/no questions: are all so, two of them at least, or any?"""
+    values = sorted(group.asked[at].target[1] for at in places)
+    if any(0.05 < value < 0.95 for value in values):
+        return
+    listed = " ".join(f"{number}) {whole(question(group.asked[at]))}" for number, at in enumerate(places, 1))
+    everything, two, some = (add(group, "noul", pick(rng, wordings).format(listed), [1 - value, value]) for wordings, value in zip((ALL, TWO, ANY), values))
+    group.ties += [Tie(((everything, YES),), ((two, YES),), at_most=True), Tie(((two, YES),), ((some, YES),), at_most=True)]
+    group.ties += [Tie(((everything, YES),), ((at, YES),), at_most=True) for at in places] + [Tie(((at, YES),), ((some, YES),), at_most=True) for at in places]
+
+
+def joined(rng: Random, group: Group, at: int) -> None:
+    """A choice with two of its options in one."""
+    asked = group.asked[at]
+    names, texts = list(asked.question["criteria"]), option_names(asked)
+    first, second = rng.sample(range(len(names)), 2)
+    rest = [i for i in range(len(names)) if i not in (first, second)]
+    either = f"{texts[first]} or {texts[second]}"
+    name, text = rng.choice(((f"{names[first]}_or_{names[second]}", either), (either, ""), (names[first], either)))
+    criteria = {name: text, **{names[i]: asked.question["criteria"][names[i]] for i in rest}}
+    if len(criteria) < len(rest) + 1:
+        return
+    place = add(group, "choice", question(asked), [asked.target[first] + asked.target[second], *(asked.target[i] for i in rest)], criteria)
+    group.ties += [Tie(((at, first), (at, second)), ((place, 0),)), *(equal((at, i), (place, k)) for k, i in enumerate(rest, 1))]
+
+
 def indicated(rng: Random, group: Group, at: int) -> None:
     """Of a choice or a score: is it this one, and is it not?"""
     asked = group.asked[at]
@@ -140,7 +186,7 @@ def option_names(asked: Asked) -> list[str]:
 
 def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
     """Adds, to some groups, a question that must fit one that is there."""
-    if not group.asked or rng.random() > 0.45 * share or len(group.asked) > 6:
+    if not group.asked or rng.random() > 0.5 * share or len(group.asked) > 6:
         return
     nouls = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "noul"]
     lists = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "choice" and 2 <= len(asked.target) <= LONGEST]
@@ -150,10 +196,14 @@ def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
         at = rng.choice(nouls)
         ways += [(4, lambda: opposite(rng, group, at)), (2, lambda: reworded(rng, group, at)), (2, lambda: retyped(rng, group, at))]
     if len(nouls) > 1:
-        ways.append((4, lambda: combined(rng, group, *rng.sample(nouls, 2))))
+        ways += [(4, lambda: combined(rng, group, *rng.sample(nouls, 2))), (1.5, lambda: paired(rng, group, *rng.sample(nouls, 2)))]
+    if len(nouls) > 2:
+        ways.append((1.5, lambda: counted(rng, group, rng.sample(nouls, 3))))
     if lists:
         listed = rng.choice(lists)
         ways += [(3, lambda: indicated(rng, group, listed)), (1, lambda: reworded(rng, group, listed))]
+        if len(group.asked[listed].target) > 2:
+            ways.append((1.5, lambda: joined(rng, group, listed)))
     if scores:
         scored = rng.choice(scores)
         ways += [(3, lambda: reached(rng, group, scored)), (1.5, lambda: indicated(rng, group, scored)), (1, lambda: reworded(rng, group, scored))]
