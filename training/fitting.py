@@ -67,8 +67,11 @@ class Fitted:
 
     def bias(self, temperature: float) -> float:
         """What added to "yes" describes them best at a temperature."""
+        margins = np.array([row[1] - row[0] for row in self.logits]) * np.where(self.labels, 1, -1)
+        signs, weights = np.where(self.labels, 1, -1), weights_of(self.rows)
         tried = np.arange(-WIDEST_BIAS, WIDEST_BIAS + 1e-9, 0.05)
-        return round(float(min(tried, key=lambda bias: self.moved(float(bias)).loss(temperature))), 2)
+        losses = [float(np.average(np.logaddexp(0, -(margins + signs * bias) / temperature), weights=weights)) for bias in tried]
+        return round(float(tried[int(np.argmin(losses))]), 2)
 
 
 def left_out(rows: Fitted, fit: Callable[[Fitted], float], loss: Callable[[Fitted, float], float]) -> float:
