@@ -13,8 +13,9 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from .batches import Batch, by_length, collate
-from .checkpoint import STEPS, Average, Progress, planned_steps, resume, save
+from .checkpoint import STATE, STEPS, Average, Progress, planned_steps, resume, save
 from .data import TRAIN
+from .eye import fit_similarity, texts_of, widen
 from .graph import Ranges
 from .mixture import Mixture
 from .model import LAYERS, Model, load_model
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on")
     parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
     parser.add_argument("--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start")
+    parser.add_argument("--fit-eye", action="store_true", help="begin with a similarity term fitted to the base model's embeddings, instead of that of --start")
     parser.add_argument("--steps", type=int, default=20_000, help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes")
     parser.add_argument("--warm-up", type=int, default=200, help="steps in which the rate rises (default: %(default)s)")
     parser.add_argument("--decay", type=int, default=4000, help="steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)")
@@ -179,7 +181,12 @@ def run(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
-    model, mixture = load_model(args.start, args.base_share), Mixture(list(read_rows(args.rows / TRAIN)), args.seed)
+    rows = list(read_rows(args.rows / TRAIN))
+    model, mixture = load_model(args.start, args.base_share), Mixture(rows, args.seed)
+    if args.fit_eye and (args.out / STATE).exists():
+        widen(model)
+    elif args.fit_eye:
+        fit_similarity(model, texts_of(rows))
     if args.int8:
         simulate(model, ranges_of_run(model, mixture, args))
     model.to(args.device)
