@@ -1,9 +1,9 @@
-"""`python -m training COMMAND`: data, train, average, calibrate, export, settle, evaluate, card, finetune."""
+"""`python -m training COMMAND`: data, train, look, average, calibrate, export, settle, evaluate, card, finetune."""
 import argparse
 import importlib
 import sys
 
-COMMANDS = ("data", "train", "average", "calibrate", "export", "settle", "evaluate", "card", "finetune")
+COMMANDS = ("data", "train", "look", "average", "calibrate", "export", "settle", "evaluate", "card", "finetune")
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from .layout import PAD, Encoded
 @dataclass
 class Batch:
     """Groups side by side. Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true where a token sees another;
-    `markers`, `real`, `target` [questions, options], `markers` as indices into rows x length; `whole` [questions]. Ties: `tied` [terms, 2], the tie of each term and its
+    `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole` [questions]. Ties: `tied` [terms, 2], the tie of each term and its
     place in questions x options; `signs` [terms], 1 on one side and -1 on the other; `at_most` [ties]."""
 
     ids: torch.Tensor
@@ -23,6 +23,7 @@ class Batch:
     markers: torch.Tensor
     real: torch.Tensor
     target: torch.Tensor
+    meant: torch.Tensor
     whole: torch.Tensor
     tied: torch.Tensor
     signs: torch.Tensor
@@ -61,18 +62,20 @@ def collate(rows: list[Encoded]) -> Batch:
     markers = torch.zeros(len(questions), width, dtype=torch.long)
     real = torch.zeros(len(questions), width, dtype=torch.bool)
     target = torch.zeros(len(questions), width)
+    meant = torch.zeros(len(questions), width, dtype=torch.bool)
     whole = torch.tensor([row.group.asked[i].whole for _, row, i in questions], dtype=torch.bool)
     for place, (number, row, i) in enumerate(questions):
         count = len(row.markers[i])
         markers[place, :count] = torch.tensor(row.markers[i]) + number * length
         real[place, :count] = True
         target[place, :count] = torch.tensor(row.group.asked[i].target)
+        meant[place, row.group.asked[i].meant] = True
     firsts = accumulate((len(row.markers) for row in rows), initial=0)
     ties = [(first, tie) for first, row in zip(firsts, rows) for tie in row.group.ties]
     terms = [(number, (first + question) * width + place, sign)
              for number, (first, tie) in enumerate(ties) for sign, side in ((1.0, tie.one), (-1.0, tie.other)) for question, place in side]
     part, option = padded("part"), padded("option")
-    return Batch(padded("ids", PAD), padded("positions"), padded("types"), part, option, allowed(part, option), markers, real, target, whole,
+    return Batch(padded("ids", PAD), padded("positions"), padded("types"), part, option, allowed(part, option), markers, real, target, meant, whole,
                  torch.tensor([term[:2] for term in terms], dtype=torch.long).reshape(-1, 2), torch.tensor([term[2] for term in terms]),
                  torch.tensor([tie.at_most for _, tie in ties], dtype=torch.bool), [row.group.source for _, row, _ in questions])
 

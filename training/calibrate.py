@@ -1,4 +1,4 @@
-"""`calibrate`: temperatures and the act head, fitted on held-out rows."""
+"""`calibrate`: temperatures, what is added to "yes", and the act head, fitted on held-out rows."""
 import argparse
 import json
 from collections import Counter
@@ -10,7 +10,8 @@ import torch
 from torch.nn import functional as F
 
 from .batches import Batch
-from .data import HELD_OUT
+from .data import ASKED, HELD_OUT
+from .fitting import calibrated, weights_of
 from .layout import TYPE_IDS
 from .metrics import best_temperature, negative_log_likelihood
 from .model import ACT_FEATURES, Model, load_model, save_model
@@ -85,30 +86,24 @@ def fit_act(model: Model, features: torch.Tensor, right: torch.Tensor, weights: 
         model.act.bias.copy_(torch.stack([bias, -bias]) / 2)
 
 
-def source_weights(rows: list[Row]) -> np.ndarray:
-    """A weight for each row by which every source counts the same; their mean is 1."""
-    counts = Counter(row.source for row in rows)
-    weights = np.array([1 / counts[row.source] for row in rows])
-    return weights / weights.mean()
-
-
 def run(args: argparse.Namespace) -> None:
     """Writes `checkpoint.safetensors`, with the act head fitted, and `calibration.json`, with the temperatures."""
     torch.manual_seed(0)
     model = load_model(args.checkpoint)
     if args.ranges:
         simulate(model, read_ranges(args.ranges))
-    rows = chosen(list(read_rows(args.rows / HELD_OUT)), args.per_source)
+    asked = args.rows / ASKED
+    rows = chosen(list(read_rows(asked if asked.exists() else args.rows / HELD_OUT)), args.per_source)
     width = model.act.in_features
     both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]
     logits = [found.double().numpy() for _, found in both]
     labels = [label_index(row.question, row.label) for row in rows]
-    fitted = {kind: round(value * args.shift, 4) for kind, value in fit_temperatures(rows, logits, labels).items()}
+    fitted = calibrated(rows, logits, labels, args.shift)
     right = torch.tensor([float(found.argmax() == label) for found, label in zip(logits, labels)])
-    fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, torch.tensor(source_weights(rows), dtype=torch.float32))
+    fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, torch.tensor(weights_of(rows), dtype=torch.float32))
     args.out.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out / "checkpoint.safetensors")
-    (args.out / CALIBRATION).write_text(json.dumps({"temperature": fitted, "shift": args.shift, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2) + "\n")
+    (args.out / CALIBRATION).write_text(json.dumps({**fitted, "shift": args.shift, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2) + "\n")
     print((args.out / CALIBRATION).read_text())
 
 
@@ -123,7 +118,7 @@ def fit_temperatures(rows: list[Row], logits: list[np.ndarray], labels: list[int
     for kind in TYPE_IDS:
         own = [i for i, row in enumerate(rows) if row.question["type"] == kind]
         if own:
-            weights = source_weights([rows[i] for i in own])
+            weights = weights_of([rows[i] for i in own])
             kept, right = [logits[i] for i in own], [labels[i] for i in own]
             temperature[kind] = best_temperature(kept, right, weights)
             before, after = (negative_log_likelihood(kept, right, t, weights) for t in (1.0, temperature[kind]))

@@ -41,7 +41,7 @@ def save(folder: Path, model: Model, average: Average, optimizer: torch.optim.Op
     part = folder / f"{STATE}.part"
     torch.save({"model": model.state_dict(), "average": average.weights, "optimizer": optimizer.state_dict(), "progress": vars(progress)}, part)
     os.replace(part, folder / STATE)
-    averaged = Model()
+    averaged = Model(model.similar_state.out_features)
     averaged.load_state_dict(average.weights)
     save_model(averaged, folder / f"{WEIGHTS}.part")
     os.replace(folder / f"{WEIGHTS}.part", folder / WEIGHTS)

@@ -2,14 +2,19 @@
 import argparse
 from collections import Counter
 from pathlib import Path
+from typing import Iterator
 
 from tqdm import tqdm
 
 from .generate.rows import generated
 from .likeness import likeness
+from .mixture import Mixture
 from .rows import Row, is_held_out, read_rows, write_rows
 
 TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
+# Held-out rows as a step would ask them, in wordings that no step does.
+ASKED = "held-out-asked.jsonl.gz"
+ASKED_GROUPS, ASKED_STATE = 4000, 448
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
     parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
     parser.add_argument("--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)")
+    parser.add_argument("--teacher", type=Path, help="folder of all-mpnet-base-v2, whose cosines count as much as the base model's in those rows")
     parser.add_argument("--seed", type=int, default=7)
 
 
@@ -39,6 +45,17 @@ def identity(row: Row) -> str:
     return repr((row.state, row.question["instructions"]))
 
 
+def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
+    """What a step would ask of held-out rows, in the wordings that are kept for them."""
+    for encoded in Mixture(rows, seed, held_out=True).pool(0, ASKED_GROUPS) if rows else []:
+        for asked in encoded.group.asked:
+            question, target = asked.question, asked.target
+            index = target.index(max(target))
+            label = bool(index) if question["type"] == "noul" else list(question["criteria"])[index] if question["type"] == "choice" else index
+            if len(encoded.ids) <= 2 * ASKED_STATE:
+                yield Row(encoded.group.source, encoded.group.state, question, label, target if max(target) < 1 else None)
+
+
 def run(args: argparse.Namespace) -> None:
     """Writes `train.jsonl.gz` and `held-out.jsonl.gz` and says how many rows of each source they have."""
     rows = source_rows(args.data) if args.data else []
@@ -47,7 +64,8 @@ def run(args: argparse.Namespace) -> None:
     kept: dict[bool, list[Row]] = {False: [], True: []}
     for row in rows:
         kept[is_held_out(row)].append(row)
-    kept[False].extend(likeness(kept[False], args.seed, args.likeness))
+    kept[False].extend(likeness(kept[False], args.seed, args.likeness, args.teacher))
+    write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])
         print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))

@@ -1,10 +1,9 @@
 """`evaluate`: what a model folder gets right, how well it knows it, and whether its answers fit together."""
 import argparse
 import json
-from collections import Counter
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Iterator
 
 import numpy as np
 from tqdm import tqdm
@@ -12,14 +11,18 @@ from tqdm import tqdm
 from . import metrics
 from .coherence import coherence
 from .data import HELD_OUT
+from .figures import JUDGED, among_candidates, summary, together
+from .fitting import applied
 from .folder import Folder, digest
+from .jevbench import jevbench
 from .layout import state_text
 from .needle import needle
 from .probes import identity_bias, known_cases
-from .rows import Row, label_index, option_count, read_rows, state_key
+from .likeness import cosines_of
+from .rows import Row, label_index, read_rows, state_key
 
-PARTS = ("sets", "coherence", "needle", "bias", "cases")
-CALIBRATED_FROM = 500
+PARTS = ("sets", "cosine", "coherence", "needle", "bias", "cases")
+HALVES = ("choosing", "judged", "both")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the results, as JSON")
     parser.add_argument("--against", type=Path, help="results of another folder on the same rows")
     parser.add_argument("--sets", nargs="+", help="only these sets (default: all)")
+    parser.add_argument("--half", choices=HALVES, default="choosing", help="the sets to choose by, those that are looked at once for what would be shipped, or both (default: %(default)s)")
     parser.add_argument("--limit", type=int, help="at most so many rows of each set, for a quick look")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jevbench", type=Path, metavar="SVC", help="run JevBench against the folder as this bin/svc.js serves it; `pip install jevbench==0.1.0`")
 
 
 def answers(folder: Folder, rows: list[Row], name: str) -> list[dict[str, Any]]:
@@ -42,59 +47,43 @@ def answers(folder: Folder, rows: list[Row], name: str) -> list[dict[str, Any]]:
     for i in tqdm(sorted(range(len(rows)), key=lambda i: state_key(rows[i].state)), desc=name, mininterval=5, leave=False):
         question, label = rows[i].question, label_index(rows[i].question, rows[i].label)
         logits, act, _ = folder.ask(state_text(rows[i].state), question)
-        p = metrics.softmax(logits, folder.config["temperature"][question["type"]])
-        found[i] = {"right": float(logits.argmax() == label), "confidence": float(p.max()), "act": act, "loss": -float(np.log(max(p[label], 1e-12)))}
+        logits, temperature = applied(folder.config, question, logits)
+        p = metrics.softmax(logits, temperature)
+        found[i] = {"right": float(logits.argmax() == label), "confidence": float(p.max()), "act": act, "loss": -float(np.log(max(p[label], 1e-12))), "logits": logits}
     return found
 
 
-def summary(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, Any]:
-    """A set's figures."""
-    right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
-    figures: dict[str, Any] = {
-        "rows": len(rows), "accuracy": right.mean(), "interval": metrics.interval(int(right.sum()), len(rows)),
-        "majority": Counter(str(row.label) for row in rows).most_common(1)[0][1] / len(rows),
-        "random": float(np.mean([1 / option_count(row.question) for row in rows])),
-        "loss": float(np.mean([one["loss"] for one in found])), "calibration_error": metrics.calibration_error(confidence, right),
-        "right": "".join(str(int(one)) for one in right),
-    }
-    return {**figures, "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
-
-
-def act_figures(found: list[dict[str, Any]], right: metrics.Array) -> dict[str, float]:
-    """What abstaining by the act head gives; nothing where the graph has none."""
-    if any(one["act"] is None for one in found):
-        return {}
-    return {"removed_by_act": metrics.errors_removed(np.array([one["act"] for one in found]), right)}
-
-
-def evaluate_sets(folder: Folder, data: Path, names: list[str] | None, limit: int | None) -> dict[str, Any]:
-    """Every set's figures, and those of all rows together."""
-    files = [path for path in sorted((data / "dev").glob("*.jsonl*")) if not names or path.name.split(".")[0] in names]
-    if not files:
-        raise FileNotFoundError(f"{data}: no dev/*.jsonl or dev/*.jsonl.gz")
-    sets, all_found = {}, []
-    for path in files:
-        name = path.name.split(".")[0]
+def rows_of_sets(args: argparse.Namespace) -> Iterator[tuple[str, list[Row]]]:
+    """The sets that are asked for, with their rows."""
+    wanted = {path.name.split(".")[0]: path for path in sorted((args.data / "dev").glob("*.jsonl*"))}
+    wanted = {name: path for name, path in wanted.items() if (name in args.sets if args.sets else args.half == "both" or (args.half == "judged") == (name in JUDGED))}
+    if not wanted:
+        raise FileNotFoundError(f"{args.data}: no dev/*.jsonl or dev/*.jsonl.gz that is asked for")
+    for name, path in wanted.items():
         rows = list(read_rows(path))
         # Drawn, not every n-th: some files have their labels in turn.
-        rows = Random(5).sample(rows, limit) if limit and limit < len(rows) else rows
+        yield name, Random(5).sample(rows, args.limit) if args.limit and args.limit < len(rows) else rows
+
+
+def evaluate_sets(folder: Folder, args: argparse.Namespace) -> dict[str, Any]:
+    """Every set's figures, and those of all rows together."""
+    sets, all_found = {}, []
+    for name, rows in rows_of_sets(args):
         found = answers(folder, rows, name)
         sets[name], all_found = summary(rows, found), all_found + found
         print(f"{name}: {sets[name]['accuracy']:.3f} of {len(rows)}, calibration error {sets[name]['calibration_error']:.3f}", flush=True)
     return {"sets": sets, "together": together(sets, all_found)}
 
 
-def together(sets: dict[str, Any], found: list[dict[str, Any]]) -> dict[str, Any]:
-    """Means over the sets, and calibration and abstention over all rows."""
-    right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
-    large = [one["calibration_error"] for one in sets.values() if one["rows"] >= CALIBRATED_FROM]
-    figures = {
-        "mean_accuracy": float(np.mean([one["accuracy"] for one in sets.values()])), "mean_calibration_error": float(np.mean(large)) if large else None,
-        "bins": metrics.bins(confidence, right), "coverage": metrics.coverage(confidence, right),
-        "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
-    if "removed_by_act" in figures:
-        figures["coverage_by_act"] = metrics.coverage(np.array([one["act"] for one in found]), right)
-    return figures
+def evaluate_cosine(args: argparse.Namespace) -> dict[str, Any]:
+    """What the base model's cosines of the text and each option, untrained, get right where the question is a choice."""
+    found = {}
+    for name, rows in rows_of_sets(args):
+        if all(row.question["type"] == "choice" for row in rows):
+            scores = cosines_of(rows)
+            right = sum(int(row_scores.argmax() == label_index(row.question, row.label)) for row, row_scores in zip(rows, scores))
+            found[name] = {"accuracy": right / len(rows), **among_candidates(rows, scores)}
+    return found
 
 
 def compared(results: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -115,13 +104,17 @@ def run(args: argparse.Namespace) -> None:
     results: dict[str, Any] = {name: folder.config[name] for name in ("name", "version", "temperature")}
     results |= {"sha256": digest(args.folder / "model.onnx"), "bytes": (args.folder / "model.onnx").stat().st_size}
     if "sets" in args.parts and args.data:
-        results |= evaluate_sets(folder, args.data, args.sets, args.limit)
+        results |= evaluate_sets(folder, args)
+    if "cosine" in args.parts and args.data:
+        results["cosine"] = evaluate_cosine(args)
     if "coherence" in args.parts:
         held_out = list(read_rows(args.rows / HELD_OUT)) if args.rows else []
         results["coherence"] = coherence(folder, held_out, args.limit or 150)
     for name, part in (("needle", needle), ("bias", identity_bias), ("cases", known_cases)):
         if name in args.parts:
             results[name] = part(folder)
+    if args.jevbench:
+        results["jevbench"] = jevbench(args.folder, args.jevbench)
     if args.against and "sets" in results:
         results["against"] = compared(results, json.loads(args.against.read_text()))
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weight-bits", type=int, default=8, choices=(7, 8), help="of a weight; whichever it is, no processor saturates (default: %(default)s)")
     parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
     parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote (default: the folder's own, or those of --samples held-out rows)")
+    parser.add_argument("--by-form", action="store_true", help="config.json also has temperatures by the number of options and what is added to yes by the form of a question; for servers that know them")
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
 
 
@@ -47,14 +48,14 @@ def make_config(folder: Path, name: str, version: str, temperature: dict[str, fl
     }
 
 
-def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float]) -> None:
-    """Writes graph, tokenizer, config and reference answers."""
+def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float], more: dict[str, Any] | None = None) -> None:
+    """Writes graph, tokenizer, config and reference answers; `more` is what else config.json says of the answers."""
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(graph, str(folder / "model.onnx"))
     tokenizer = json.loads((layout.base_folder() / "tokenizer.json").read_text(encoding="utf-8"))
     tokenizer |= {"truncation": None, "padding": None}
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")
-    config = make_config(folder, name, version, temperature)
+    config = make_config(folder, name, version, temperature) | (more or {})
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     write_golden(folder)
 
@@ -70,6 +71,13 @@ def temperatures(folder: Path) -> dict[str, float]:
     """The temperature of each type, as `calibrate` fitted it or as a model folder has it; 1 where there is neither."""
     paths = [path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()]
     return json.loads(paths[0].read_text(encoding="utf-8"))["temperature"] if paths else dict.fromkeys(layout.TYPE_IDS, 1.0)
+
+
+def by_form(folder: Path) -> dict[str, Any]:
+    """What was fitted beside the temperatures of the types, or what a model folder has."""
+    path = next((path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()), None)
+    found = json.loads(path.read_text(encoding="utf-8")) if path else {}
+    return {name: found[name] for name in ("temperature_by_options", "bias") if any(found.get(name, {}).values())}
 
 
 def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
@@ -88,8 +96,8 @@ def run(args: argparse.Namespace) -> None:
     """Writes the folder; fails where the graph is larger than what may be shipped."""
     model = load_model(args.checkpoint).eval()
     ranges = None if args.fp32 else input_ranges(model, args)
-    beside = args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent
-    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(args.calibration or beside))
+    beside = args.calibration or (args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent)
+    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(beside), by_form(beside) if args.by_form else None)
     size = (args.out / "model.onnx").stat().st_size
     print(f"{args.out}: {size / 1e6:.2f} MB")
     if size > MAX_BYTES and not args.fp32:

@@ -11,6 +11,7 @@ import numpy as np
 import onnxruntime as ort
 from tokenizers import Tokenizer
 
+from .fitting import applied
 from .layout import option_texts, state_text
 from .metrics import Array, softmax
 
@@ -106,8 +107,7 @@ class Folder:
 
     def probabilities(self, state: Any, question: dict[str, Any]) -> Array:
         """The probabilities in the caller's order."""
-        logits, _, _ = self.ask(state_text(state), question)
-        return softmax(logits, self.config["temperature"][question["type"]])
+        return softmax(*applied(self.config, question, self.ask(state_text(state), question)[0]))
 
     def golden(self, state: Any, questions: dict[str, Any]) -> dict[str, Any]:
         """A request with its answers, as a line of `golden.jsonl`."""
@@ -115,7 +115,7 @@ class Folder:
         count = self.memory(text)[1]
         for name, question in questions.items():
             logits, _, tokens = self.ask(text, question)
-            values = softmax(logits, self.config["temperature"][question["type"]])
+            values = softmax(*applied(self.config, question, logits))
             answers[name] = dict(zip(labels(question), (round(float(value), 6) for value in values)))
             count += tokens
         return {"request": {"state": state, "questions": questions}, "probabilities": answers, "input_tokens": count}

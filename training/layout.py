@@ -16,11 +16,15 @@ HEAD_PREFIX = dict.fromkeys(TYPE_IDS, "")
 
 @dataclass
 class Asked:
-    """A question and the distribution over its options that is to be learned; `whole` where even the smallest of its probabilities mean something."""
+    """A question and the distribution over its options that is to be learned; `whole` where even the smallest of its probabilities mean something.
+
+    `meant`: the options whose probabilities say how like the state they are in meaning.
+    """
 
     question: dict[str, Any]
     target: list[float]
     whole: bool = False
+    meant: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

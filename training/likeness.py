@@ -2,10 +2,13 @@
 
 Training on few label sets unlearns that; these rows keep it. The targets are soft: what a scaled cosine of the base model's sentence embeddings says.
 """
+import math
 from collections import defaultdict
+from pathlib import Path
 from random import Random
 from typing import Any, Iterator
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 from tqdm import tqdm
@@ -16,16 +19,17 @@ from .batches import by_length, collate
 from .layout import CHUNK, Group, encode
 from .model import WIDTH, load_model, pool
 from .rows import Row
+from .teacher import taught
 
 SOURCE = "likeness"
-# A softmax over cosines times SHARPNESS is about as sure as it is right. Fitted on lists of 3 to 60 intents of which half lack the right one, on four sources: 11 to 16.
-SHARPNESS = 14.0
-# Tokens, which are one chunk, and characters.
-LONGEST_TEXT, LONGEST_PHRASE = CHUNK - 2, 80
-TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 4000, 6000
+# A softmax over cosines times SHARPNESS is about as sure as it is right. Fitted on lists of 3 to 60 intents, on six sources: 12 to 14 where half lack the right one, 18 to 24 where none does.
+SHARPNESS = 16.0
+# Tokens, which are part of one chunk, and characters.
+LONGEST_TEXT, LONGEST_PHRASE = CHUNK // 2, 80
+TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 3000, 6000
 # Among so many phrases are the ones that fit, and among so many the ones that nearly do: the label sets of a service are all about its field.
 NEAREST, NEAR = 20, 250
-INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd"})
+INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
 # Their options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
 # The share of questions that are asked with phrases of a kind, how, and the cosine that "none of these" stands for. It depends on the kind alone: no option knows of the others,
@@ -35,14 +39,16 @@ COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
 @torch.no_grad()
-def embedded(texts: list[str], max_tokens: int = 8192) -> torch.Tensor:
-    """The base model's sentence embeddings of texts, each of length 1 [texts, width]."""
+def embedded(texts: list[str], max_tokens: int = 8192, bf16: bool = False) -> torch.Tensor:
+    """The base model's sentence embeddings of texts, each of length 1 [texts, width]; `bf16` where a cosine need not be exact."""
     model, found = load_model().eval(), torch.empty(len(texts), WIDTH)
     rows = [encode(Group(SOURCE, text, []), LONGEST_TEXT) for text in tqdm(texts, desc="tokens", leave=False)]
     place = {id(row): i for i, row in enumerate(rows)}
     for group in tqdm(list(by_length(rows, max_tokens)), desc="embeddings", mininterval=5, leave=False):
         batch = collate(group)
-        mean = pool((batch.part > 0)[:, None].float(), model.encode(batch)[0]).squeeze(1)
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+            encoded = model.encode(batch)[0].float()
+        mean = pool((batch.part > 0)[:, None].float(), encoded).squeeze(1)
         found[[place[id(row)] for row in group]] = F.normalize(mean, dim=-1)
     return found
 
@@ -54,6 +60,21 @@ def plain(state: Any) -> str:
     parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
     whole = "\n".join(state) if isinstance(state, list) and all(isinstance(part, str) for part in state) else ""
     return max([whole, *(plain(part) for part in parts)], key=len)
+
+
+def meanings_of(texts: list[str], teacher: Path | None) -> torch.Tensor:
+    """The embeddings that say what is alike: the base model's, and beside them the teacher's where there is one, so that a cosine is the mean of both."""
+    own = embedded(texts, bf16=teacher is not None)
+    return own if teacher is None else torch.cat([own, taught(teacher, texts)], dim=1) / math.sqrt(2)
+
+
+def cosines_of(rows: list[Row]) -> list[np.ndarray]:
+    """For each choice the cosines of its state's longest text and each of its options, described or named."""
+    options = [[text or words.humanized(name) for name, text in row.question["criteria"].items()] for row in rows]
+    phrases = list(dict.fromkeys(phrase for own in options for phrase in own))
+    places, named = {phrase: i for i, phrase in enumerate(phrases)}, embedded(phrases)
+    meanings = embedded([plain(row.state) for row in rows])
+    return [(named[[places[phrase] for phrase in own]] @ meaning).numpy() for own, meaning in zip(options, meanings)]
 
 
 def drawn(rng: Random, found: dict[str, dict[str, None]], each: int) -> list[str]:
@@ -119,8 +140,8 @@ def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     return Row(SOURCE, text, {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])}, soft[1] >= 0.5, soft)
 
 
-def likeness(rows: list[Row], seed: int, count: int) -> Iterator[Row]:
-    """About `count` rows, three for a text; those of a text follow each other."""
+def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None) -> Iterator[Row]:
+    """About `count` rows, three for a text; those of a text follow each other. `teacher`: the folder of a larger sentence encoder."""
     rng = Random(seed)
     texts = texts_of(rng, rows)
     texts = rng.sample(texts, min(len(texts), -(-count // 3)))
@@ -128,7 +149,7 @@ def likeness(rows: list[Row], seed: int, count: int) -> Iterator[Row]:
         return
     phrases = phrases_of(rng, rows, texts)
     kinds, shares = list(phrases), [KINDS[kind][0] for kind in phrases]
-    meanings, named = embedded(texts), {kind: embedded(own) for kind, own in phrases.items()}
+    meanings, named = meanings_of(texts, teacher), {kind: meanings_of(own, teacher) for kind, own in phrases.items()}
     for text, meaning in zip(texts, meanings):
         for number in range(3):
             kind = rng.choices(kinds, shares)[0]

@@ -64,3 +64,26 @@ def best_temperature(logits: list[Array], labels: list[int], weights: Array | No
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         low, high = (low, right) if loss(left) < loss(right) else (left, high)
     return round(math.exp((low + high) / 2), 4)
+
+
+def area_under_curve(scores: Array, labels: Array) -> float:
+    """The chance that a yes scores higher than a no; ties count half."""
+    order = np.argsort(scores, kind="stable")
+    _, first, inverse, counts = np.unique(scores[order], return_index=True, return_inverse=True, return_counts=True)
+    ranks = np.empty(len(scores))
+    ranks[order] = (first + (counts + 1) / 2)[inverse]
+    yes = int(labels.sum())
+    return float((ranks[labels].sum() - yes * (yes + 1) / 2) / (yes * (len(labels) - yes)))
+
+
+def best_threshold(scores: Array, labels: Array) -> tuple[float, float]:
+    """The greatest accuracy that a threshold of the scores gives, and that threshold: a score above it is a yes."""
+    order = np.argsort(scores, kind="stable")
+    ordered, said = scores[order], labels[order].astype(int)
+    # With the threshold behind the first i scores, the no among those and the yes among the others are right.
+    right = np.concatenate([[0], np.cumsum(1 - said)]) + said.sum() - np.concatenate([[0], np.cumsum(said)])
+    ends = np.concatenate([[-np.inf], ordered, [np.inf]])
+    right[1:-1][ordered[1:] == ordered[:-1]] = -1
+    best = int(right.argmax())
+    low, high = ends[best], ends[best + 1]
+    return float(right[best] / len(scores)), float(high - 1 if low == -np.inf else low + 1 if high == np.inf else (low + high) / 2)

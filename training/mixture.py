@@ -1,106 +1,140 @@
 """Which rows are shown how often: a stream of groups that follows from the seed and the place in it."""
-from collections import Counter, defaultdict
-from itertools import accumulate
+from collections import defaultdict
 from random import Random
+from typing import Any
 
+from . import passages, properties, verdicts
+from .asking import Draw
 from .layout import STATE_MAX, Encoded, Group, encode
-from .recipes import INTENTS, JOINT, Pools, long_document, make_group, matching
+from .recipes import INTENTS, NONE_LIKE, Pools, kind_of, long_document, make_group, matching
 from .rows import Row, option_count, state_key
 from .tied import ruled
 from .unsettled import by_word
 from .wording import MATCH, humanized
 
-# The share of steps' groups by source. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
+# The share of steps' groups by source and recipe. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
 WEIGHTS = {
-    "generated": 46, "likeness": 72, "goemotions": 11, "hwu64_fold1": 11, "snips": 2, "sgd": 5, "mnli_dev": 12, "snli_dev": 5, "conjnli_adv": 3, "infotabs": 15,
-    "boolq_train1886": 5, "qnli_dev": 3, "stsb_en": 2, "persona": 2.5, "davidson": 6, "defeasible": 1, "logicbench_aug": 1, "commonsenseqa": 1.5,
-    "own": 60, "presidio": 1.5, "sigma": 1, "splunk": 1, "strategyqa": 0.5, "toxigen": 3, "tabfact_val": 1, "onestop": 0.5, "creak": 0.4, "csqa2": 0,
+    "generated": 14, "likeness": 24, "own": 60,
+    "mnli_dev:verdict": 5, "snli_dev:verdict": 2, "cad_nli:verdict": 2.5, "conjnli_adv:verdict": 1, "negation_nli:verdict": 0.8, "med_help:verdict": 0.8, "megaveridicality:verdict": 0.5, "infotabs:verdict": 3.5,
+    "tabfact_val:verdict": 0.8, "fever_symmetric:verdict": 1, "fool_me_twice:verdict": 1.8, "folio:verdict": 0.5, "perspectrum:verdict": 2,
+    "boolq_train1886:passage": 3.5, "condaqa:passage": 4.5, "strategyqa:passage": 0.5, "logicbench_aug:passage": 0.7, "csqa2:passage": 0.3, "creak:passage": 0.4,
+    "pros_cons:feeling": 2, "product_reviews:feeling": 1.2, "vader_rated:feeling": 4, "movie_reviews:feeling": 1.2, "cad_sentiment:feeling": 1.8, "tsa_md:feeling": 0.7, "newsmtsc:feeling": 2, "poem_sentiment:feeling": 0.3, "emobank:feeling": 1,
+    "spamassassin:property": 1.8, "prompt_injection_mix:property": 1.8, "clickbait:property": 1.2, "mustard:property": 0.8, "query_wellformedness:property": 0.8, "davidson:property": 2.4, "toxigen:property": 1.2, "product_reviews:property": 0.6,
+    "goemotions:choice": 3, "hwu64_fold1:choice": 3, "snips:choice": 0.7, "sgd:choice": 1.5, "multidogo:choice": 3, "nlupp:choice": 1.5, "slurp_devtest:choice": 1.5, "home_intents:choice": 1, "rasa_bots:choice": 0.6, "nlu_eval_corpora:choice": 0.5,
+    "sib200_en:choice": 1, "masc_genre:choice": 1, "csabstruct:choice": 1, "cfpb_other:choice": 0.8, "commonsenseqa:choice": 0.6, "splunk:choice": 0.3, "evidence_inference:choice": 0.7,
+    "persona:claim": 1.2, "presidio:claim": 0.9, "defeasible:claim": 0.6, "qnli_dev:claim": 1.2, "nlupp:claim": 1.2, "sgd:claim": 0.8, "goemotions:claim": 0.8, "evidence_inference:claim": 0.3, "multidogo:claim": 0.6, "slurp_devtest:claim": 0.2,
+    "home_intents:claim": 0.2, "masc_genre:claim": 0.3, "sib200_en:claim": 0.3, "csabstruct:claim": 0.4, "cfpb_other:claim": 0.3, "rasa_bots:claim": 0.2, "nlu_eval_corpora:claim": 0.1,
+    "sigma:levels": 0.5, "splunk:levels": 0.3, "onestop:levels": 0.3, "stsb_en:levels": 1, "emobank:levels": 0.4, "query_wellformedness:levels": 0.4, "perspectrum:levels": 0.4, "goemotions:levels": 1,
 }
-MATCHING = {"question": 3, "title": 3, "trait": 1.5, "claim": 2, "paraphrase": 1, "service": 1}
+MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
 # Long texts that are made as they are needed: few of them are much to read.
-DOCUMENTS, DOCUMENT_WEIGHT = "documents", 2.5
+DOCUMENTS, DOCUMENT_WEIGHT = "documents", 1.3
 # Records with questions that imply each other.
-RULES, RULE_WEIGHT = "rules", 6
+RULES, RULE_WEIGHT = "rules", 2.5
+# Comments with and without attacks.
+COMMENTS, COMMENT_WEIGHT = "comments", 2.5
 # Where cutting the state may cut the evidence: longer states are passed over instead.
-EVIDENCE = frozenset({"infotabs", "boolq_train1886", "tabfact_val", "generated", RULES, "qnli_dev", "mnli_dev"})
-STATE_LIMITS = (192, 192, 192, 192, 448)
+EVIDENCE = frozenset({"generated", RULES})
+EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
+STATE_LIMITS = (192, 254, 254, 254, 448)
 
 
 class Mixture:
     """Groups drawn from prepared rows. `pool(i)` is the same for the same rows, seed and i."""
 
-    def __init__(self, rows: list[Row], seed: int) -> None:
-        self.seed = seed
-        self.states: dict[str, list[list[Row]]] = {}
-        self.shares: dict[str, list[float]] = {}
-        by_source: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    def __init__(self, rows: list[Row], seed: int, held_out: bool = False) -> None:
+        self.seed, self.held_out = seed, held_out
+        # By source and recipe: the rows of each side, and the rows that share a state with a row.
+        self.sides: dict[str, dict[Any, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        self.mates: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
-            by_source[row.source][shared_state(row)].append(row)
-        for source, states in by_source.items():
-            self.states[source] = list(states.values())
-            self.shares[source] = balanced(self.states[source])
+            found = kind_of(row)
+            if found:
+                name = named(row.source, found[0])
+                self.sides[name][found[1]].append(row)
+                self.mates[name][shared_state(row, found[0])].append(row)
+        self.shares = {name: balanced(name.rpartition(":")[2], sides) for name, sides in self.sides.items()}
         self.pools = make_pools(rows)
-        weights = {source: WEIGHTS.get(source, DEFAULT_WEIGHT) for source in self.states}
+        weights = {name: WEIGHTS.get(name, DEFAULT_WEIGHT) for name in self.sides}
         weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
-        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT}
+        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
         """The groups number `index` x size and on, encoded."""
-        rng = Random(f"{self.seed}:{index}")
+        rng = Draw(f"{self.seed}:{index}")
+        rng.held_out = self.held_out
         encoded: list[Encoded] = []
         while len(encoded) < size:
-            group = self.draw(rng)
+            group, kind = self.draw(rng)
             if group.asked:
                 limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
-                if row.part.count(1) + row.part.count(2) < limit or group.source not in EVIDENCE:
+                if row.part.count(1) + row.part.count(2) < limit or group.source not in EVIDENCE and kind not in EVIDENCE_KINDS:
                     encoded.append(row)
         return encoded
 
-    def draw(self, rng: Random) -> Group:
-        """One group."""
+    def draw(self, rng: Random) -> tuple[Group, str]:
+        """One group, and the recipe that made it."""
         name = rng.choices(self.names, self.weights)[0]
         if name == DOCUMENTS:
-            return long_document(rng, self.pools)
+            return long_document(rng, self.pools), name
         if name == RULES:
-            return ruled(rng, RULES)
+            return ruled(rng, RULES), name
+        if name == COMMENTS:
+            return properties.moderated(rng, COMMENTS), name
         if name.startswith("match:"):
-            return matching(rng, self.pools, name.removeprefix("match:"))
-        rows = rng.choices(self.states[name], cum_weights=self.shares[name])[0]
-        return make_group(rng, rng.sample(rows, min(len(rows), 4)), self.pools)
+            return matching(rng, self.pools, name.removeprefix("match:")), "match"
+        kind = name.rpartition(":")[2] if ":" in name else "plain"
+        sides, shares = self.shares[name]
+        row = rng.choice(self.sides[name][rng.choices(sides, shares)[0]])
+        mates = self.mates[name][shared_state(row, kind)]
+        if kind != "plain":
+            mates = [row, *rng.sample([other for other in mates if other is not row], min(3, len(mates) - 1))]
+        return make_group(rng, kind, mates, self.pools), kind
 
 
-def balanced(states: list[list[Row]]) -> list[float]:
-    """Running sums of the states' weights: a label n times as frequent as another is drawn only the root of n times as often."""
-    counts = Counter(str(rows[0].label) for rows in states)
-    return list(accumulate(counts[str(rows[0].label)] ** -0.5 for rows in states))
+def named(source: str, kind: str) -> str:
+    """A source with its recipe; rows that are asked as they stand are named for their source alone."""
+    return source if kind == "plain" else f"{source}:{kind}"
 
 
-def shared_state(row: Row) -> str:
-    """What rows of one group have in common: the state, or the premise where several hypotheses share it."""
-    if row.question["type"] == "choice" and isinstance(row.state, dict) and "hypothesis" in row.state:
-        return "pair " + state_key({key: value for key, value in row.state.items() if key != "hypothesis"})
-    # Rows of one state and several types are asked apart: a recipe handles one type.
-    return row.question["type"] + state_key(row.state) if row.source not in JOINT else state_key(row.state)
+# Sides that wordings must not tell from each other come equally often; of levels and label sets one n times as frequent as another only the root of n times as often.
+EVEN = frozenset({"verdict", "passage", "property", "claim"})
+POWER = {"feeling": 0.35, "choice": 0.5, "levels": 0.5}
+
+
+def balanced(kind: str, sides: dict[Any, list[Row]]) -> tuple[list[Any], list[float]]:
+    """How often each side is drawn."""
+    names = list(sides)
+    return names, [1.0 if kind in EVEN else len(sides[name]) ** POWER.get(kind, 1.0) for name in names]
+
+
+def shared_state(row: Row, kind: str) -> str:
+    """What rows of one group have in common: the state, or what several claims are about."""
+    parts = verdicts.parts_of(row) if kind == "verdict" else None
+    return state_key(parts[0]) if parts else state_key(row.state)
 
 
 def make_pools(rows: list[Row]) -> Pools:
     """Label sets, plain texts and pairs, from all rows."""
     labels: dict[str, dict[str, str]] = defaultdict(dict)
     pairs: dict[str, list] = defaultdict(list)
+    questions: dict[str, list[Row]] = defaultdict(list)
     texts = []
     for row in rows:
         criteria = row.question.get("criteria")
         if row.source in INTENTS and row.question["type"] == "choice":
-            labels[row.source] |= {name: text if text != humanized(name) else "" for name, text in criteria.items()}
+            labels[row.source] |= {name: text if text != humanized(name) else "" for name, text in criteria.items() if not NONE_LIKE.search(f"{name} {text}")}
         if isinstance(row.state, str) and 8 < len(row.state) < 200:
             texts.append(row.state)
         kind, pair = pair_of(row)
         if kind in MATCH:
             pairs[kind].append(pair)
-    return Pools(list(labels.values()) or [{"greeting": "", "farewell": ""}], texts, pairs, by_word(rows))
+        if row.source in passages.PARTS and row.question["type"] == "noul" and passages.question_of(row):
+            questions[row.source].append(row)
+    return Pools(list(labels.values()) or [{"greeting": "", "farewell": ""}], texts, pairs, by_word(rows), questions)
 
 
 def pair_of(row: Row) -> tuple[str, tuple]:

@@ -1,41 +1,48 @@
 """From labelled rows about one state to the questions of one training step."""
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
-from . import likeness, moods
+from . import likeness, moods, passages, properties, sentiment, verdicts
 from . import wording as words
+from .asking import Scene, pick
+from .claims import claimed
 from .generate.documents import document
 from .layout import Asked, Group
+from .mirrored import mirror
+from .properties import staged
 from .rows import Row, label_index, option_count
-from .tied import LONGEST, again, equal, merged, under_other_names
+from .scales import CHOSEN, RATED
+from .tied import LONGEST, equal, merged, under_other_names
 from .unsettled import SOURCE as CLAIMS
 from .unsettled import unsettled
 
-INFERENCE = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
-INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions"})
-VERDICTS = ("entailment", "neutral", "contradiction")
+INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
 # Label sets whose names overlap in meaning: no distractors from elsewhere, no "none of these" by leaving the answer out.
-CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "mnli_dev", "snli_dev", "conjnli_adv", "infotabs"})
+CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "csabstruct", "masc_genre", "cfpb_other", "evidence_inference"})
 # Sources without offensive texts.
-CLEAN = frozenset({"hwu64_fold1", "snips", "sgd"})
+CLEAN = frozenset({"hwu64_fold1", "snips", "sgd", "multidogo", "slurp_devtest", "home_intents", "sib200_en"})
+# An option that stands for what no other option says.
+NONE_LIKE = re.compile(r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I)
+# A field of the state that a question may name.
+NAMED = ("`{k}`: {q}", "Read `{k}`. {q}", "For `{k}`: {q}", "{q} Go by `{k}`.", "{q} (`{k}`)", "About `{k}`: {q}")
 # Rows that are asked as they stand: they vary by themselves, or are a user's own.
 PLAIN = frozenset({"generated", "own"})
-# All that is asked of a state is asked in one step; of other sources what one recipe handles.
-JOINT = PLAIN | {likeness.SOURCE}
 # The powers of two between which the number of words of a long text lies.
 LONG_WORDS = (6.0, 11.0)
 
 
 @dataclass
 class Pools:
-    """What is drawn from across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it, and claims
-    by the words in them."""
+    """What is drawn from across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it, claims
+    by the words in them, and questions over passages by source."""
 
     labels: list[dict[str, str]]
     texts: list[str]
     pairs: dict[str, list[tuple[Any, str]]]
     claims: dict[str, list[Row]]
+    questions: dict[str, list[Row]]
 
 
 def one_hot(size: int, index: int) -> list[float]:
@@ -62,59 +69,6 @@ def noul(rng: Random, instructions: str, answer: bool) -> Asked:
 def choice(instructions: str, criteria: dict[str, str], index: int) -> Asked:
     """A choice whose answer is the option at `index`."""
     return Asked({"type": "choice", "instructions": instructions, "criteria": criteria}, one_hot(len(criteria), index))
-
-
-def verdict(rng: Random, instructions: str, label: int) -> tuple[Asked, int, int]:
-    """A choice of true, unclear and false; where "true" and "false" stand in it."""
-    names, texts, order = rng.choice(words.VERDICTS), rng.choice(words.VERDICT_TEXTS), rng.sample(range(3), 3)
-    if any(texts) and rng.random() < 0.12:
-        names = tuple(words.opaque_names(rng, 3))
-    asked = choice(instructions, {names[i]: texts[i] for i in order}, order.index(label))
-    return asked, order.index(0), order.index(2)
-
-
-def inference(rng: Random, rows: list[Row], pools: Pools) -> Group:
-    """Premise and hypothesis, asked the way people ask, or side by side in the state; at times with a hypothesis from elsewhere."""
-    if rows[0].source == CLAIMS and rng.random() < 0.5:
-        rows = [unsettled(rng, rows[0], pools.claims)]
-    first = rows[0]
-    premise_key = "record" if "record" in first.state else "premise"
-    premise = first.state[premise_key]
-    if rng.random() < 0.5:
-        return beside(rng, first, premise, premise_key)
-    group = Group(first.source, words.render(rng, premise), [])
-    for row in rows[:2]:
-        label, text = VERDICTS.index(row.label), row.state["hypothesis"]
-        # "unclear" is no clear no: asked as yes or no only where the wording asks for support.
-        asked, true, false = verdict(rng, words.fill(rng, words.SETTLED, text), label)
-        group.asked.append(asked)
-        at = len(group.asked) - 1
-        if label != 1 or rng.random() < 0.15:
-            asked_plainly = words.question_of(text) if label != 1 and rng.random() < 0.4 else None
-            said = words.fill(rng, words.SUPPORTED if label != 1 else ("Does the text say that {}?", "The text states that {}"), text)
-            group.asked.append(noul(rng, asked_plainly or said, label == 0))
-            group.ties.append(equal((at, true), (len(group.asked) - 1, 1)))
-        if rng.random() < 0.35 and label != 1:
-            group.asked.append(noul(rng, words.fill(rng, words.DENIED, text), label == 2))
-            group.ties.append(equal((at, false), (len(group.asked) - 1, 1)))
-    return group
-
-
-def beside(rng: Random, row: Row, premise: Any, premise_key: str) -> Group:
-    """A state that holds both parts, and questions about how they relate."""
-    a, b = (premise_key, "hypothesis") if rng.random() < 0.35 else rng.choice(words.PAIRS)
-    parts = [(a, premise), (b, row.state["hypothesis"])]
-    if rng.random() < 0.3:
-        parts.reverse()
-    label, state = VERDICTS.index(row.label), dict(parts)
-    asked, true, false = verdict(rng, rng.choice(words.RELATE).format(a=a, b=b), label)
-    group = Group(row.source, words.render(rng, state), [asked])
-    for templates, side, place in ((words.RELATE_YES, 0, true), (words.RELATE_NO, 2, false), (words.RELATE_OPEN, 1, 3 - true - false)):
-        # Two of three are a no.
-        if rng.random() < (0.5 if label == side else 0.25):
-            group.asked.append(noul(rng, rng.choice(templates).format(a=a, b=b), label == side))
-            group.ties.append(equal((0, place), (len(group.asked) - 1, 1)))
-    return group
 
 
 def options_of(rng: Random, row: Row, pools: Pools) -> tuple[dict[str, str], str]:
@@ -158,6 +112,9 @@ def with_none(rng: Random, chosen: dict[str, str], right: str) -> str:
 def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
     """The same options under other names, in the same order: bare, described, opaque, in another style, or misleading."""
     draw, described = rng.random(), [text or words.humanized(name) for name, text in criteria.items()]
+    # Letters and numbers say nothing without what they stand for.
+    if all(len(name) <= 2 for name in criteria) and all(criteria.values()):
+        draw = rng.choice((0.0, 0.8, 0.9))
     if draw < 0.3:
         return criteria
     if draw < 0.45:
@@ -177,10 +134,14 @@ def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
 
 def choices(rng: Random, row: Row, pools: Pools) -> Group:
     """A choice, asked as such, in part, and as yes/no questions about single options."""
-    group = Group(row.source, words.render(rng, row.state), [])
+    into = staged(rng, row.state, ("message", "text", "utterance", "input"))
+    group = into.group(rng, row.source)
     instructions, places = row.question["instructions"], []
-    if row.source in INTENTS and rng.random() < 0.7:
-        instructions = rng.choice(words.FEELING if row.source == "goemotions" else words.INTENT)
+    wordings = words.FEELING if row.source == "goemotions" else words.INTENT if row.source in INTENTS else CHOSEN.get(row.source, ())
+    if wordings and rng.random() < 0.85:
+        instructions = pick(rng, wordings)
+    if into.key is not None and rng.random() < 0.25:
+        instructions = rng.choice(NAMED).format(k=into.key, q=instructions)
     if row.soft is not None and rng.random() < 0.4:
         group.asked.append(Asked(row.question, target_of(row)))
     else:
@@ -195,9 +156,9 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
             (merged if draw < 0.1 else under_other_names)(rng, group)
     if row.source == "goemotions":
         group.asked.extend(moods.asked_of(rng, row.label))
-    if row.source == "davidson" or row.source in CLEAN and rng.random() < 0.01:
-        moderation(rng, group, row.source == "davidson" and row.label != "neither")
-    if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"}:
+    if row.source in CLEAN and rng.random() < 0.01:
+        moderation(rng, group, False)
+    if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"} and not NONE_LIKE.search(f"{row.label} {row.question['criteria'][row.label]}"):
         about(rng, group, row, instructions, places)
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
         group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
@@ -207,16 +168,17 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
 def about(rng: Random, group: Group, row: Row, instructions: str, places: list[str]) -> None:
     """Adds "is it X?" about one option, which must agree with the choice where that shows it, and, at times, its negation."""
     criteria = row.question["criteria"]
-    name = row.label if rng.random() < 0.5 else rng.choice([name for name in criteria if name != row.label])
+    others = [name for name, text in criteria.items() if name != row.label and not NONE_LIKE.search(f"{name} {text}")]
+    name = row.label if rng.random() < 0.5 or not others else rng.choice(others)
     text = criteria[name] or words.humanized(name)
     lead = instructions + " " if rng.random() < 0.4 else ""
     plain = words.ABOUT_FEELING if row.source == "goemotions" else words.ABOUT_INTENT if row.source in INTENTS else ()
     asked = plain if plain and rng.random() < 0.5 else words.ABOUT
-    group.asked.append(noul(rng, lead * (asked is words.ABOUT) + rng.choice(asked).format(text), name == row.label))
+    group.asked.append(noul(rng, lead * (asked is words.ABOUT) + pick(rng, asked).format(text), name == row.label))
     if name in places:
         group.ties.append(equal((0, places.index(name)), (len(group.asked) - 1, 1)))
     if rng.random() < 0.4:
-        group.asked.append(noul(rng, lead + rng.choice(words.NOT_ABOUT).format(text), name != row.label))
+        group.asked.append(noul(rng, lead + pick(rng, words.NOT_ABOUT).format(text), name != row.label))
         group.ties.append(equal((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
 
 
@@ -278,30 +240,16 @@ def alike(rng: Random, rows: list[Row]) -> Group:
             question["criteria"] = renamed(rng, question["criteria"])
         # Written with four decimals, they do not quite add up to 1.
         total = sum(row.soft)
-        group.asked.append(Asked(question, [p / total for p in row.soft], whole=True))
-    return group
-
-
-def yes_no(rng: Random, rows: list[Row]) -> Group:
-    """Yes/no rows as they are, reworded, and at times negated."""
-    group = Group(rows[0].source, words.render(rng, rows[0].state), [])
-    for row in rows[:4]:
-        instructions = row.question["instructions"]
-        question = {**row.question, "instructions": words.reworded(rng, instructions)}
-        group.asked.append(Asked(question, target_of(row)))
-        if instructions.endswith(".") and rng.random() < 0.2:
-            group.asked.append(noul(rng, rng.choice(("It is not true that {}", "Is this wrong: {}", "False: {}")).format(words.lower_first(instructions)), not row.label))
-            group.ties.append(equal((len(group.asked) - 2, 1), (len(group.asked) - 1, 0)))
-        elif rng.random() < 0.15:
-            again(rng, group)
-        if row.source == "toxigen" and rng.random() < 0.5:
-            moderation(rng, group, bool(row.label))
+        named = [i for i, name in enumerate(row.question["criteria"]) if name not in words.NONE_NAMES] if question["type"] == "choice" else []
+        group.asked.append(Asked(question, [p / total for p in row.soft], whole=True, meant=named if len(named) > 1 else []))
     return group
 
 
 def levels(rng: Random, row: Row) -> Group:
     """A score row as it is, upside down, as a choice of its levels, or as a threshold."""
-    group = Group(row.source, words.render(rng, row.state), [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))])
+    if row.source in RATED and rng.random() < 0.85:
+        row = replace(row, question={**row.question, "instructions": pick(rng, RATED[row.source])})
+    group = Group(row.source, render_whole(rng, row.state), [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))])
     texts, index = row.question["criteria"], int(row.label)
     if rng.random() < 0.15:
         flipped = {**row.question, "criteria": texts[::-1]}
@@ -315,17 +263,55 @@ def levels(rng: Random, row: Row) -> Group:
     return group
 
 
-def make_group(rng: Random, rows: list[Row], pools: Pools) -> Group:
-    """The questions of one step about the state that `rows` share."""
+def render_whole(rng: Random, state: Any) -> str:
+    """A state whose fields a question may name, with its fields."""
+    return words.render(rng, state) if isinstance(state, str) else Scene(state, "", "").text(rng)
+
+
+def kind_of(row: Row) -> tuple[str, Any] | None:
+    """By which recipe a row is asked, and the side it is on, so that all sides come equally often; none for a row that no recipe can ask."""
+    source, kind = row.source, row.question["type"]
+    if source in PLAIN or source == likeness.SOURCE:
+        return "plain", None
+    if source in verdicts.SOURCES and kind != "score":
+        label = verdicts.label_of(row)
+        return ("verdict", label) if label is not None and verdicts.parts_of(row) else None
+    if source in passages.PARTS:
+        answer = passages.answer_of(row)
+        return ("passage", answer) if answer is not None and passages.question_of(row) else None
+    known = properties.property_of(row)
+    if known:
+        return "property", known[1] >= 0.5
+    if source in sentiment.SOURCES:
+        feeling = sentiment.feeling_of(row)
+        if feeling:
+            return "feeling", (feeling.side, max(range(5), key=lambda i: feeling.levels[i]))
+        return ("levels", row.label) if kind == "score" else None
+    if kind == "noul":
+        return "claim", bool(row.label)
+    return ("levels" if kind == "score" else "choice"), str(row.label)
+
+
+def make_group(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
+    """The questions of one step about the state that `rows` share; the first of them decides the kind."""
     row = rows[0]
-    if row.source in PLAIN:
-        return Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
-    if row.source == likeness.SOURCE:
-        return alike(rng, rows)
-    if row.source in INFERENCE and row.question["type"] == "choice":
-        return inference(rng, rows, pools)
-    if row.question["type"] == "choice":
-        return choices(rng, row, pools)
-    if row.question["type"] == "score":
-        return levels(rng, row)
-    return yes_no(rng, rows)
+    if kind == "plain":
+        return alike(rng, rows) if row.source == likeness.SOURCE else Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
+    if kind == "verdict":
+        # What a search finds often settles nothing.
+        moved = unsettled(rng, row, pools.claims) if row.source == CLAIMS and verdicts.label_of(row) == verdicts.OPEN and rng.random() < 0.7 else row
+        group = verdicts.judged(rng, [moved] if moved is not row else rows)
+    elif kind == "passage":
+        group = passages.read(rng, row, pools.questions.get(row.source, []), passages.question_of(row) or "", float(passages.answer_of(row) or 0))
+    elif kind == "property":
+        known = properties.property_of(row)
+        group = properties.about(rng, row, *known) if known else Group(row.source, "", [])
+    elif kind == "feeling":
+        feeling = sentiment.feeling_of(row)
+        group = sentiment.felt(rng, row, feeling) if feeling else Group(row.source, "", [])
+    elif kind == "claim":
+        group = claimed(rng, rows)
+    else:
+        group = choices(rng, row, pools) if kind == "choice" else levels(rng, row)
+    mirror(rng, group)
+    return group

@@ -1,6 +1,8 @@
 """`train`: from prepared rows to a checkpoint."""
 import argparse
 import json
+import signal
+import threading
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -11,8 +13,9 @@ from torch.nn import functional as F
 from tqdm import tqdm
 
 from .batches import Batch, by_length, collate
-from .checkpoint import Average, Progress, planned_steps, resume, save
+from .checkpoint import STATE, STEPS, Average, Progress, planned_steps, resume, save
 from .data import TRAIN
+from .eye import fit_similarity, texts_of, widen
 from .graph import Ranges
 from .mixture import Mixture
 from .model import LAYERS, Model, load_model
@@ -20,9 +23,12 @@ from .ranges import PERCENTILE, RANGES, inputs_of, ranges_of, read_ranges, simul
 from .rows import read_rows
 from .served import served_ranges
 
-WARM_UP = 0.04
 # A number for each head, in which weights' rates would change nothing.
 SHARPNESS_RATE = 2e-3
+# Tied probabilities that are nearer than this are drawn together by the square of what they are apart, others by what they are apart: a square alone hardly moves what differs by a tenth.
+NEAR = 0.1
+# The scale of the cosines by which the term of likeness learns, as the base model's are.
+SHARP = 14.0
 RANGE_GROUPS = 512
 # The weight of what whole distributions are apart, and the smallest probability that they are written with.
 WHOLE, SMALLEST = 0.2, 1e-4
@@ -34,16 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on")
     parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
     parser.add_argument("--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start")
-    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--fit-eye", action="store_true", help="begin with a similarity term fitted to the base model's embeddings, instead of that of --start")
+    parser.add_argument("--steps", type=int, default=20_000, help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes")
+    parser.add_argument("--warm-up", type=int, default=200, help="steps in which the rate rises (default: %(default)s)")
+    parser.add_argument("--decay", type=int, default=4000, help="steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)")
+    parser.add_argument("--eye", type=float, default=0.5, help="weight of the loss of the similarity term alone, on what the sentence encoders say is alike (default: %(default)s)")
     parser.add_argument("--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory")
     parser.add_argument("--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding")
     parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)")
     parser.add_argument("--head-rate", type=float, default=2e-4)
     parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
     parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time")
-    parser.add_argument("--consistency", type=float, default=1.0, help="weight of the term that makes tied answers fit together")
+    parser.add_argument("--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
-    parser.add_argument("--save-seconds", type=float, default=240)
+    parser.add_argument("--save-seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--int8", action="store_true",
@@ -64,12 +74,12 @@ def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimi
         if value.requires_grad:
             by_rate[rate_of(name, args)].append(value)
     groups = [{"params": values, "lr": rate, "peak": rate} for rate, values in sorted(by_rate.items())]
-    return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98))
+    return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
 
 
 def rate_of(name: str, args: argparse.Namespace) -> float:
     """A parameter's peak rate, by its depth."""
-    if name.endswith("sharpness"):
+    if name.endswith(("sharpness", "similar_scale")):
         return SHARPNESS_RATE
     if name.startswith("layers."):
         return args.rate * args.layer_decay ** (LAYERS - 1 - int(name.split(".")[1]))
@@ -86,7 +96,7 @@ def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Ten
 
 
 def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
-    """Cross-entropy, the squares of what tied probabilities are apart, and of what logarithms of whole distributions are."""
+    """Cross-entropy, what tied probabilities are apart, and the squares of what logarithms of whole distributions are."""
     log_p = F.log_softmax(logits, dim=-1)
     loss = -(batch.target * log_p).sum(-1).mean()
     if batch.whole.any():
@@ -95,8 +105,21 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
         terms = batch.signs * log_p.exp().flatten()[batch.tied[:, 1]]
         apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.tied[:, 0], terms)
         apart = torch.where(batch.at_most, apart.clamp(min=0), apart)
-        loss = loss + consistency * apart.square().sum() / len(batch.target)
+        loss = loss + consistency * F.smooth_l1_loss(apart, torch.zeros_like(apart), beta=NEAR, reduction="sum") / len(batch.target)
     return loss
+
+
+def eye_loss(cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """What the similarity term alone gets wrong of which options are like the state: by construction it keeps what sentence encoders know, whatever the rest of the model learns."""
+    asked = batch.meant.any(-1)
+    meant = batch.meant[asked]
+    if not len(meant):
+        return cosines.sum() * 0
+    target = batch.target[asked].masked_fill(~meant, 0.0)
+    target = target / target.sum(-1, keepdim=True).clamp(min=SMALLEST)
+    logits = (SHARP * cosines[asked].float()).masked_fill(~meant, -1e4)
+    apart = apart_everywhere(logits, target, meant)
+    return (-(target * F.log_softmax(logits, dim=-1)).sum(-1) + WHOLE * apart).sum() / len(batch.target)
 
 
 def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
@@ -117,19 +140,24 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path, self.began, self.tokens, self.losses = path, time.monotonic(), 0, []
         self.right: dict[str, list[float]] = defaultdict(list)
+        self.alike: list[float] = []
 
-    def add(self, batch: Batch, logits: torch.Tensor, loss: float) -> None:
+    def add(self, batch: Batch, logits: torch.Tensor, cosines: torch.Tensor, loss: float) -> None:
         """Counts a step."""
+        asked = batch.meant.any(-1)
+        best = cosines[asked].masked_fill(~batch.meant[asked], -2).argmax(-1)
+        self.alike += (best == batch.target[asked].masked_fill(~batch.meant[asked], -1).argmax(-1)).tolist()
         self.tokens += batch.token_count()
         self.losses.append(loss)
         for source, right in zip(batch.sources, (logits.argmax(-1) == batch.target.argmax(-1)).tolist()):
             self.right[source].append(right)
 
-    def write(self, step: int) -> str:
-        """Writes a line and begins anew; a short form of it."""
+    def write(self, step: int, rate: float, scale: float) -> str:
+        """Writes a line and begins anew; a short form of it. `alike`: how often the similarity term alone chooses as its teachers do; `scale`: how much it weighs in a logit."""
         seconds, loss = time.monotonic() - self.began, sum(self.losses) / len(self.losses)
         accuracy = {source: round(sum(right) / len(right), 3) for source, right in sorted(self.right.items())}
-        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "accuracy": accuracy}
+        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "rate": round(rate, 4), "scale": round(scale, 3),
+            "alike": round(sum(self.alike) / max(len(self.alike), 1), 3), "accuracy": accuracy}
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
         self.__init__(self.path)
@@ -153,35 +181,51 @@ def run(args: argparse.Namespace) -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     args.out.mkdir(parents=True, exist_ok=True)
-    model, mixture = load_model(args.start, args.base_share), Mixture(list(read_rows(args.rows / TRAIN)), args.seed)
+    rows = list(read_rows(args.rows / TRAIN))
+    model, mixture = load_model(args.start, args.base_share), Mixture(rows, args.seed)
+    if args.fit_eye and (args.out / STATE).exists():
+        widen(model)
+    elif args.fit_eye:
+        fit_similarity(model, texts_of(rows))
     if args.int8:
         simulate(model, ranges_of_run(model, mixture, args))
     model.to(args.device)
     optimizer, average = make_optimizer(model, args), Average(model, args.average)
     progress = resume(args.out, model, average, optimizer)
-    log, saved = Log(args.out / "log.jsonl"), time.monotonic()
+    log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
     for batch in batches(mixture, progress, args.pool, args.batch_tokens):
         steps = bar.total = planned_steps(args.out, args.steps)
         if progress.step >= steps:
             break
-        step(model, optimizer, batch.to(args.device), share_of_rate(progress.step, steps), args, log)
+        rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)
+        step(model, optimizer, batch.to(args.device), rate, args, log)
         progress.step += 1
         average.update(model, progress.step)
         bar.update()
         if progress.step % 50 == 0:
-            bar.set_postfix_str(log.write(progress.step))
-        if time.monotonic() - saved > args.save_seconds:
+            bar.set_postfix_str(log.write(progress.step, rate, model.similar_scale.item()))
+        if time.monotonic() - saved > args.save_seconds or stopped.is_set():
             save(args.out, model, average, optimizer, progress)
             saved = time.monotonic()
+        if stopped.is_set():
+            raise SystemExit(f"stopped after step {progress.step}; the same command goes on")
     bar.close()
     save(args.out, model, average, optimizer, progress)
 
 
-def share_of_rate(step: int, steps: int) -> float:
-    """The share of the peak rate at a step: up in a straight line, then down to nothing in another."""
-    done = step / steps
-    return max(min(done / WARM_UP, 1.0) * (1 - done), 1e-3)
+def stop_event() -> threading.Event:
+    """Set when the process is asked to end: the step that it is in is done and saved."""
+    stopped = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    return stopped
+
+
+def share_of_rate(step: int, steps: int, warm_up: int, decay: int) -> float:
+    """The share of the peak rate at a step: up in a straight line, constant, and down to nothing at the end, which may be set while the run goes."""
+    left = (steps - step) / max(1, min(decay, steps // 2))
+    return max(min((step + 1) / max(1, min(warm_up, steps // 4)), left, 1.0), 1e-3)
 
 
 def step(model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
@@ -189,10 +233,14 @@ def step(model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: flo
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * rate
     with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):
-        logits = model(batch)
+        x, values = model.encode(batch)
+        cosines = model.cosines(values, batch)
+        logits = model.weighed(x, cosines, batch)
     loss = loss_of(logits, batch, args.consistency)
+    if args.eye:
+        loss = loss + args.eye * eye_loss(cosines, batch)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()
     torch.nn.utils.clip_grad_norm_([value for value in model.parameters() if value.requires_grad], 1.0)
     optimizer.step()
-    log.add(batch, logits, loss.item())
+    log.add(batch, logits, cosines, loss.item())

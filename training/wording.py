@@ -50,20 +50,6 @@ TOXIC = (("The text is toxic.", True), ("Is this offensive?", True), ("Does the 
          ("Should this be removed by a moderator?", True), ("Is the text rude, hateful or insulting?", True), ("The text is harmless.", False),
          ("Is this fine to publish on a family site?", False))
 
-# A hypothesis asked of the premise: (does the text support it?), (does it contradict it?).
-SUPPORTED = ("{}", "Is it true that {}?", "According to the text, {}", "Does this follow: {}", "True or false: {}", "The text says that {}",
-             "Does the text support this? {}", "Can we conclude that {}?", "{} Is that right?", "It follows that {}", "Is this confirmed: {}")
-DENIED = ("The text contradicts this: {}", "It is false that {}", "Does the text rule out that {}?", "Is this wrong according to the text? {}",
-          "The text says the opposite of: {}")
-SETTLED = ("Is this true? {}", "{}", "Statement: {}", "What does the text say about this: {}", "Fact check: {}", "Does the text support this? {}")
-# Both parts in the state: the names of the two fields.
-PAIRS = (("premise", "hypothesis"), ("text", "statement"), ("context", "claim"), ("evidence", "claim"), ("document", "summary"), ("source", "assertion"),
-         ("passage", "sentence"), ("article", "headline"), ("a", "b"), ("report", "conclusion"))
-RELATE = ("How does `{b}` relate to `{a}`?", "What does `{a}` say about `{b}`?", "Does `{a}` support `{b}`?", "Given `{a}`, is `{b}` true?",
-          "Judge `{b}` by `{a}`.", "Is `{b}` backed by `{a}`?", "Compare `{b}` with `{a}`.", "Check `{b}` against `{a}`.")
-RELATE_YES = ("`{a}` supports `{b}`.", "Does `{b}` follow from `{a}`?", "Is `{b}` true, given `{a}`?", "`{b}` is confirmed by `{a}`.")
-RELATE_NO = ("`{a}` contradicts `{b}`.", "Is `{b}` false, given `{a}`?", "Does `{a}` rule out `{b}`?")
-RELATE_OPEN = ("`{a}` does not settle `{b}`.", "Is it unclear from `{a}` whether `{b}` is true?")
 # Names for (entailment, neutral, contradiction), and what may be said of them.
 VERDICTS = (("entailment", "neutral", "contradiction"), ("true", "unclear", "false"), ("yes", "unknown", "no"), ("supported", "not stated", "contradicted"),
             ("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ("yes", "cannot tell", "no"), ("confirmed", "open", "refuted"), ("agrees", "unrelated", "disagrees"))
@@ -105,14 +91,6 @@ def question_of(text: str) -> str | None:
     return f"{parts[at].capitalize()} {lower_first(' '.join(parts[:at]))} {' '.join(parts[at + 1 :])}?"
 
 
-def fill(rng: Random, templates: tuple[str, ...], text: str) -> str:
-    """A template with a text in its place, fitted to the sentence most of the time."""
-    template = rng.choice(templates)
-    whole = template.startswith("{}") or rng.random() < 0.2
-    filled = template.format(text.strip() if whole else lower_first(text))
-    return filled if filled[-1:] in ".?!:" or rng.random() < 0.5 else filled + "."
-
-
 def reworded(rng: Random, instructions: str) -> str:
     """Instructions with small changes that leave their meaning."""
     draw = rng.random()
@@ -124,7 +102,7 @@ def reworded(rng: Random, instructions: str) -> str:
         return instructions.rstrip("?.")
     if draw < 0.93:
         return rng.choice(("Question: {}", "Decide: {}", "{} Answer from the text.", "Please answer: {}", "{} Choose one.", "Task: {}", "Policy: {}")).format(instructions)
-    return typo(rng, instructions)
+    return instructions if "`" in instructions else typo(rng, instructions)
 
 
 def typo(rng: Random, text: str) -> str:

@@ -11,7 +11,7 @@ from training.layout import Asked, Group, Tie, encode
 from training.mixture import DOCUMENTS, Mixture
 from training.model import load_model
 from training.rows import Row
-from training.train import WHOLE, loss_of
+from training.train import NEAR, WHOLE, loss_of
 from training.unsettled import by_word, unsettled
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
@@ -32,6 +32,19 @@ def sources():
     feeling = {"type": "choice", "instructions": "Which emotion does the writer express?", "criteria": dict.fromkeys(("joy", "anger", "grief"), "")}
     yield from (Row("goemotions", f"my dog learned {i} tricks", feeling, "joy") for i in range(20))
     yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
+    for yes in (True, False):
+        said = {"type": "noul", "instructions": "The message is spam."}
+        yield from (Row("spamassassin", {"subject": f"offer {i}", "body": "buy now" if yes else "see you at lunch"}, said, yes) for i in range(20))
+        liked = {"type": "noul", "instructions": "The reviewer liked the film."}
+        yield from (Row("cad_sentiment", {"review": f"{'A joy' if yes else 'A bore'} of {i} minutes."}, liked, yes) for i in range(20))
+        asked = {"type": "noul", "instructions": "did the train leave at nine?"}
+        yield from (Row("boolq_train1886", {"passage": f"Train {i} left at {'nine' if yes else 'ten'}."}, asked, yes) for i in range(20))
+        stated = {"type": "noul", "instructions": "`argument` supports `claim`."}
+        yield from (Row("perspectrum", {"claim": "Trains should be free.", "argument": f"Argument {i}."}, stated, yes) for i in range(20))
+        follows = {"type": "choice", "instructions": "Does `hypothesis` follow from `premise`?", "criteria": {"follows": "", "does not follow": ""}}
+        yield from (Row("med_help", {"premise": f"All {i} aliens ate.", "hypothesis": "Some ate pork."}, follows, "follows" if yes else "does not follow") for i in range(20))
+    levels = {"type": "score", "instructions": "Rate the sentiment of the text.", "criteria": ["very negative", "negative", "neutral", "positive", "very positive"]}
+    yield from (Row("vader_rated", f"It was what it was, {i}.", levels, i % 5, [0.2] * 5) for i in range(20))
     yield from generated(5, 200)
 
 
@@ -45,7 +58,7 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
             one, other = (sum(row.group.asked[question].target[option] for question, option in side) for side in (tie.one, tie.other))
             assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
             kinds.add((tie.at_most, len(tie.one)))
-    assert kinds == {(False, 1), (False, 2), (True, 1)}
+    assert kinds >= {(False, 1), (False, 2), (True, 1)}
 
 
 def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
@@ -65,12 +78,12 @@ def test_an_emotion_tells_the_sentiment():
     signs = dict(moods.HOLDS)
     found = {"sentiment": 0, "yes": 0, "levels": 0}
     for row in Mixture(list(sources()), seed=4).pool(0, 1500):
-        for question, target in ((asked.question, asked.target) for asked in row.group.asked):
+        for question, target in ((asked.question, asked.target) for asked in row.group.asked if row.group.source == "goemotions"):
             top = labels(question)[target.index(max(target))]
             if question["instructions"] in moods.SENTIMENT:
                 assert top in joy
                 found["sentiment"] += 1
-            if sign := signs.get(question["instructions"]):
+            if question["type"] == "noul" and (sign := signs.get(question["instructions"])):
                 assert target[1] == (sign == 1)
                 found["yes"] += 1
             if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
@@ -123,7 +136,7 @@ def test_a_long_state_is_read_in_chunks_and_special_tokens_in_a_text_are_text():
     assert layout.MASK not in layout.tokens("a literal [MASK] here")
 
 
-def test_a_tie_costs_the_square_of_what_it_is_apart():
+def test_a_tie_costs_what_it_is_apart():
     noul = {"type": "noul", "instructions": "Is it late?"}
     likely, unlikely = torch.tensor([0.2, 0.8]).log(), torch.tensor([0.7, 0.3]).log()
     for tie, apart in ((Tie(((0, 1),), ((1, 1),)), 0.5), (Tie(((0, 1),), ((1, 0), (1, 1))), 0.2), (Tie(((0, 1),), ((1, 1),), at_most=True), 0.5), (Tie(((1, 1),), ((0, 1),), at_most=True), 0.0)):
@@ -131,7 +144,7 @@ def test_a_tie_costs_the_square_of_what_it_is_apart():
         rows = [encode(Group("x", "a", [Asked(noul, [0.0, 1.0])])), encode(Group("x", "a", [Asked(noul, [0.0, 1.0])] * 2, [tie]))]
         batch, logits = collate(rows), torch.stack([unlikely, likely, unlikely])
         free, tied = (loss_of(logits, batch, weight).item() for weight in (0.0, 3.0))
-        assert abs(tied - free - apart**2) < 1e-6
+        assert abs(tied - free - (apart - NEAR / 2 if apart > NEAR else 0)) < 1e-6
 
 
 def test_a_whole_distribution_is_learned_to_its_smallest_probability():

@@ -1,8 +1,11 @@
 from random import Random
 
-from training import likeness, requests
+import torch
+
+from training import eye, likeness, requests
 from training.layout import option_texts
 from training.mixture import Mixture
+from training.model import SIMILARITY, load_model
 from training.rows import Row
 from training.wording import NONE_NAMES, TOPICS
 
@@ -51,3 +54,15 @@ def test_a_step_asks_all_that_is_known_of_a_text():
     groups = [row.group for row in Mixture(made, seed=1).pool(0, 60) if row.group.source == likeness.SOURCE]
     assert groups and all(len(group.asked) == 3 for group in groups)
     assert all(abs(sum(asked.target) - 1) < 1e-6 for group in groups for asked in group.asked)
+
+
+def test_the_similarity_term_begins_as_what_the_base_model_says():
+    made = list(likeness.likeness(rows(), 1, 12))
+    texts = [*eye.texts_of(made), *requests.messages(Random(2), 400)]
+    model = load_model()
+    eye.fit_similarity(model, texts)
+    values, meanings = eye.pooled_values(model, texts[:200]), likeness.embedded(texts[:200])
+    said, meant = torch.nn.functional.normalize(model.similar_state(values), dim=-1), meanings
+    apart = (said @ said.T - meant @ meant.T).abs().mean()
+    assert apart < 0.05 and model.similar_state.out_features == SIMILARITY
+    assert torch.equal(model.similar_state.weight, model.similar_option.weight)

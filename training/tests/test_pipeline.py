@@ -89,10 +89,10 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
 
 def stop_after(patch, steps):
     """Lets training be interrupted when it asks for its rate for the step after so many."""
-    def rate(step, planned):
+    def rate(step, planned, *more):
         if step >= steps:
             raise KeyboardInterrupt
-        return share_of_rate(step, planned)
+        return share_of_rate(step, planned, *more)
 
     patch.setattr("training.train.share_of_rate", rate)
 
@@ -145,7 +145,7 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
             for name, model in (("exact", exact), ("rounded", rounded)):
                 apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
     # What rounds otherwise at the end of a step, and all that follows from it, stays.
-    assert apart["rounded"] < 0.5 * apart["exact"], apart
+    assert apart["rounded"] < 0.6 * apart["exact"], apart
     # A run that starts from the folder goes on in its ranges.
     train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
     begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")

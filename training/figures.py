@@ -1,0 +1,84 @@
+"""What a set of answers comes to: accuracy and calibration, how good the order and the threshold of a yes/no are, and a choice among sixteen."""
+from collections import Counter
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from . import metrics
+from .rows import Row, label_index, option_count
+from .wording import NONE_NAMES
+
+# Sets that are looked at once for each candidate that would be shipped, never to choose by. All others choose.
+JUDGED = frozenset({"hatecheck", "finentity", "deepset_pi_train", "isarcasm_A_en", "infotabs_alpha2", "mmlu_test"})
+CANDIDATES = 16
+NONE = frozenset(name.lower() for name in NONE_NAMES) | {"no_nodes_detected"}
+
+
+def summary(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, Any]:
+    """A set's figures."""
+    right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
+    figures: dict[str, Any] = {
+        "rows": len(rows), "accuracy": right.mean(), "interval": metrics.interval(int(right.sum()), len(rows)),
+        "majority": Counter(str(row.label) for row in rows).most_common(1)[0][1] / len(rows),
+        "random": float(np.mean([1 / option_count(row.question) for row in rows])),
+        "loss": float(np.mean([one["loss"] for one in found])), "calibration_error": metrics.calibration_error(confidence, right),
+        "right": "".join(str(int(one)) for one in right), **threshold_figures(rows, found), **among_candidates(rows, [one["logits"] for one in found]),
+    }
+    return {**figures, "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
+
+
+def act_figures(found: list[dict[str, Any]], right: metrics.Array) -> dict[str, float]:
+    """What abstaining by the act head gives; nothing where the graph has none."""
+    if any(one["act"] is None for one in found):
+        return {}
+    return {"removed_by_act": metrics.errors_removed(np.array([one["act"] for one in found]), right)}
+
+
+def threshold_figures(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, float]:
+    """Of the yes/no rows: the area under the curve, the accuracy at the best threshold, and how often yes is said and right."""
+    margins = np.array([one["logits"][1] - one["logits"][0] for row, one in zip(rows, found) if row.question["type"] == "noul"])
+    labels = np.array([bool(row.label) for row in rows if row.question["type"] == "noul"])
+    if not len(labels) or labels.all() or not labels.any():
+        return {}
+    best, at = metrics.best_threshold(margins, labels)
+    return {"area": metrics.area_under_curve(margins, labels), "best_threshold_accuracy": best, "best_threshold": at, "yes_said": float((margins > 0).mean()), "yes_right": float(labels.mean())}
+
+
+def drawn(row: Row, place: int) -> list[int]:
+    """The places of the right option and of fifteen others, drawn by the row's place in its set."""
+    right = label_index(row.question, row.label)
+    others = [i for i in range(option_count(row.question)) if i != right]
+    return [right, *Random(place).sample(others, CANDIDATES - 1)]
+
+
+def among_candidates(rows: list[Row], scores: list[metrics.Array]) -> dict[str, float]:
+    """Accuracy among sixteen options, where there are more: an option's logit does not depend on the others."""
+    longer = [i for i, row in enumerate(rows) if row.question["type"] == "choice" and option_count(row.question) > CANDIDATES]
+    if not longer:
+        return {}
+    right = [int(scores[i][drawn(rows[i], i)].argmax() == 0) for i in longer]
+    return {"among_16": float(np.mean(right)), **without_none(rows, scores)}
+
+
+def without_none(rows: list[Row], scores: list[metrics.Array]) -> dict[str, float]:
+    """Accuracy on the rows that one of the named options fits, with "none of these" left out: what is known of meaning alone."""
+    right = []
+    for row, own in zip(rows, scores):
+        kept = [i for i, name in enumerate(row.question["criteria"]) if name.lower() not in NONE]
+        if len(kept) < len(own) and row.label.lower() not in NONE:
+            right.append(int(kept[own[kept].argmax()] == label_index(row.question, row.label)))
+    return {"without_none": float(np.mean(right))} if right else {}
+
+
+def together(sets: dict[str, Any], found: list[dict[str, Any]], calibrated_from: int = 500) -> dict[str, Any]:
+    """Means over the sets, and calibration and abstention over all rows."""
+    right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
+    large = [one["calibration_error"] for one in sets.values() if one["rows"] >= calibrated_from]
+    figures = {
+        "mean_accuracy": float(np.mean([one["accuracy"] for one in sets.values()])), "mean_calibration_error": float(np.mean(large)) if large else None,
+        "bins": metrics.bins(confidence, right), "coverage": metrics.coverage(confidence, right),
+        "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
+    if "removed_by_act" in figures:
+        figures["coverage_by_act"] = metrics.coverage(np.array([one["act"] for one in found]), right)
+    return figures

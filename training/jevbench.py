@@ -1,0 +1,52 @@
+"""JevBench's coherence tests against a folder as the server serves it."""
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+SUITE = "jevbench-mini"
+SECONDS_TO_START = 120
+
+
+def free_port() -> int:
+    """A port on which nothing listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Returns when the server answers."""
+    until = time.monotonic() + SECONDS_TO_START
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/readyz", timeout=5).close()
+            return
+        except OSError:
+            if server.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"{url}: the server does not answer") from None
+            time.sleep(0.5)
+
+
+def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> dict[str, Any]:
+    """JevBench's scores, of the whole and of each part; `svc` is the server's bin/svc.js."""
+    url = f"http://127.0.0.1:{free_port()}"
+    # Without the caller's settings: a key or a model of theirs is not what is measured.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+    with tempfile.TemporaryDirectory() as work:
+        server = subprocess.Popen(["node", str(svc), "serve", "--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"], cwd=work, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            await_ready(url, server)
+            out = Path(work) / "report.json"
+            asked = ["--url", f"{url}/v1/systemone", "--model", "svc-small", "--suite", suite, "--out", str(out)]
+            subprocess.run([sys.executable, "-m", "jevbench", "eval", *asked], cwd=work, check=True)
+            return json.loads(out.read_text(encoding="utf-8"))["scores"]
+        finally:
+            server.terminate()
+            server.wait()

@@ -1,0 +1,40 @@
+import pytest
+
+from training.jevbench import jevbench
+
+# A server that answers everything with equal probabilities, when it is started as ours is.
+EVEN = """
+const http = require('node:http');
+const [verb, listen, address] = process.argv.slice(2);
+if (verb !== 'serve' || listen !== '--listen') process.exit(1);
+const [host, port] = address.split(':');
+const even = (question) => {
+  if (question.type === 'noul') return { type: 'noul', noul: 0.5 };
+  const names = question.type === 'choice' ? Object.keys(question.criteria) : question.criteria.map((_, i) => String(i));
+  return { type: question.type, probabilities: Object.fromEntries(names.map((name) => [name, 1 / names.length])) };
+};
+http.createServer((request, response) => {
+  let body = '';
+  request.on('data', (part) => { body += part; });
+  request.on('end', () => {
+    response.setHeader('content-type', 'application/json');
+    if (request.url === '/readyz') return response.end('{}');
+    const answers = Object.fromEntries(Object.entries(JSON.parse(body).questions).map(([key, question]) => [key, even(question)]));
+    response.end(JSON.stringify({ answers }));
+  });
+}).listen(Number(port), host);
+"""
+
+
+def test_the_served_model_is_asked_and_its_scores_come_back(tmp_path):
+    svc = tmp_path / "svc.js"
+    svc.write_text(EVEN)
+    found = jevbench(tmp_path, svc, "examples")
+    assert found and "REP" in str(found)
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path):
+    svc = tmp_path / "svc.js"
+    svc.write_text("process.exit(1);")
+    with pytest.raises(RuntimeError, match="the server does not answer"):
+        jevbench(tmp_path, svc, "examples")
