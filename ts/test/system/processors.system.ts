@@ -25,11 +25,13 @@ const PROCESSORS = [
 
 /**
  * Processors for arm64, without and with instructions for 8-bit products. Without them two products of -128 by -128 are too
- * much, so that weights are replaced there, but no weight of these graphs is so small.
+ * much, so that weights are replaced there, but no weight of these graphs is so small. With SME, which the last one has,
+ * ONNX Runtime quantizes the inputs of `DynamicQuantizeMatMul` row by row, which is another model: it has no such operator.
  */
 const ARM_PROCESSORS = [
-  { name: 'cortex-a53', saturates: true },
-  { name: 'max', saturates: false },
+  { name: 'cortex-a53', saturates: true, isWhole: true },
+  { name: 'neoverse-n1', saturates: false, isWhole: true },
+  { name: 'max', saturates: false, isWhole: false },
 ] as const;
 
 /** The graph that no rewrite can mend. */
@@ -108,8 +110,9 @@ suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
     const root = armCheckout(t);
     const { SYSTEM_TEST_ARM64: command = '[]' } = process.env;
     const [emulator = '', ...args] = JSON.parse(command) as string[];
-    for (const { name, saturates } of ARM_PROCESSORS) {
-      const all = ['-cpu', name, ...args, program(root), ...folders.all];
+    for (const { name, saturates, isWhole } of ARM_PROCESSORS) {
+      const asked = folders.all.filter((folder) => isWhole || !folder.endsWith('dynamic-quantize-mat-mul'));
+      const all = ['-cpu', name, ...args, program(root), ...asked];
       const answers = checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS }));
       requireExact(t, answers, { mended: new Set(saturates ? folders.products : []), isShown: false });
     }
