@@ -114,28 +114,19 @@ impl Sessions {
             });
         }
         let environment = environment(graph.runtime)?;
-        let mut prepared = exactness::prepare(&environment, graph.file, || graph.read());
-        let Some(exact) = prepared.graph.take() else {
-            return Self::open_prepared(graph, environment, prepared);
-        };
-        let opened = Self::open_prepared(
-            graph,
-            environment.clone(),
-            Prepared {
-                exactness: prepared.exactness,
-                graph: Some(exact),
-            },
-        );
-        opened.or_else(|error| {
-            let exactness = Exactness::CannotBe {
-                reason: format!("with unsigned weights, {error}"),
-            };
-            let as_it_is = Prepared {
-                exactness,
-                graph: None,
-            };
-            Self::open_prepared(graph, environment, as_it_is)
-        })
+        let prepared = exactness::prepare(&environment, graph.file, || graph.read());
+        let is_mended = prepared.graph.is_some();
+        match Self::open_prepared(graph, environment.clone(), prepared) {
+            Err(error) if is_mended => {
+                let reason = format!("with unsigned weights, {error}");
+                let as_it_is = Prepared {
+                    exactness: Exactness::CannotBe { reason },
+                    graph: None,
+                };
+                Self::open_prepared(graph, environment, as_it_is)
+            }
+            opened => opened,
+        }
     }
 
     fn open_prepared(
