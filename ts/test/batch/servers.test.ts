@@ -205,9 +205,7 @@ suite('servers', () => {
     Object.assign(all[2] ?? {}, { sha256: 'bb' });
     await assert.rejects(
       decider({ urls }),
-      new Refusal(
-        `${urls[2]}: has another model than ${urls[1]}; --allow-different-servers asks both all the same`,
-      ),
+      new Refusal(`${urls[2]}: has another model than ${urls[1]}; --allow-different-servers asks both all the same`),
     );
     assert.equal((await decider({ urls, mayDiffer: true })).model, null);
   });

@@ -11,7 +11,8 @@ import { consumerFolder, typeCheck } from './consumer.ts';
 const BLOCKS = docBlocks('in-process.md');
 
 /** What the first block prints, as the page says. */
-const [, PRINTED = ''] = /It prints `([^`]+)`/.exec(readFileSync(join(REPOSITORY, 'docs', 'in-process.md'), 'utf8')) ?? [];
+const [, PRINTED = ''] =
+  /It prints `([^`]+)`/.exec(readFileSync(join(REPOSITORY, 'docs', 'in-process.md'), 'utf8')) ?? [];
 const NUMBERS = PRINTED.split(' ').slice(1).map(Number);
 
 /** What each block prints, in their order. */
