@@ -127,7 +127,7 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
 
 
 def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("training.train.RANGE_GROUPS", 64)
+    monkeypatch.setattr("training.train.RANGE_GROUPS", 24)
     run, folder = tmp_path / "run", tmp_path / "model"
     train(prepared, run, 2, "--int8")
     calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"
