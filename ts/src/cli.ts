@@ -98,6 +98,9 @@ GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS and GATE_TIMEOUT_MS stand fo
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
+/** How long the last line waits for its reader. */
+const MAX_TELL_MS = 2000;
+
 /**
  * Runs the command that `args` name and resolves once it is done, or serves. What refuses is one line on stderr and
  * exit code 1.
@@ -107,11 +110,15 @@ With --run the flags of svc serve, and its settings, are those of the server bes
 export async function main(args: readonly string[]): Promise<void> {
   // The reader of a pipe may leave before the last line, as `head` does.
   process.stdout.on('error', () => process.exit(0));
+  // What cannot be told on stderr ends nothing: the disk of its file may be full.
+  process.stderr.on('error', () => {});
   try {
     await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(1));
+    // A reader of the pipe that stands still takes no line.
+    setTimeout(() => process.exit(1), MAX_TELL_MS).unref();
   }
 }
 

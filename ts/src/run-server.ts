@@ -37,7 +37,7 @@ export async function runServer(
 ): Promise<void> {
   const { config } = settings;
   const isTerminal = process.stderr.isTTY;
-  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
+  const { log, lostLines } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
   logConfig(log, settings);
   const apiKeys = resolveApiKeys(config);
   const password = resolvePassword(config);
@@ -46,7 +46,7 @@ export async function runServer(
   const engine = new EngineSlot();
   const lifecycle = new Lifecycle();
   const stats = new Stats({ waiting: () => engine.queue().waiting });
-  const metrics = new Metrics({ stats, engine });
+  const metrics = new Metrics({ stats, engine, lostLines });
   const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
   const reloader = new Reloader({
     slot: engine,

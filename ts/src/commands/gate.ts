@@ -28,7 +28,7 @@ export async function gate(flags: GateFlags): Promise<void> {
   const { listen: _, ...shared } = flags;
   const { config, warnings } = loadConfig({ flags: shared, env });
   const settings = gateSettings(flags, env, config);
-  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
+  const { log } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
 
   const lifecycle = new Lifecycle();
   const { allowedHosts } = config;
