@@ -5,6 +5,7 @@ import { createApp } from './app.ts';
 import type { LoadedConfig } from './config.ts';
 import { connectionLimit } from './connections.ts';
 import { announcement, type Credential, resolveApiKeys, resolvePassword } from './credentials.ts';
+import { removeAbandoned } from './exclusive-file.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { createLog } from './log.ts';
 import { Metrics } from './metrics.ts';
@@ -39,6 +40,7 @@ export async function runServer(
   const isTerminal = process.stderr.isTTY;
   const { log, lostLines } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
   logConfig(log, settings);
+  for (const folder of [config.configDir, config.dataDir ?? config.workDir, config.workDir]) removeAbandoned(folder);
   const apiKeys = resolveApiKeys(config);
   const password = resolvePassword(config);
   for (const credential of [apiKeys, password]) logCredential(log, credential, isTerminal);
