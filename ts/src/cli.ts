@@ -94,7 +94,7 @@ Examples:
 
 const GATE_NOTES = `
 /health is open, /v1/ needs the key of GATE_API_KEY as a Bearer token, all else is not found.
-GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS and GATE_TIMEOUT_MS stand for the flags.
+GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS, GATE_TIMEOUT_MS and GATE_BATCH_TIMEOUT_MS stand for the flags.
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
@@ -209,7 +209,8 @@ function addGate(program: Command, actions: Actions): void {
     .option('--run', 'start that server beside the gate, and stop both together')
     .option('--no-key', 'check no key')
     .option('--connect-timeout-ms <n>', 'longest wait for a connection to the server (default: 5000)')
-    .option('--timeout-ms <n>', 'longest silence of the server (default: 130000)')
+    .option('--timeout-ms <n>', 'longest silence of the server, and longest answer (default: 130000)')
+    .option('--batch-timeout-ms <n>', 'longest answer to a batch (default: 3600000)')
     .addHelpText('after', GATE_NOTES)
     .action((flags: GateFlags) => actions.gate(flags));
 }
