@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync, readSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from './addon/model-folders.ts';
@@ -150,6 +152,21 @@ if (process.platform === 'linux') {
       assert.equal(await gate.decide(), 200);
       gate.svc.signal('SIGTERM');
       assert.equal((await gate.svc.finished).code, 0);
+    });
+
+    test('in a pipe that another process has set to wait holds up no answer', async (t) => {
+      const { writer } = namedPipe(t);
+      // Node gives a descriptor back as it was when it started: one that waits.
+      const program = 'void process.stderr; process.stdin.on("end", () => process.exit()).resume(); console.log("up")';
+      const other = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'pipe', writer] });
+      t.after(() => other.kill());
+      const exited = once(other, 'exit');
+      await once(other.stdout as Readable, 'data');
+      const server = await serve(t, writer);
+      other.stdin?.end();
+      await exited;
+      await ask(server, BEYOND_PIPE);
+      assert.equal(await server.decide(), 200);
     });
 
     test('to a socket that nobody reads, as the journal of a machine may be, holds up no answer', async (t) => {
