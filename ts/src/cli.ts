@@ -94,9 +94,12 @@ Examples:
 
 const GATE_NOTES = `
 /health is open, /v1/ needs the key of GATE_API_KEY as a Bearer token, all else is not found.
-GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS and GATE_TIMEOUT_MS stand for the flags.
+GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS, GATE_TIMEOUT_MS and GATE_BATCH_TIMEOUT_MS stand for the flags.
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
+
+/** How long the last line waits for its reader. */
+const MAX_TELL_MS = 2000;
 
 /**
  * Runs the command that `args` name and resolves once it is done, or serves. What refuses is one line on stderr and
@@ -107,11 +110,15 @@ With --run the flags of svc serve, and its settings, are those of the server bes
 export async function main(args: readonly string[]): Promise<void> {
   // The reader of a pipe may leave before the last line, as `head` does.
   process.stdout.on('error', () => process.exit(0));
+  // What cannot be told on stderr ends nothing: the disk of its file may be full.
+  process.stderr.on('error', () => {});
   try {
     await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(1));
+    // A reader of the pipe that stands still takes no line.
+    setTimeout(() => process.exit(1), MAX_TELL_MS).unref();
   }
 }
 
@@ -202,7 +209,8 @@ function addGate(program: Command, actions: Actions): void {
     .option('--run', 'start that server beside the gate, and stop both together')
     .option('--no-key', 'check no key')
     .option('--connect-timeout-ms <n>', 'longest wait for a connection to the server (default: 5000)')
-    .option('--timeout-ms <n>', 'longest silence of the server (default: 130000)')
+    .option('--timeout-ms <n>', 'longest silence of the server, and longest answer (default: 130000)')
+    .option('--batch-timeout-ms <n>', 'longest answer to a batch (default: 3600000)')
     .addHelpText('after', GATE_NOTES)
     .action((flags: GateFlags) => actions.gate(flags));
 }

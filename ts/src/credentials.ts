@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { isLoopback } from './address.ts';
 import { type Config, PUBLISHED_PASSWORD } from './config.ts';
 import { MIN_EXPOSED_PASSWORD_CHARACTERS } from './container.ts';
-import { canMakeFiles, createExclusively, errorCode } from './exclusive-file.ts';
+import { createExclusively, errorCode, makeProblem } from './exclusive-file.ts';
 import { Refusal } from './refusal.ts';
 import { Secret } from './secret.ts';
 
@@ -137,11 +137,31 @@ function fromSettings(kind: Kind, secrets: readonly Secret[]): Credential {
  * that nothing can be kept in those before it: two servers with settings of their own never share a file by accident.
  */
 function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions): Credential {
+  const problems: string[] = [];
   for (const place of places(kind, config)) {
     const found = readKept(kind, place) ?? (create ? generate(kind, place) : announce(kind, place));
-    if (found !== undefined) return found;
+    if (typeof found !== 'string') return found;
+    problems.push(found);
   }
-  throw new Refusal(`${kind.file}: no folder to write it to: set ${kind.variable}, or SVC_DATA to a writable folder`);
+  throw notWritable(kind, places(kind, config), problems);
+}
+
+/** The codes of a disk that is full or fails, which may be so for a while. */
+const DISK_PROBLEMS: Readonly<Record<string, string>> = {
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the quota is used up',
+  EIO: 'the disk fails',
+};
+
+function notWritable({ file, variable }: Kind, places: readonly Place[], codes: readonly string[]): Refusal {
+  const whys = places.map(({ folder }, index) => {
+    const code = codes[index] ?? '';
+    const words = DISK_PROBLEMS[code];
+    return `${folder} (${words === undefined ? code : `${code}: ${words}`})`;
+  });
+  return new Refusal(
+    `${file}: cannot be written to ${whys.join(' or ')}; set ${variable}, or SVC_DATA to a writable folder`,
+  );
 }
 
 /** Where the file may be. */
@@ -162,14 +182,15 @@ function places({ file }: Kind, { configDir, dataDir, workDir }: Config): Place[
   }));
 }
 
-/** What `generate` would do. Undefined when the folder cannot be written. */
-function announce(kind: Kind, { folder, path }: Place): Credential | undefined {
-  if (!canMakeFiles(folder)) return undefined;
+/** What `generate` would do. The code of the error when the folder cannot be written. */
+function announce(kind: Kind, { folder, path }: Place): Credential | string {
+  const problem = makeProblem(folder);
+  if (problem !== undefined) return problem;
   return { secrets: [], status: `${kind.title} required: the first start makes ${path}`, warnings: [] };
 }
 
-/** Undefined when the folder cannot be written. */
-function generate(kind: Kind, place: Place): Credential | undefined {
+/** The code of the error when the folder cannot be written. */
+function generate(kind: Kind, place: Place): Credential | string {
   const { path } = place;
   const secret = new Secret(randomBytes(24).toString('hex'), path);
   let isMade: boolean;
@@ -177,7 +198,7 @@ function generate(kind: Kind, place: Place): Credential | undefined {
     isMade = createExclusively({ path, text: `${secret.reveal()}\n`, mode: 0o600 });
   } catch (error) {
     if (errorCode(error) === '') throw error;
-    return undefined;
+    return errorCode(error);
   }
   // Another process may have been first: what the file holds is what counts.
   const kept = readKept(kind, place);

@@ -1,6 +1,6 @@
 /** Files that are made once and never overwritten: the generated `svc.json` and credential files. */
 import { randomBytes } from 'node:crypto';
-import { linkSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, linkSync, lstatSync, openSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 export interface NewFile {
@@ -28,26 +28,69 @@ export function errorCode(error: unknown): string {
  */
 export function createExclusively(file: NewFile): boolean {
   const temporary = temporaryPath(dirname(file.path));
-  writeFileSync(temporary, file.text, { mode: file.mode, flag: 'wx' });
   try {
+    // On a full disk it is made and stays empty.
+    writeFileSync(temporary, file.text, { mode: file.mode, flag: 'wx' });
     return claim(() => linkSync(temporary, file.path));
   } catch (error) {
     if (!NO_LINKS.has(errorCode(error))) throw error;
-    return claim(() => writeFileSync(file.path, file.text, { mode: file.mode, flag: 'wx' }));
+    return claim(() => writeWhole(file));
   } finally {
     rmSync(temporary, { force: true });
   }
 }
 
-/** True when files can be made in `folder`: one is made and removed again, since modes do not tell it everywhere. */
-export function canMakeFiles(folder: string): boolean {
+/** Nothing is left where not all of it could be written. */
+function writeWhole({ path, text, mode }: NewFile): void {
+  const descriptor = openSync(path, 'wx', mode);
+  try {
+    writeFileSync(descriptor, text);
+  } catch (error) {
+    rmSync(path, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Why no file can be made in `folder`, as a system error's code such as `EROFS`; undefined when one can. One is made and
+ * removed again, since modes do not tell it everywhere.
+ */
+export function makeProblem(folder: string): string | undefined {
   const path = temporaryPath(folder);
   try {
-    writeFileSync(path, '', { flag: 'wx' });
-    rmSync(path);
-    return true;
+    // An empty one has a place on a full disk, too.
+    writeFileSync(path, '\n', { flag: 'wx' });
+    return undefined;
+  } catch (error) {
+    return errorCode(error) || String(error);
+  } finally {
+    rmSync(path, { force: true });
+  }
+}
+
+/** True when files can be made in `folder`. */
+export function canMakeFiles(folder: string): boolean {
+  return makeProblem(folder) === undefined;
+}
+
+/** What `temporaryPath` makes. */
+const TEMPORARY = /^\.svc-[0-9a-f]{12}\.tmp$/;
+
+/** Each lives for a moment; the clocks of machines that share a disk differ by more. */
+const ABANDONED_MS = 10 * 60_000;
+
+/** Removes the temporary files in `folder` that a process left behind which was killed. */
+export function removeAbandoned(folder: string): void {
+  try {
+    for (const name of readdirSync(folder).filter((name) => TEMPORARY.test(name))) {
+      const path = join(folder, name);
+      const stats = lstatSync(path);
+      if (stats.isFile() && Date.now() - stats.mtimeMs > ABANDONED_MS) rmSync(path, { force: true });
+    }
   } catch {
-    return false;
+    // Whoever may not read or write there has left nothing there.
   }
 }
 

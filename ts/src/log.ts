@@ -1,5 +1,6 @@
 /** The log: to stderr, as JSON lines for a machine or as plain lines for a person. */
-import pino, { type DestinationStream, type Logger } from 'pino';
+import pino, { type Logger } from 'pino';
+import { LineWriter, stderrWrite, type Write } from './line-writer.ts';
 import { printable, printableJson } from './printable.ts';
 
 /** Fields that every line has and that a person does not need. */
@@ -22,11 +23,29 @@ export interface LogOptions {
   readonly isTerminal: boolean;
 }
 
-/** The logger of the process. Lines are written before the call returns, so that none is lost when the process exits. */
-export function createLog({ level, format, isTerminal }: LogOptions): Logger {
-  const stderr = pino.destination({ fd: 2, sync: true });
+/** The log of the process. */
+export interface Log {
+  readonly log: Logger;
+  /** How many lines were lost since the start, since they could not be written. */
+  readonly lostLines: () => number;
+}
+
+/**
+ * The log of the process. Lines are written before the call returns, so that none is lost when the process exits. Where
+ * they cannot be, nobody waits for them: see `LineWriter`.
+ *
+ * @param write - What takes the lines; stderr when left out.
+ */
+export function createLog({ level, format, isTerminal }: LogOptions, write: Write = stderrWrite()): Log {
+  const lines = new LineWriter(write, (lost) => told.warn({ lost }, 'the log works again; lines of it were lost'));
+  process.on('exit', () => lines.finish());
   const isPretty = format === 'auto' ? isTerminal : format === 'pretty';
-  return pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, isPretty ? plain(stderr) : seen(stderr));
+  const shown = isPretty ? (json: string) => `${plainLine(json)}\n` : seenLine;
+  const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
+  const log = pino(options, { write: (json) => lines.write(shown(json)) });
+  // Lines that are missing are told of at every level.
+  const told = log.child({}, { level: 'warn' });
+  return { log, lostLines: () => lines.lost };
 }
 
 /** One line for a person: `12:00:01 warn  text key=value`. */
@@ -43,12 +62,4 @@ export function plainLine(json: string): string {
 /** The same line of JSON, in which what is not seen is escaped: such characters can stand in strings alone. */
 export function seenLine(json: string): string {
   return `${printableJson(json.trimEnd())}\n`;
-}
-
-function seen(destination: DestinationStream): DestinationStream {
-  return { write: (json) => destination.write(seenLine(json)) };
-}
-
-function plain(destination: DestinationStream): DestinationStream {
-  return { write: (json) => destination.write(`${plainLine(json)}\n`) };
 }

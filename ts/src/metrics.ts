@@ -11,6 +11,8 @@ const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0
 export interface MetricsParts {
   readonly stats: Stats;
   readonly engine: EngineSlot;
+  /** How many lines of the log were lost. */
+  readonly lostLines: () => number;
 }
 
 export class Metrics {
@@ -21,13 +23,14 @@ export class Metrics {
   readonly #responses: Counter<'status'>;
   readonly #duration: Histogram<'phase'>;
 
-  constructor({ stats, engine }: MetricsParts) {
+  constructor({ stats, engine, lostLines }: MetricsParts) {
     const registers = [this.#registry];
     const updates = [
       countDecisions(stats, registers),
       gaugeLatency(stats, registers),
       gaugeEngine(engine, registers),
       showCache(engine, registers),
+      countLostLines(lostLines, registers),
     ];
     this.#update = () => {
       for (const update of updates) update();
@@ -155,4 +158,9 @@ function showCache(engine: EngineSlot, registers: Registry[]): () => void {
     bytes.set(cache.bytes);
     limit.set(cache.limitBytes);
   };
+}
+
+function countLostLines(lostLines: () => number, registers: Registry[]): () => void {
+  const lost = counter('svc_log_lines_lost_total', 'Lines of the log that could not be written.', registers);
+  return () => lost(lostLines());
 }

@@ -5,6 +5,7 @@ import { createApp } from './app.ts';
 import type { LoadedConfig } from './config.ts';
 import { connectionLimit } from './connections.ts';
 import { announcement, type Credential, resolveApiKeys, resolvePassword } from './credentials.ts';
+import { removeAbandoned } from './exclusive-file.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { createLog } from './log.ts';
 import { Metrics } from './metrics.ts';
@@ -37,8 +38,9 @@ export async function runServer(
 ): Promise<void> {
   const { config } = settings;
   const isTerminal = process.stderr.isTTY;
-  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
+  const { log, lostLines } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal });
   logConfig(log, settings);
+  for (const folder of [config.configDir, config.dataDir ?? config.workDir, config.workDir]) removeAbandoned(folder);
   const apiKeys = resolveApiKeys(config);
   const password = resolvePassword(config);
   for (const credential of [apiKeys, password]) logCredential(log, credential, isTerminal);
@@ -46,7 +48,7 @@ export async function runServer(
   const engine = new EngineSlot();
   const lifecycle = new Lifecycle();
   const stats = new Stats({ waiting: () => engine.queue().waiting });
-  const metrics = new Metrics({ stats, engine });
+  const metrics = new Metrics({ stats, engine, lostLines });
   const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
   const reloader = new Reloader({
     slot: engine,

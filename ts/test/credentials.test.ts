@@ -9,6 +9,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +17,9 @@ import { suite, type TestContext, test } from 'node:test';
 import { inspect, promisify } from 'node:util';
 import { type ConfigSources, loadConfig } from '../src/config.ts';
 import { announcement, resolveApiKeys, resolvePassword, Secret } from '../src/credentials.ts';
-import { createExclusively } from '../src/exclusive-file.ts';
+import { createExclusively, removeAbandoned } from '../src/exclusive-file.ts';
+import { REPOSITORY } from './addon/model-folders.ts';
+import { runCommand } from './addon/program.ts';
 import { folderWithConfig, makeUnwritable, temporaryFolder, withoutPrivilege } from './temporary-folder.ts';
 
 const KEY = 'a-key-of-at-least-sixteen';
@@ -235,7 +238,7 @@ suite('the generated file', () => {
   test('that cannot be written anywhere refuses to start, and says what to do', (t) => {
     const cwd = temporaryFolder(t);
     makeUnwritable(cwd);
-    const message = 'svc.api-key: no folder to write it to: set SVC_API_KEY, or SVC_DATA to a writable folder';
+    const message = `svc.api-key: cannot be written to ${cwd} (EACCES); set SVC_API_KEY, or SVC_DATA to a writable folder`;
     const flags = { listen: '0.0.0.0:0' };
     withoutPrivilege(() => assert.throws(() => resolveIn(cwd, { flags }), { name: 'Refusal', message }));
   });
@@ -349,6 +352,38 @@ suite('the generated file', () => {
     assert.equal(createExclusively({ path, text: 'second', mode: 0o600 }), false);
     assert.equal(readFileSync(path, 'utf8'), 'first');
   });
+
+  if (process.platform !== 'win32') {
+    test('that cannot be written whole is not there, and its start says why', async (t) => {
+      const cwd = temporaryFolder(t);
+      const limited = ['-c', 'ulimit -f 0 && exec "$@"', 'sh', process.execPath];
+      const svc = join(REPOSITORY, 'bin', 'svc.js');
+      const args = [...limited, svc, 'serve', '--listen', '127.0.0.1:0'];
+      const { code, stderr } = await runCommand('sh', { args, cwd, env: { SVC_DATA: '' } });
+      const last = stderr.trim().split('\n').at(-1);
+      assert.equal(
+        last,
+        `svc.password: cannot be written to ${cwd} (EFBIG); set SVC_PASSWORD, or SVC_DATA to a writable folder`,
+      );
+      assert.equal(code, 1);
+      assert.deepEqual(readdirSync(cwd), []);
+      const doctor = await runCommand('sh', { args: [...limited, svc, 'doctor'], cwd, env: { SVC_DATA: '' } });
+      assert.match(doctor.stdout, /svc\.password: cannot be written to .* \(EFBIG\)/);
+      assert.deepEqual(readdirSync(cwd), []);
+    });
+  }
+});
+
+test('temporary files that a killed process left are removed by a later start, and no others', (t) => {
+  const folder = temporaryFolder(t);
+  const [old, young, others] = ['.svc-0123456789ab.tmp', '.svc-ba9876543210.tmp', '.svc-mine.tmp'];
+  for (const name of [old, young, others]) writeFileSync(join(folder, name), '');
+  mkdirSync(join(folder, '.svc-00000000000a.tmp'));
+  const hourAgo = Date.now() / 1000 - 3600;
+  for (const name of [old, others, '.svc-00000000000a.tmp']) utimesSync(join(folder, name), hourAgo, hourAgo);
+  removeAbandoned(folder);
+  assert.deepEqual(readdirSync(folder).sort(), ['.svc-00000000000a.tmp', young, others].sort());
+  removeAbandoned(join(folder, 'nothing'));
 });
 
 test('of starts at the same moment one makes the key, and all have it', async (t) => {

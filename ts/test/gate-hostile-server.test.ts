@@ -173,6 +173,32 @@ suite('a server behind the gate that', { timeout: 60_000 }, () => {
     await until(() => open.size === 0);
   });
 
+  for (const [path, timeouts] of [
+    ['/v1/x', { silenceMs: 300, batchMs: 60_000 }],
+    ['/v1/systemone/batch?x', { silenceMs: 60_000, batchMs: 300 }],
+  ] as const) {
+    test(`sends its body byte by byte without end is given up after the time of ${path}`, async (t) => {
+      const begin = (socket: Socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n');
+        again(socket, 10, () => socket.write('a'));
+      };
+      const { gate, open } = await start(t, begin, { timeouts });
+      const answer = await (await ask(t, gate, path, false)).ends();
+      assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*\r\n\r\na+$/);
+      await until(() => open.size === 0 && gate.log.length > 1);
+      assert.equal(gate.log[0]?.msg, 'connection closed: the answer of the server was not whole within 0.3 s');
+    });
+  }
+
+  test('sends a body for longer than it may be silent is passed on to the end where that is a batch', async (t) => {
+    const begin = (socket: Socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n');
+      again(socket, 300, () => socket.write('a'));
+    };
+    const { gate } = await start(t, begin, { timeouts: { silenceMs: 2000, batchMs: 60_000 } });
+    assert.match(await (await ask(t, gate, '/v1/systemone/batch')).ends(), /\r\n\r\na{10}$/);
+  });
+
   test('sends a body without end is read as fast as the caller reads, and not after the caller has gone', async (t) => {
     const { gate, open } = await start(t, (socket) => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');

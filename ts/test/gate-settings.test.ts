@@ -17,7 +17,7 @@ suite('the settings of the gate', () => {
     const { listen, upstream, timeouts, credential } = settings(t);
     assert.deepEqual(listen, { host: '127.0.0.1', port: 21118 });
     assert.equal(upstream.origin, 'http://127.0.0.1:21119');
-    assert.deepEqual(timeouts, { connectMs: 5000, silenceMs: 130_000 });
+    assert.deepEqual(timeouts, { connectMs: 5000, silenceMs: 130_000, batchMs: 3_600_000 });
     assert.ok(credential.secrets[0]?.matches(KEY));
     assert.equal(credential.status, 'API key required: set in GATE_API_KEY');
   });
@@ -28,16 +28,23 @@ suite('the settings of the gate', () => {
       GATE_UPSTREAM: 'https://b.example/',
       GATE_CONNECT_TIMEOUT_MS: '2',
       GATE_TIMEOUT_MS: '3',
+      GATE_BATCH_TIMEOUT_MS: '6',
     };
     const set = settings(t, {}, env);
     assert.deepEqual(set.listen, { host: '0.0.0.0', port: 80 });
     assert.equal(set.upstream.origin, 'https://b.example');
-    assert.deepEqual(set.timeouts, { connectMs: 2, silenceMs: 3 });
-    const flags = { listen: '[::1]:1', upstream: 'http://c', connectTimeoutMs: '4', timeoutMs: '5' };
+    assert.deepEqual(set.timeouts, { connectMs: 2, silenceMs: 3, batchMs: 6 });
+    const flags = {
+      listen: '[::1]:1',
+      upstream: 'http://c',
+      connectTimeoutMs: '4',
+      timeoutMs: '5',
+      batchTimeoutMs: '7',
+    };
     const flagged = settings(t, flags, env);
     assert.deepEqual(flagged.listen, { host: '::1', port: 1 });
     assert.equal(flagged.upstream.origin, 'http://c');
-    assert.deepEqual(flagged.timeouts, { connectMs: 4, silenceMs: 5 });
+    assert.deepEqual(flagged.timeouts, { connectMs: 4, silenceMs: 5, batchMs: 7 });
     const empty = settings(t, {}, { GATE_LISTEN: '', GATE_UPSTREAM: ' ', GATE_TIMEOUT_MS: '' });
     assert.equal(empty.listen.port, 21118);
     assert.equal(empty.timeouts.silenceMs, 130_000);
@@ -64,6 +71,7 @@ suite('the settings of the gate', () => {
     [{ upstream: 'http://me:pw@a' }, {}, `--upstream: ${ORIGIN}`],
     [{}, { GATE_UPSTREAM: 'a' }, `GATE_UPSTREAM: ${ORIGIN}`],
     [{ timeoutMs: '0' }, {}, `--timeout-ms: ${NUMBER}`],
+    [{ batchTimeoutMs: 'x' }, {}, `--batch-timeout-ms: ${NUMBER}`],
     [{ connectTimeoutMs: '1.5' }, {}, `--connect-timeout-ms: ${NUMBER}`],
     [{}, { GATE_TIMEOUT_MS: '2147483648' }, `GATE_TIMEOUT_MS: ${NUMBER}`],
     [

@@ -62,7 +62,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     allowedHosts,
     upstream,
     upstreamKey: upstreamKey === undefined ? undefined : new Secret(upstreamKey, 'GATE_UPSTREAM_KEY'),
-    timeouts: { connectMs: 5000, silenceMs: 5000, ...timeouts },
+    timeouts: { connectMs: 5000, silenceMs: 5000, batchMs: 5000, ...timeouts },
     keys: hasKey ? [new Secret(KEY, 'GATE_API_KEY')] : [],
   });
   const config = { drainDelayMs: 0, drainMs: 100 };

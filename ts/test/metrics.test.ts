@@ -53,6 +53,7 @@ const OWN = {
   svc_state_cache_limit_bytes: 'gauge',
   svc_model_info: 'gauge',
   svc_model_reload_failed: 'gauge',
+  svc_log_lines_lost_total: 'counter',
   svc_responses_total: 'counter',
   svc_request_duration_seconds: 'histogram',
 };

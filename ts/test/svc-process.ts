@@ -1,5 +1,6 @@
 /** `svc` as a process of its own, as people start it. */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import type { Ended } from './addon/program.ts';
 import { ProcessOutput } from './process-output.ts';
@@ -13,22 +14,27 @@ export interface SvcOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What it reads from stdin; closed when left out. */
   readonly input?: string;
+  /** The descriptor that is its stderr, in place of a pipe to here. */
+  readonly stderr?: number;
 }
 
 /** A started `svc`, killed when the test ends. */
 export class SvcProcess {
   readonly finished: Promise<Ended>;
+  /** Resolves with its exit code, whoever has not read all that it wrote. */
+  readonly exited: Promise<number | null>;
   readonly #child;
   readonly #output: ProcessOutput;
 
-  constructor(test: Ending, args: readonly string[], { cwd, env, input }: SvcOptions) {
+  constructor(test: Ending, args: readonly string[], { cwd, env, input, stderr }: SvcOptions) {
     const own = Object.entries(process.env).filter(([name]) => !/^(SVC_|NODE_TEST|NO_COLOR$|FORCE_COLOR$)/.test(name));
     const child = spawn(process.execPath, [LAUNCHER, ...args], {
       cwd,
       env: { ...Object.fromEntries(own), ...env },
-      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', stderr ?? 'pipe'],
     });
     this.#child = child;
+    this.exited = once(child, 'exit').then(([code]) => code);
     child.stdin?.end(input);
     this.#output = new ProcessOutput(child);
     this.finished = this.#output.finished;
@@ -47,6 +53,11 @@ export class SvcProcess {
 
   get pid(): number | undefined {
     return this.#child.pid;
+  }
+
+  /** Reads its log no more. */
+  holdLog(): void {
+    this.#child.stderr?.pause();
   }
 
   signal(name: NodeJS.Signals): void {

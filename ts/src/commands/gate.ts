@@ -13,8 +13,9 @@ import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
 
-/** What a server takes beyond its drain to close its engine, and far more. */
-const CLOSE_MS = 15_000;
+/** Of `drain_ms`, how much is left for the server beside the gate to close its engine: at most, and as a part of it. */
+const MAX_CLOSE_MS = 1000;
+const CLOSE_PART = 0.2;
 
 /**
  * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
@@ -28,14 +29,15 @@ export async function gate(flags: GateFlags): Promise<void> {
   const { listen: _, ...shared } = flags;
   const { config, warnings } = loadConfig({ flags: shared, env });
   const settings = gateSettings(flags, env, config);
-  const log = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
+  const { log } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });
 
   const lifecycle = new Lifecycle();
   const { allowedHosts } = config;
+  const closeMs = flags.run ? Math.min(MAX_CLOSE_MS, config.drainMs * CLOSE_PART) : 0;
   const app = createGate({ ...settings, keys: settings.credential.secrets, allowedHosts, lifecycle, log });
   const http = createHttpServer({
     app,
-    config,
+    config: { ...config, drainMs: config.drainMs - closeMs },
     engine: { model: undefined },
     lifecycle,
     log,
@@ -47,8 +49,9 @@ export async function gate(flags: GateFlags): Promise<void> {
   let isStopping = false;
   stopOnSignal(log, async () => {
     isStopping = true;
+    const endMs = performance.now() + config.drainDelayMs + config.drainMs;
     await http.drain();
-    const hasEnded = await server?.stop(config.drainDelayMs + config.drainMs + CLOSE_MS);
+    const hasEnded = await server?.stop(Math.max(closeMs, endMs - performance.now()));
     if (hasEnded === false) log.warn('the server beside the gate did not end in time and was killed');
   });
   for (const warning of [...warnings, ...settings.warnings]) log.warn(warning);

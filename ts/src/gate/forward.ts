@@ -23,9 +23,17 @@ const MAX_INTERIM = 16;
 export interface ForwardTimeouts {
   /** Until the server has taken the connection. */
   readonly connectMs: number;
-  /** How long nothing may come from the server or be taken by it, and how long its answer may take to begin. */
+  /**
+   * How long nothing may come from the server or be taken by it, how long its answer may take to begin, and, from then
+   * on, to be whole.
+   */
   readonly silenceMs: number;
+  /** How long the answer to a batch, which is sent state by state, may take to be whole. */
+  readonly batchMs: number;
 }
+
+/** Whose answer is sent while it is made. */
+const BATCH_TARGET = /^\/v1\/systemone\/batch(?:\?|$)/;
 
 export interface ForwardParts {
   /** Where the server is: scheme, host and port. */
@@ -51,7 +59,8 @@ export function forward(parts: ForwardParts, name: string): Middleware<RequestSt
     const framing = outgoingFraming(req.method, framingOf(req));
     const read = await readState(req);
     const outgoing = call(ctx, read, framing);
-    limitTime(outgoing, timeouts);
+    const wholeMs = BATCH_TARGET.test(req.url ?? '') ? timeouts.batchMs : timeouts.silenceMs;
+    limitTime(outgoing, { ...timeouts, wholeMs });
     const failure = firstFailure(ctx, outgoing, log);
     let answer: http.IncomingMessage | undefined;
     try {
@@ -128,9 +137,14 @@ function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { rea
   }
 }
 
-function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs }: ForwardTimeouts): void {
-  const giveUp = (ms: number) =>
-    outgoing.destroy(new HttpFailure('upstream_timeout', `no answer from the server within ${ms / 1000} s`));
+interface Limits extends ForwardTimeouts {
+  /** From the beginning of the answer to its end. */
+  readonly wholeMs: number;
+}
+
+function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs, wholeMs }: Limits): void {
+  const giveUp = (ms: number, what = 'no answer from the server') =>
+    outgoing.destroy(new HttpFailure('upstream_timeout', `${what} within ${ms / 1000} s`));
   let timer = setTimeout(giveUp, connectMs, connectMs);
   const stop = () => clearTimeout(timer);
   outgoing.once('close', stop);
@@ -142,9 +156,11 @@ function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs }: Forwa
     timer = setTimeout(giveUp, silenceMs, silenceMs);
   };
   outgoing.once('finish', wait);
-  outgoing.once('response', () => {
+  outgoing.once('response', (answer) => {
     outgoing.off('finish', wait);
     stop();
+    timer = setTimeout(giveUp, wholeMs, wholeMs, 'the answer of the server was not whole');
+    answer.once('end', stop);
   });
 }
 

@@ -122,9 +122,10 @@ function serverArguments(flags: GateFlags): string[] {
 
 /**
  * The gate's key is the gate's alone, and its check is the only one: behind it the server's own key is off. The rules of
- * the container image are for a server that can be reached from outside.
+ * the container image are for a server that can be reached from outside. When the gate lets go of it nobody asks it any
+ * more, so there is nothing to wait for.
  */
 function serverEnvironment(env: Environment): Environment {
   const kept = Object.entries(env).filter(([name]) => !/^(GATE_.*|SVC_API_KEY|SVC_CONTAINER)$/i.test(name));
-  return { ...Object.fromEntries(kept), SVC_ALLOW_NO_API_KEY: '1' };
+  return { ...Object.fromEntries(kept), SVC_ALLOW_NO_API_KEY: '1', SVC_DRAIN_DELAY_MS: '0' };
 }

@@ -13,6 +13,7 @@ export interface GateFlags extends Flags {
   readonly upstream?: string;
   readonly connectTimeoutMs?: string;
   readonly timeoutMs?: string;
+  readonly batchTimeoutMs?: string;
   /** Start the server beside the gate. */
   readonly run?: boolean;
   /** False: check no key. */
@@ -37,6 +38,7 @@ const DEFAULTS = {
   upstream: 'http://127.0.0.1:21119',
   connectTimeoutMs: '5000',
   timeoutMs: '130000',
+  batchTimeoutMs: '3600000',
 };
 
 /** Node's timers take no more. */
@@ -64,7 +66,11 @@ export function gateSettings(flags: GateFlags, env: Environment, config: Config)
   return {
     listen: address(value('listen')),
     upstream: upstreamUrl(value('upstream'), flags.run ?? false),
-    timeouts: { connectMs: milliseconds(value('connectTimeoutMs')), silenceMs: milliseconds(value('timeoutMs')) },
+    timeouts: {
+      connectMs: milliseconds(value('connectTimeoutMs')),
+      silenceMs: milliseconds(value('timeoutMs')),
+      batchMs: milliseconds(value('batchTimeoutMs')),
+    },
     upstreamKey: isUnused ? undefined : upstreamKey,
     credential,
     warnings: [

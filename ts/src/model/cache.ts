@@ -13,7 +13,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
 import { errorCode } from '../exclusive-file.ts';
@@ -95,9 +95,12 @@ export class ModelCache {
     try {
       await mkdir(folder, { recursive: true });
     } catch (error) {
-      throw new SourceError(`models cannot be kept in ${this.#folder} (${errorCode(error)}); set SVC_DATA`, {
-        cause: error,
-      });
+      throw new SourceError(
+        `models cannot be kept in ${this.#folder} (${await makeCode(folder, error)}); set SVC_DATA`,
+        {
+          cause: error,
+        },
+      );
     }
     const lease = await Lease.take(folder);
     return {
@@ -278,4 +281,12 @@ async function renameFolder(from: string, to: string): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 100 * attempt));
     }
   }
+}
+
+/** Why a folder could not be made with those above it: of a read-only disk Node says that nothing is there. */
+async function makeCode(folder: string, error: unknown): Promise<string> {
+  const above = dirname(folder);
+  if (errorCode(error) !== 'ENOENT' || above === folder) return errorCode(error);
+  const cause: unknown = await mkdir(above).catch((reason: unknown) => reason);
+  return cause === undefined || errorCode(cause) === 'EEXIST' ? errorCode(error) : makeCode(above, cause);
 }

@@ -99,7 +99,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, lifecycle] = [new FakeEngine(), new EngineSlot(), new Lifecycle()];
   const stats = new Stats({ waiting: () => slot.queue().waiting });
-  const metrics = new Metrics({ stats, engine: slot });
+  const metrics = new Metrics({ stats, engine: slot, lostLines: () => 0 });
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');

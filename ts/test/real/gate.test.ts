@@ -83,6 +83,8 @@ suite('svc gate --run', { concurrency: 2 }, () => {
       const environment = readFileSync(`/proc/${await serverPid(gate)}/environ`, 'utf8');
       assert.match(environment, /\0SVC_PASSWORD=hidden-password\0/);
       assert.doesNotMatch(environment, /the-key-of/);
+      // Behind the gate there is no load balancer to wait for.
+      assert.match(environment, /\0SVC_DRAIN_DELAY_MS=0\0/);
     }
     gate.signal('SIGTERM');
     const { stderr } = await gate.finished;
@@ -135,6 +137,27 @@ suite('svc gate --run', { concurrency: 2 }, () => {
     assert.equal((await gate.finished).code, 0);
     assert.ok(await isGone(upstream));
   });
+
+  if (process.platform !== 'win32') {
+    test('SIGTERM while the server is frozen and a request is open ends both within drain_ms', async (t) => {
+      const cwd = folderWithConfig(t, { drain_ms: 2000, drain_delay_ms: 100 });
+      const { gate, url } = await started(t, { cwd });
+      const pid = await serverPid(gate);
+      process.kill(pid, 'SIGSTOP');
+      const open = fetch(`${url}/v1/systemone`, { method: 'POST', body: BODY, headers: BEARER }).catch(() => {});
+      await new Promise((done) => setTimeout(done, 200));
+      const startMs = performance.now();
+      gate.signal('SIGTERM');
+      const { code, stderr } = await gate.finished;
+      const ms = performance.now() - startMs;
+      await open;
+      assert.equal(code, 0);
+      assert.match(stderr, /did not end in time and was killed/);
+      assert.throws(() => process.kill(pid, 0));
+      // Far more than both drains in turn is what the gate once waited.
+      assert.ok(ms > 1500 && ms < 10_000, `${ms} ms`);
+    });
+  }
 
   test('a second signal ends both at once', async (t) => {
     const { gate, url, upstream } = await started(t);

@@ -38,9 +38,13 @@ export class StandingServer {
     await this.#process.logged(/"msg":"model .+ loaded"/);
   }
 
+  signal(name: NodeJS.Signals): void {
+    this.#process?.signal(name);
+  }
+
   /** Ends it and returns how it ended. */
   async end(signal: NodeJS.Signals) {
-    this.#process?.signal(signal);
+    this.signal(signal);
     const ended = await this.#process?.finished;
     return [ended?.code, ended?.signal];
   }

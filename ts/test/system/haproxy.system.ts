@@ -61,6 +61,44 @@ class Load {
   }
 }
 
+/** Callers that ask once, as plain as can be, about a new state each time. */
+class PlainLoad {
+  done = 0;
+  longestMs = 0;
+  readonly failures: string[] = [];
+  readonly #callers: Promise<void>[];
+  #isOver = false;
+
+  constructor(url: string) {
+    this.#callers = Array.from({ length: 6 }, (_, caller) => this.#ask(url, caller));
+  }
+
+  async #ask(url: string, caller: number): Promise<void> {
+    for (let n = 0; !this.#isOver; n += 1) {
+      const state = `Caller ${caller} was charged ${n} times`;
+      const body = JSON.stringify({ state, questions: QUESTIONS });
+      const startMs = performance.now();
+      const headers = n % 4 === 0 ? {} : withDigest(state);
+      const status = await fetch(`${url}/v1/systemone`, { method: 'POST', body, headers }).then(
+        async (response) => `${response.status} ${await response.text()}`,
+        String,
+      );
+      if (!status.startsWith('200 ')) this.failures.push(status);
+      this.longestMs = Math.max(this.longestMs, performance.now() - startMs);
+      this.done += 1;
+    }
+  }
+
+  async reaches(requests: number): Promise<void> {
+    while (this.done < requests) await sleep(20);
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true;
+    await Promise.all(this.#callers);
+  }
+}
+
 suite('HAProxy', () => {
   test('takes the configuration without a warning', async () => {
     const { code, stderr } = await runCommand('haproxy', { args: ['-dW', '-q', '-c', '-f', HAPROXY_CONFIG] });
@@ -128,5 +166,44 @@ suite('HAProxy', () => {
     await load.reaches(REQUESTS);
     await load.stop();
     assert.deepEqual(load.failures, []);
+  });
+
+  test('takes from a server that is frozen what it has: no request fails, none takes over five seconds', async (t) => {
+    const servers = await threeServers(t);
+    const { url, sees } = await startBalancer(t, servers);
+    const load = new PlainLoad(url);
+    await load.reaches(200);
+    servers[1]?.signal('SIGSTOP');
+    await sees(2);
+    // Where they are not taken from it, all callers may be waiting for it by now.
+    await Promise.race([load.reaches(load.done + 200), sleep(10_000)]);
+    servers[1]?.signal('SIGCONT');
+    await sees(3);
+    await load.stop();
+    assert.deepEqual(load.failures, []);
+    assert.ok(load.longestMs < 5000, `${load.longestMs} ms`);
+    // Frozen it was, with requests on it.
+    assert.ok(load.longestMs > 1000, `${load.longestMs} ms`);
+  });
+
+  test('lets a server that drains finish the batch that it has', async (t) => {
+    const servers = await threeServers(t);
+    const { url } = await startBalancer(t, servers);
+    const headers = withDigest('of a batch');
+    const batch = async (states: number) => {
+      const body = { states: Array.from({ length: states }, (_, n) => `${STATES[0]} ${n}`), questions: QUESTIONS };
+      const accept = { accept: 'application/x-ndjson', ...headers };
+      return fetch(`${url}/v1/systemone/batch`, { method: 'POST', body: JSON.stringify(body), headers: accept });
+    };
+    const startMs = performance.now();
+    await (await batch(100)).text();
+    const counts = await Promise.all(servers.map((server) => server.answered()));
+    const server = servers[counts.findIndex((count) => count > 0)] ?? assert.fail();
+    // Longer than two checks take, and not longer than a drain may.
+    const states = Math.ceil((100 * 9000) / (performance.now() - startMs));
+    const response = await batch(states);
+    const [, text] = await Promise.all([server.end('SIGTERM'), response.text()]);
+    assert.ok(text.trimEnd().split('\n').length >= states);
+    assert.match(text, /\n$/);
   });
 });

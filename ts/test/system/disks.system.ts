@@ -1,0 +1,147 @@
+/** Disks that are full, read-only, or both in turn: each is a tmpfs that only its process sees. */
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fixture, REPOSITORY } from '../addon/model-folders.ts';
+import { runCommand } from '../addon/program.ts';
+import { freePort } from '../gate-under-test.ts';
+import { tarOf } from '../model/archives.ts';
+import { HostileServer } from '../model/hostile-server.ts';
+import { ProcessOutput } from '../process-output.ts';
+import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
+
+/** Root is needed for mounts. */
+const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
+
+const SVC = [process.execPath, join(REPOSITORY, 'bin', 'svc.js')];
+
+/** What runs a shell script in a namespace of its own for mounts; `$1` is the disk, and what follows the program. */
+function alone(script: string, disk: string): [string, ...string[]] {
+  const [program = '', ...args] = [...AS_ROOT, 'unshare', '--mount', 'sh', '-c', `set -eu; ${script}`, 'sh', disk];
+  return [program, ...args];
+}
+
+suite('the first start on a full disk', () => {
+  test('says that it is full, leaves nothing behind, and is as good as new when there is room', async (t) => {
+    const disk = temporaryFolder(t);
+    const script = `
+      disk=$1; shift
+      mount -t tmpfs -o size=64k none "$disk"; cd "$disk"
+      head -c 64k /dev/zero >filler 2>/dev/null || true
+      ! "$@" 2>&1
+      ls -A
+      rm filler
+      touch -d '1 hour ago' .svc-0123456789ab.tmp
+      "$@" 2>log & pid=$!
+      until grep -q listening log; do sleep 0.1; done
+      kill $pid; wait $pid
+      rm log; ls -A`;
+    const [program, ...args] = alone(script, disk);
+    const { stdout, stderr, code } = await runCommand(program, {
+      args: [...args, ...SVC, 'serve', '--listen', '127.0.0.1:0', '--model', fixture('marker')],
+      env: { SVC_DATA: '', SVC_PASSWORD: '' },
+    });
+    assert.equal(code, 0, stderr);
+    const why = `svc.password: cannot be written to ${disk} (ENOSPC: the disk is full)`;
+    assert.deepEqual(stdout.trimEnd().split('\n').slice(1), [
+      `${why}; set SVC_PASSWORD, or SVC_DATA to a writable folder`,
+      'filler',
+      'svc.json',
+      'svc.password',
+    ]);
+  });
+});
+
+suite('SVC_DATA on a read-only disk', () => {
+  /** The log of a server with that disk, whose model is fetched, and its health once it answers. */
+  async function serve(t: TestContext, script: string) {
+    const server = await HostileServer.start(t);
+    const folder = fixture('marker');
+    const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const paths = files.map((file) => join(file.parentPath, file.name));
+    server.serve(
+      '/m.tar.gz',
+      tarOf(Object.fromEntries(paths.map((path) => [path.slice(folder.length + 1), readFileSync(path)]))),
+    );
+    const settings = {
+      model: `${server.url}/m.tar.gz`,
+      listen: `127.0.0.1:${await freePort(t)}`,
+      password: 'a-password',
+    };
+    const cwd = folderWithConfig(t, settings);
+    const disk = temporaryFolder(t);
+    const [program, ...args] = alone(script, disk);
+    const env = { ...process.env, SVC_DATA: disk };
+    const child = spawn(program, [...args, ...SVC, 'serve'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    t.after(() => child.kill('SIGTERM'));
+    const output = new ProcessOutput(child);
+    await output.logged(/model .* loaded/);
+    // It looks for the model anew, too.
+    await sleep(1000);
+    const health = (await (await fetch(`http://${settings.listen}/health`)).json()) as { fallback: boolean };
+    child.kill('SIGTERM');
+    const { stderr } = await output.finished;
+    const lines = stderr
+      .trim()
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+    return { health, disk, warned: lines.filter(({ level }) => level > 30).map(({ msg }) => msg) };
+  }
+
+  test('lets the embedded model answer, with one line that says why', async (t) => {
+    const { health, disk, warned } = await serve(t, 'disk=$1; shift; mount -t tmpfs -o ro none "$disk"; exec "$@"');
+    assert.equal(health.fallback, true);
+    assert.deepEqual(warned, [
+      `models cannot be kept in ${join(disk, 'models')} (EROFS); set SVC_DATA; the embedded model answers until it can be had`,
+    ]);
+  });
+
+  test('lets the model answer that was kept there when it could be written', async (t) => {
+    const { health, warned } = await serve(
+      t,
+      `disk=$1; shift; mount -t tmpfs none "$disk"
+       "$@" 2>"$disk/log" & pid=$!
+       until grep -q 'model .* loaded' "$disk/log"; do sleep 0.1; done
+       kill $pid; wait $pid
+       mount -o remount,ro "$disk"; exec "$@"`,
+    );
+    assert.equal(health.fallback, false);
+    assert.deepEqual(warned, []);
+  });
+});
+
+test('a log on a disk that is full for a while says how many lines were lost when there is room', async (t) => {
+  const disk = temporaryFolder(t);
+  const [program, ...args] = alone(
+    'disk=$1; shift; mount -t tmpfs -o size=64k none "$disk"; exec "$@" 2>>"$disk/log"',
+    disk,
+  );
+  const url = `http://127.0.0.1:${await freePort(t)}`;
+  const cwd = folderWithConfig(t, { listen: url.slice(7), allow_no_password: true, model: fixture('marker') });
+  const child = spawn(program, [...args, ...SVC, 'serve'], { cwd, stdio: 'ignore' });
+  t.after(() => child.kill('SIGKILL'));
+  const get = async (path: string) => (await fetch(url + path)).text();
+  while (!(await get('/readyz').then(Boolean, () => false))) await sleep(50);
+  const lost = async () => Number(/^svc_log_lines_lost_total (\d+)$/m.exec(await get('/metrics'))?.[1]);
+  while ((await lost()) === 0) await Promise.all(Array.from({ length: 200 }, () => get(`/${'p'.repeat(300)}`)));
+  const inside = [...AS_ROOT, 'nsenter', '--target', String(child.pid), '--mount'];
+  const run = (...command: string[]) => {
+    const [name = '', ...rest] = [...inside, ...command];
+    return execFileSync(name, rest, { encoding: 'utf8', maxBuffer: 2 ** 26 });
+  };
+  run('mount', '-o', 'remount,size=8m', disk);
+  let log = '';
+  for (; !log.includes('works again'); log = run('cat', join(disk, 'log'))) await sleep(100);
+  const told = log
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg.includes('works again'));
+  assert.equal(told.length, 1);
+  assert.ok(told[0].lost > 0);
+  assert.equal(await get('/livez').then(Boolean), true);
+});
