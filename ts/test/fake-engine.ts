@@ -120,7 +120,7 @@ export class FakeEngine implements Engine {
   }
 
   queue(): QueueLoad {
-    return { running: 0, waiting: 0 };
+    return { running: 0, waiting: 0, newestFirst: false };
   }
 
   cache(): CacheStats {

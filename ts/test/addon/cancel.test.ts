@@ -38,7 +38,7 @@ suite('an AbortSignal', () => {
     assert.ok(textOf(await last));
     // Either of the two long requests would have taken seconds.
     assert.ok(performance.now() - startMs < 500);
-    assert.deepEqual(engine.queue(), { running: 0, waiting: 0 });
+    assert.deepEqual(engine.queue(), { running: 0, waiting: 0, newestFirst: false });
   });
 
   test('that fires after the answer changes nothing', async (t) => {
