@@ -15,7 +15,7 @@ from .graph import Ranges, build
 from .model import HEAD_DIM, HEADS, LAYERS, Model, load_model
 from .ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample
 from .rows import read_rows
-from .served import served_ranges
+from .served import keep_integers, served_ranges
 
 MAX_BYTES = 26_000_000
 
@@ -97,7 +97,10 @@ def run(args: argparse.Namespace) -> None:
     model = load_model(args.checkpoint).eval()
     ranges = None if args.fp32 else input_ranges(model, args)
     beside = args.calibration or (args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent)
-    write_folder(args.out, build(model, ranges, args.weight_bits), args.name, args.version, temperatures(beside), by_form(beside) if args.by_form else None)
+    graph = build(model, ranges, args.weight_bits)
+    if args.checkpoint.is_dir() and ranges is not None and args.weight_bits == 8:
+        keep_integers(graph, args.checkpoint, inputs=not args.ranges)
+    write_folder(args.out, graph, args.name, args.version, temperatures(beside), by_form(beside) if args.by_form else None)
     size = (args.out / "model.onnx").stat().st_size
     print(f"{args.out}: {size / 1e6:.2f} MB")
     if size > MAX_BYTES and not args.fp32:

@@ -94,7 +94,8 @@ def option_texts(question: dict[str, Any]) -> list[str]:
         sides = criteria or {}
         return [word + (f": {sides[side]}" if sides.get(side) else "") for word, side in (("no", "false"), ("yes", "true"))]
     if kind == "choice":
-        return [f"{key}: {text}" if text and text != key else key for key, text in criteria.items()]
+        described = criteria if isinstance(criteria, dict) else dict.fromkeys(criteria)
+        return [f"{key}: {text}" if text and text != key else key for key, text in described.items()]
     return [f"level {i} of {len(criteria) - 1}: {text}" for i, text in enumerate(criteria)]
 
 

@@ -35,8 +35,9 @@ def row_integers(rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def largest_pair(weight: torch.Tensor) -> torch.Tensor:
     """The largest sum, without its sign, of two neighbours of one sign in each row [rows, 1]: 0 and 1, 2 and 3, and so on."""
-    pairs = F.pad(weight, (0, weight.shape[1] % 2)).unflatten(1, (-1, 2))
-    return torch.maximum(pairs.clamp(min=0).sum(2), -pairs.clamp(max=0).sum(2)).amax(1, keepdim=True)
+    # Two of different signs add up to less than the larger one has alone.
+    both = (weight[:, :-1:2] + weight[:, 1::2]).abs().amax(1, keepdim=True)
+    return torch.maximum(both, weight.abs().amax(1, keepdim=True))
 
 
 def weight_integers(weight: torch.Tensor, top: int = TOP) -> tuple[torch.Tensor, torch.Tensor]:

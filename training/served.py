@@ -39,6 +39,21 @@ def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
     return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
 
 
+def keep_integers(graph: onnx.ModelProto, folder: Path, inputs: bool) -> None:
+    """Gives a graph that was made of a folder's weights the folder's own integers and scales, those of the products' inputs only with `inputs`.
+
+    Weights that were multiplied out and rounded again are the same integers, but some of their scales are others in the last bit.
+    """
+    grids = (".weight", ".scale", *((".x_scale", ".x_zero") if inputs else ()))
+    stored = {tensor.name: tensor for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
+    rounded = {name.removesuffix(".weight") for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8}
+    for tensor in graph.graph.initializer:
+        owner, _, kind = tensor.name.rpartition(".")
+        own = stored.get(tensor.name)
+        if own is not None and owner in rounded and f".{kind}" in grids and own.data_type == tensor.data_type:
+            tensor.CopyFrom(own)
+
+
 def stored_arrays(folder: Path) -> dict[str, np.ndarray]:
     """What a folder's graph stores, under today's names."""
     return {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}

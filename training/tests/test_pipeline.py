@@ -1,7 +1,6 @@
 import csv
 import json
 import random
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import torch
 from training.__main__ import main
 from training.export import write_folder
 from training.folder import Folder, labels
-from training.golden import requests
+from training.golden import DOCUMENTED, odd_requests
 from training.graph import build
 from training.layout import Asked, Group, encode, state_text
 from training.batches import collate
@@ -108,12 +107,11 @@ def odd_model():
 
 
 def asked():
-    """The text of a state, a question about it, and both as a batch of one; of ten requests the questions that are not very long."""
-    for state, questions in islice(requests(), 10):
+    """The text of a state, a question about it, and both as a batch of one: of a plain request, and of those at the edges of the layout."""
+    for state, questions in (DOCUMENTED[0], *odd_requests()):
         for question in questions.values():
-            if len(labels(question)) < 200:
-                text = state_text(state)
-                yield text, question, collate([encode(Group("x", text, [Asked(question, [0.0] * len(labels(question)))]))])
+            text = state_text(state)
+            yield text, question, collate([encode(Group("x", text, [Asked(question, [0.0] * len(labels(question)))]))])
 
 
 def test_the_graph_answers_as_the_model_does(tmp_path):
@@ -129,7 +127,7 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
 
 
 def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("training.train.RANGE_GROUPS", 64)
+    monkeypatch.setattr("training.train.RANGE_GROUPS", 24)
     run, folder = tmp_path / "run", tmp_path / "model"
     train(prepared, run, 2, "--int8")
     calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"
@@ -162,13 +160,12 @@ def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
         assert torch.equal(value, again[name]), name
 
 
-def test_a_folder_that_is_exported_again_keeps_its_ranges_and_temperatures(tmp_path):
-    main(["export", "--checkpoint", str(EMBEDDED), "--out", str(tmp_path / "again"), "--version", "9.9.9"])
-    config, again = (json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path / "again"))
-    assert again["version"] == "9.9.9" and again["temperature"] == config["temperature"]
-    assert served_ranges(tmp_path / "again") == served_ranges(EMBEDDED)
-    one, two = (load_model(folder).state_dict() for folder in (EMBEDDED, tmp_path / "again"))
-    assert all(torch.allclose(one[name], two[name], rtol=1e-6, atol=1e-8) for name in one)
+def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_path):
+    main(["export", "--checkpoint", str(EMBEDDED), "--out", str(tmp_path), "--version", "9.9.9"])
+    config, again = (json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path))
+    assert again == config | {"version": "9.9.9"}
+    for name in ("model.onnx", "tokenizer.json"):
+        assert (tmp_path / name).read_bytes() == (EMBEDDED / name).read_bytes(), name
 
 
 CRITERIA = {"x": "", "y": ""}

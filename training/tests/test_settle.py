@@ -105,7 +105,7 @@ def test_of_the_scales_that_round_alike_the_nearest_is_taken_and_one_with_room_f
     tie = 0.125
     near = [np.array([tie - 1e-6, 0.3], np.float32), np.array([tie + 1e-6, 0.3], np.float32)]
     found, room = settle.settled_step(near, step, zero)
-    assert room == 1.0 and found != step and abs(found / step - 1) < 3 * settle.STEP
+    assert room == 1.0 and found != step and abs(found / step - 1) < 5 * settle.STEP
     assert settle.settled_step([near[0], near[0]], step, zero) == (step, 1.0)
     # Ties of one value or another at every scale: nothing rounds alike.
     many = np.linspace(1, 2, 10_000, dtype=np.float32)

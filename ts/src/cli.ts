@@ -177,7 +177,7 @@ function addBatch(program: Command, actions: Actions): void {
     .option('--url <url>', 'ask this server instead of loading the model here; may be given again', append)
     .option('--concurrency <n>', 'requests at once at each server (default: 8)')
     .option('--give-up <seconds>', 'how long no server may answer before it ends (default: 300)')
-    .option('--allow-different-servers', 'ask servers with other models, or that give other answers, all the same')
+    .option('--allow-different-servers', 'take servers with other models too: compare neither digests nor answers')
     .addHelpText('after', BATCH_NOTES)
     .action(actions.batch);
 }

@@ -1,9 +1,9 @@
 //! The weights of an ONNX graph, read once, so that all sessions of a model can share them.
-//!
-//! Only the parts of `onnx.proto` that hold them are described here; everything else in the file is skipped.
 
 use prost::Message;
 use prost::bytes::Bytes;
+
+use crate::onnx::proto::{Tensor, data_type, fields, graph_tag, model_tag};
 
 /// The values of a weight, in the types that sessions can share.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,15 +33,25 @@ const LEAST_BYTES: usize = 16 * 1024;
 /// The large weights that the file itself holds. None for a file that is no ONNX graph, or whose weights lie beside it:
 /// ONNX Runtime will read those, or say what is wrong.
 pub fn weights(graph: &Bytes) -> Vec<Weight> {
-    let Ok(model) = ModelProto::decode(graph.clone()) else {
-        return Vec::new();
-    };
-    let tensors = model.graph.unwrap_or_default().initializer;
-    tensors.into_iter().filter_map(weight).collect()
+    initializers(graph)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(weight)
+        .collect()
 }
 
-fn weight(tensor: TensorProto) -> Option<Weight> {
-    let raw = tensor.raw_data;
+fn initializers(model: &Bytes) -> Option<Vec<Tensor>> {
+    let mut parts = fields(model)?.into_iter();
+    let graph = parts.find(|field| field.tag == model_tag::GRAPH)?;
+    let tensors = fields(&graph.value)?.into_iter();
+    let tensors = tensors.filter(|field| field.tag == graph_tag::INITIALIZER);
+    tensors
+        .map(|field| Tensor::decode(field.value).ok())
+        .collect()
+}
+
+fn weight(tensor: Tensor) -> Option<Weight> {
+    let raw = tensor.raw_data?;
     if raw.len() < LEAST_BYTES {
         return None;
     }
@@ -61,35 +71,4 @@ fn weight(tensor: TensorProto) -> Option<Weight> {
         shape: tensor.dims,
         values,
     })
-}
-
-/// `TensorProto.DataType`.
-mod data_type {
-    pub const FLOAT: i32 = 1;
-    pub const UINT8: i32 = 2;
-    pub const INT8: i32 = 3;
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ModelProto {
-    #[prost(message, optional, tag = "7")]
-    graph: Option<GraphProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct GraphProto {
-    #[prost(message, repeated, tag = "5")]
-    initializer: Vec<TensorProto>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TensorProto {
-    #[prost(int64, repeated, tag = "1")]
-    dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    data_type: i32,
-    #[prost(string, tag = "8")]
-    name: String,
-    #[prost(bytes = "bytes", tag = "9")]
-    raw_data: Bytes,
 }

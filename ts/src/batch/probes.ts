@@ -4,7 +4,10 @@ import { Refusal } from '../refusal.ts';
 /** Probabilities of two servers may be so far apart. */
 export const MAX_APART = 1e-3;
 
-/** What each server is asked before it gets a row. */
+/**
+ * What each server is asked before it gets a row. The embedded model answers these alike on every processor, since they are
+ * among its reference requests (training/golden.py).
+ */
 const STATES: readonly unknown[] = [
   'I was charged twice and nobody answers',
   'The checkout page is down for all customers since 9:40, payments fail with error 502.',

@@ -14,7 +14,7 @@ export interface ServersOptions {
   readonly concurrency: number;
   /** How long no server may answer before the run ends. */
   readonly giveUpMs: number;
-  /** Whether servers with other models, or that give other answers, are asked all the same. */
+  /** Whether neither the digests of the models nor the answers to the probes are compared. */
   readonly mayDiffer: boolean;
   readonly config: Config;
 }
@@ -76,7 +76,10 @@ export async function decideThere(options: ServersOptions, stop: AbortSignal): P
   const known = digests.filter((digest) => digest !== undefined);
   const other = digests.findIndex((digest) => digest !== undefined && digest !== known[0]);
   if (other >= 0 && !options.mayDiffer)
-    throw new Refusal(`${options.urls[other]}: has another model than ${options.urls[digests.indexOf(known[0])]}`);
+    throw new Refusal(
+      `${options.urls[other]}: has another model than ${options.urls[digests.indexOf(known[0])]}; ` +
+        '--allow-different-servers asks both all the same',
+    );
   const servers = new Servers(options, stop, known[0] === undefined || other >= 0 ? null : `graph ${known[0]}`);
   await servers.compare();
   return servers;

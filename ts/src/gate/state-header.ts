@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { HttpFailure } from '../errors.ts';
 import { memberText } from '../json-member.ts';
+import { BodyParts } from '../middleware/body-parts.ts';
 import { STATE_HEADER, stateDigest } from '../state-header.ts';
 
 /** A longer body is passed on as it comes: states of this length are few, and looking for theirs would hold up others. */
@@ -57,18 +58,16 @@ function digestIn(body: string, name: string): string | undefined {
 /** Reads a body to its end, or until it is longer than is looked at. */
 function readStart(req: IncomingMessage): Promise<Pick<ReadRequest, 'start' | 'isWhole'>> {
   return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let bytes = 0;
+    const parts = new BodyParts();
     const leave = () => req.off('data', onData).off('end', onEnd).off('error', gone).off('close', gone).pause();
     const done = (isWhole: boolean) => {
       leave();
-      resolve({ start: Buffer.concat(parts, bytes), isWhole });
+      resolve({ start: parts.joined(), isWhole });
     };
     const onEnd = () => done(true);
     const onData = (part: Buffer) => {
-      parts.push(part);
-      bytes += part.length;
-      if (bytes > MAX_BYTES) done(false);
+      parts.add(part);
+      if (parts.bytes > MAX_BYTES) done(false);
     };
     // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
     const gone = (error?: Error) => {

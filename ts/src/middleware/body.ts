@@ -2,8 +2,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
-import getRawBody from 'raw-body';
 import { HttpFailure } from '../errors.ts';
+import { BodyParts } from './body-parts.ts';
 import { type ArrivingBody, type BodyRoom, FREE_BYTES } from './body-room.ts';
 
 /** What `node:zlib` has since Node 22.15; the types are those of the oldest Node that we run on. */
@@ -91,16 +91,34 @@ async function readCounted(req: IncomingMessage, { body, length, maxReadBytes, l
   }
 }
 
-async function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
-  try {
-    return await getRawBody(req, { limit: maxReadBytes, length: req.headers['content-length'] ?? null });
-  } catch (error) {
-    // The server ends a read with a failure of its own, for example when its time is up.
-    if (error instanceof HttpFailure) throw error;
-    if ((error as getRawBody.RawBodyError).type === 'entity.too.large') throw tooLarge(limit);
-    // All that is left is a connection that broke: the caller has gone.
-    throw new HttpFailure('cancelled', 'the caller has gone');
-  }
+/** A body whose length is not known is whole when the stream says so. */
+function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const parts = new BodyParts();
+    const leave = () => req.off('data', take).off('end', end).off('error', gone).off('close', gone);
+    const take = (part: Buffer) => {
+      parts.add(part);
+      if (parts.bytes <= maxReadBytes) return;
+      leave().pause();
+      reject(tooLarge(limit));
+    };
+    const end = () => {
+      leave();
+      resolve(parts.joined());
+    };
+    const gone = (error?: Error) => {
+      leave();
+      reject(goneFailure(error));
+    };
+    req.on('data', take).on('end', end).on('error', gone).on('close', gone);
+    // Nothing is heard of a request that has closed before.
+    if (req.destroyed) gone();
+  });
+}
+
+/** The server ends a read with a failure of its own, for example when its time is up; else the caller has gone. */
+function goneFailure(error: Error | undefined): HttpFailure {
+  return error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone');
 }
 
 /**
@@ -109,22 +127,19 @@ async function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: Bo
  */
 function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let read = 0;
+    const parts = new BodyParts();
     const take = (part: Buffer) => {
-      parts.push(part);
-      read += part.length;
-      if (read === length) resolve(parts.length === 1 ? part : Buffer.concat(parts, length));
+      parts.add(part);
+      if (parts.bytes === length) resolve(parts.joined());
     };
     req.on('data', take);
-    // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
     const gone = (error?: Error) => {
       // Every request is closed in the end; an error that nobody wants is dear to make.
-      if (read === length) return;
+      if (parts.bytes === length) return;
       // What still comes is thrown away, and so is what came.
       req.off('data', take);
-      parts.length = 0;
-      reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
+      parts.clear();
+      reject(goneFailure(error));
     };
     req.once('error', gone);
     req.once('close', () => gone());

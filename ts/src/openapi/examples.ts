@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.466912,
-    probabilities: { false: 0.533088, true: 0.466912 },
-    confidence: 0.066176,
-    answer_confidence: 0.533088,
-    action: { act_probability: 0.63711 },
+    noul: 0.442723,
+    probabilities: { false: 0.557277, true: 0.442723 },
+    confidence: 0.114554,
+    answer_confidence: 0.557277,
+    action: { act_probability: 0.674228 },
   },
   anger: {
     type: 'score',
-    score: 1.027371,
-    probabilities: { 0: 0.012914, 1: 0.946801, 2: 0.040285 },
-    confidence: 0.920202,
-    answer_confidence: 0.946801,
+    score: 1.022634,
+    probabilities: { 0: 0.008125, 1: 0.961116, 2: 0.030759 },
+    confidence: 0.941674,
+    answer_confidence: 0.961116,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.973126 },
+    action: { act_probability: 0.983896 },
   },
 };
 

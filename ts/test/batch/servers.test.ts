@@ -196,14 +196,18 @@ suite('servers', () => {
     await assert.rejects(decider({ urls: ['localhost'] }), /^Refusal: --url: must be the address of a server/);
   });
 
-  test('with different models are refused; one that does not tell is taken', async (t) => {
+  test('with different models are refused, unless that is allowed; one that does not tell is taken', async (t) => {
     const all = await Promise.all([1, 2, 3].map(() => FakeServer.start(t, well)));
     const urls = all.map(({ url }) => url);
     for (const [at, sha256] of [undefined, 'aa', 'aa'].entries()) Object.assign(all[at] ?? {}, { sha256 });
     assert.equal((await decider({ urls })).model, 'graph aa');
     assert.equal((await decider({ urls: urls.slice(0, 1) })).model, null);
     Object.assign(all[2] ?? {}, { sha256: 'bb' });
-    await assert.rejects(decider({ urls }), new Refusal(`${urls[2]}: has another model than ${urls[1]}`));
+    await assert.rejects(
+      decider({ urls }),
+      new Refusal(`${urls[2]}: has another model than ${urls[1]}; --allow-different-servers asks both all the same`),
+    );
+    assert.equal((await decider({ urls, mayDiffer: true })).model, null);
   });
 
   const answering = (billing: number, label = 'billing') =>

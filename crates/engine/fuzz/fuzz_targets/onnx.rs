@@ -1,8 +1,12 @@
 #![no_main]
 
+use std::path::Path;
+
 use libfuzzer_sys::fuzz_target;
 use prost::bytes::Bytes;
+use svc_engine::onnx::exact::{Processor, exact_graph};
 use svc_engine::onnx::presents::are_unread;
+use svc_engine::onnx::products::Pairs;
 use svc_engine::onnx::reading::{States, reading_part};
 use svc_engine::weights::weights;
 
@@ -11,6 +15,15 @@ fuzz_target!(|graph: &[u8]| {
     let kept = [("past_k0", "present_k0"), ("past_v0", "present_v0")];
     let kept = kept.map(|(past, present)| (past.to_owned(), present.to_owned()));
     weights(&graph);
+    let processor = Processor {
+        unsigned: Pairs::Large,
+        dequantized: Pairs::Large,
+        quantizes_rows: true,
+    };
+    if let Some((_, Some(exact))) = exact_graph(&graph, Path::new("/not there"), processor) {
+        // What was mended can be read as a graph again.
+        assert!(exact_graph(&exact, Path::new("/not there"), processor).is_some());
+    }
     are_unread(&graph, &kept);
     let states = States {
         kept: &kept,

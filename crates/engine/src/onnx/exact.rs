@@ -2,23 +2,37 @@
 //!
 //! A weight of signed bytes is replaced by the same weight in unsigned bytes: 128 is added to each and to its zero point,
 //! which changes no product. Unsigned by unsigned bytes are multiplied in 32 bits everywhere. A weight that is stored in
-//! the graph is stored anew; one that is computed is moved by three more operators.
+//! the graph is stored anew, one that is quantized when the graph runs is quantized to unsigned bytes, and any other is
+//! moved by three more operators.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::products::{Axis, Left, Operand, Operator, can_saturate, dequantized_axis};
+use super::inlined::{Inlined, inlined};
+use super::products::{Axis, Operand, Operator, Pairs, dequantized_axis};
 use super::proto::{
     Attribute, Field, Named, Node, Tensor, attribute_kind, attribute_tag, count, data_type, fields,
-    function_tag, graph_tag, model_tag, node_tag, put, with_inputs,
+    graph_tag, model_tag, node_tag, put, with_inputs,
 };
+use super::scope::{Scope, taken_apart};
+use super::stored::signed_bytes;
 
-/// What there is of 8-bit products in a graph that may saturate.
+/// What a processor, with the library, makes of 8-bit products.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Processor {
+    /// The weights whose products with unsigned bytes saturate.
+    pub unsigned: Pairs,
+    /// The same of signed bytes that are quantized and dequantized before a product of floats. The library may make unsigned
+    /// ones of them.
+    pub dequantized: Pairs,
+    /// Inputs that are quantized when a product with signed weights runs have a scale for each row, and not one for all.
+    pub quantizes_rows: bool,
+}
+
+/// What there is of 8-bit products in a graph that may differ from what they must be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Products {
     /// How many of them cannot any more.
@@ -29,185 +43,53 @@ pub struct Products {
     pub left: Vec<String>,
 }
 
-/// What was found in a graph, and the graph that cannot saturate, where it is another one. `folder` is where weights that
-/// are not in the file lie. `None` for a file that is no graph.
-pub fn exact_graph(model: &Bytes, folder: &Path) -> Option<(Products, Option<Bytes>)> {
+/// What was found in a graph, and the graph whose products are exact on `processor`, where it is another one. `folder` is
+/// where weights that are not in the file lie. `None` for a file that is no graph.
+pub fn exact_graph(
+    model: &Bytes,
+    folder: &Path,
+    processor: Processor,
+) -> Option<(Products, Option<Bytes>)> {
     let mut mender = Mender {
         folder,
+        processor,
         products: Products::default(),
+        dequantizers: HashMap::new(),
         names: 0,
+    };
+    let other = match inlined(model)? {
+        Inlined::AsItIs => None,
+        Inlined::Other(model) => Some(model),
+        Inlined::TooLarge => {
+            let line = "its functions call each other too often to be looked at";
+            mender.products.left.push(line.into());
+            return Some((mender.products, None));
+        }
     };
     let mut changed = Vec::new();
     let mut is_changed = false;
-    for field in fields(model)? {
-        match field.tag {
-            model_tag::GRAPH => match mender.graph(&field.value, None)? {
-                Some(graph) => {
-                    is_changed = true;
-                    put(&mut changed, model_tag::GRAPH, &graph);
-                }
-                None => changed.extend_from_slice(&field.whole),
-            },
-            model_tag::FUNCTION => {
-                mender.function(&field.value)?;
-                changed.extend_from_slice(&field.whole);
+    for field in fields(other.as_ref().unwrap_or(model))? {
+        let mended = match field.tag {
+            model_tag::GRAPH => mender.graph(&field.value, None)?,
+            _ => None,
+        };
+        match mended {
+            Some(graph) => {
+                is_changed = true;
+                put(&mut changed, field.tag, &graph);
             }
-            _ => changed.extend_from_slice(&field.whole),
+            None => changed.extend_from_slice(&field.whole),
         }
     }
     Some((mender.products, is_changed.then(|| changed.into())))
 }
 
-/// How far the origin of a value is looked for; a graph that goes round would have no end.
-const MAX_DEPTH: usize = 64;
 /// How many graphs may stand in each other.
 const MAX_NESTING: usize = 16;
 /// The most values that a zero point is given.
 const MAX_ZERO_POINTS: usize = 1 << 24;
 
-/// Operators whose result has the elements of their first input.
-const REORDERS: [&str; 11] = [
-    "Concat",
-    "Expand",
-    "Flatten",
-    "Gather",
-    "Identity",
-    "Reshape",
-    "Slice",
-    "Split",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-];
-
-/// The values that the nodes of a graph can name.
-struct Scope<'a> {
-    outer: Option<&'a Scope<'a>>,
-    nesting: usize,
-    tensors: HashMap<String, Tensor>,
-    makers: HashMap<String, Node>,
-    elements: HashMap<String, i32>,
-}
-
-impl<'a> Scope<'a> {
-    fn of(all: &[Field], nodes: &[Node], outer: Option<&'a Scope<'a>>) -> Option<Self> {
-        let (mut tensors, mut elements) = (HashMap::new(), HashMap::new());
-        for field in all {
-            match field.tag {
-                graph_tag::INITIALIZER => {
-                    let tensor = Tensor::decode(field.value.clone()).ok()?;
-                    tensors.insert(tensor.name.clone(), tensor);
-                }
-                graph_tag::INPUT | graph_tag::VALUE_INFO => {
-                    let named = Named::decode(field.value.clone()).ok()?;
-                    let kind = named.kind.and_then(|kind| kind.tensor);
-                    elements.extend(kind.map(|kind| (named.name, kind.element)));
-                }
-                _ => {}
-            }
-        }
-        let mut makers = HashMap::new();
-        for node in nodes {
-            if let Some(tensor) = node.constant() {
-                tensors.insert(node.output.first()?.clone(), tensor.clone());
-            }
-            let outputs = node.output.iter().filter(|name| !name.is_empty());
-            makers.extend(outputs.map(|name| (name.clone(), node.clone())));
-        }
-        Some(Self {
-            outer,
-            nesting: outer.map_or(0, |outer| outer.nesting + 1),
-            tensors,
-            makers,
-            elements,
-        })
-    }
-
-    /// The values of a constant.
-    fn tensor(&self, name: &str) -> Option<&Tensor> {
-        match self.tensors.get(name) {
-            None if self.makers.contains_key(name) => None,
-            None => self.outer?.tensor(name),
-            found => found,
-        }
-    }
-
-    /// The node that makes a value.
-    fn maker(&self, name: &str) -> Option<&Node> {
-        match self.makers.get(name) {
-            None if self.tensors.contains_key(name) => None,
-            None => self.outer?.maker(name),
-            found => found,
-        }
-    }
-
-    /// The type of a value's elements, where it can be told.
-    fn element(&self, name: &str, depth: usize) -> Option<i32> {
-        if let Some(tensor) = self.tensor(name) {
-            return Some(tensor.data_type);
-        }
-        if let Some(element) = self.elements.get(name) {
-            return Some(*element);
-        }
-        let Some(node) = self.makers.get(name) else {
-            return self.outer?.element(name, depth);
-        };
-        if depth == MAX_DEPTH {
-            return None;
-        }
-        let of = |input: usize| self.element(node.input(input)?, depth + 1);
-        let attribute = |name| node.attribute(name).map(|attribute| attribute.int as i32);
-        match node.op_type.as_str() {
-            "Cast" => attribute("to"),
-            "QuantizeLinear" => of(2)
-                .or_else(|| attribute("output_dtype").filter(|kind| *kind != 0))
-                .or_else(|| node.input(2).is_none().then_some(data_type::UINT8)),
-            "DynamicQuantizeLinear" => Some(data_type::UINT8),
-            reorders if REORDERS.contains(&reorders) => of(0),
-            _ => None,
-        }
-    }
-
-    fn is_signed(&self, name: &str) -> Option<bool> {
-        let element = self.element(name, 0)?;
-        Some(element == data_type::INT8)
-    }
-
-    /// Whether the inputs of a product are signed: those never saturate.
-    fn has_signed_left(&self, left: Left, node: &Node) -> bool {
-        match left {
-            Left::Unsigned => false,
-            Left::Input { value, zero_point } => {
-                let names = [node.input(zero_point), node.input(value)];
-                let mut names = names.into_iter().flatten();
-                names.find_map(|name| self.is_signed(name)) == Some(true)
-            }
-        }
-    }
-
-    /// The node that dequantizes a value, and whether its result is what it gives or the same in another order.
-    fn dequantizer(&self, name: &str) -> Option<(&Node, bool)> {
-        let (mut name, mut is_as_it_is) = (name, true);
-        for _ in 0..MAX_DEPTH {
-            let node = self.maker(name)?;
-            match node.op_type.as_str() {
-                "DequantizeLinear" => return Some((node, is_as_it_is)),
-                reorders if REORDERS.contains(&reorders) => name = node.input(0)?,
-                _ => return None,
-            }
-            is_as_it_is = false;
-        }
-        None
-    }
-}
-
 impl Node {
-    /// The value of a node that is a constant.
-    fn constant(&self) -> Option<&Tensor> {
-        let value = self.attribute("value")?.tensor.as_ref();
-        value.filter(|_| self.op_type == "Constant")
-    }
-
     /// How a line names a node: by its operator and its first result.
     fn label(&self) -> String {
         let result = self.output.first().map_or("", String::as_str);
@@ -217,7 +99,10 @@ impl Node {
 
 struct Mender<'a> {
     folder: &'a Path,
+    processor: Processor,
     products: Products,
+    /// The results of dequantized weights that the library would make a product of 8-bit integers of, and what is summed over.
+    dequantizers: HashMap<String, (Axis, Pairs)>,
     /// How many names were made up.
     names: usize,
 }
@@ -237,17 +122,17 @@ struct Changes {
 impl Mender<'_> {
     /// The graph with its products mended; the inner `None` where nothing is to change.
     fn graph(&mut self, graph: &Bytes, outer: Option<&Scope<'_>>) -> Option<Option<Vec<u8>>> {
-        let all = fields(graph)?;
-        let encoded: Vec<&Bytes> = all
-            .iter()
-            .filter(|field| field.tag == graph_tag::NODE)
-            .map(|field| &field.value)
-            .collect();
-        let nodes = encoded.iter().map(|node| Node::decode((*node).clone()));
-        let nodes = nodes.collect::<Result<Vec<Node>, _>>().ok()?;
+        let (all, nodes) = taken_apart(graph)?;
+        let encoded = all.iter().filter(|field| field.tag == graph_tag::NODE);
+        let encoded: Vec<&Bytes> = encoded.map(|field| &field.value).collect();
         let scope = Scope::of(&all, &nodes, outer)?;
         if scope.nesting > MAX_NESTING {
-            return None;
+            let line = format!("graphs stand in each other more than {MAX_NESTING} deep");
+            self.products.left.push(line);
+            return Some(None);
+        }
+        if outer.is_none() {
+            self.find_dequantizers(&nodes, &scope)?;
         }
         let mut changes = Changes::default();
         for (place, node) in nodes.iter().enumerate() {
@@ -257,9 +142,8 @@ impl Mender<'_> {
                 changes.nodes.insert(place, changed);
             }
         }
-        let dequantizers = self.dequantizers(&nodes, &scope);
         for (place, node) in nodes.iter().enumerate() {
-            let operands = self.operands(node, &scope, &dequantizers);
+            let operands = self.operands(node, &scope);
             if operands.is_empty() {
                 continue;
             }
@@ -303,93 +187,94 @@ impl Mender<'_> {
         Some(is_changed.then(|| changed.into()))
     }
 
-    /// A function is used with weights that are not seen here.
-    fn function(&mut self, function: &Bytes) -> Option<()> {
-        let nodes = fields(function)?;
-        let nodes = nodes
-            .into_iter()
-            .filter(|field| field.tag == function_tag::NODE);
-        for field in nodes {
-            let node = Node::decode(field.value).ok()?;
-            if Operator::of(&node).is_some() {
-                let line = format!("{} in a function of the graph", node.label());
-                self.products.left.push(line);
+    /// Notes the dequantized weights of a graph and of those in it. A graph in it may have its product, and this one the
+    /// weight: the library takes a branch out where it knows which one is taken.
+    fn find_dequantizers(&mut self, nodes: &[Node], scope: &Scope<'_>) -> Option<()> {
+        for node in nodes {
+            self.note_dequantizer(node, scope);
+            if scope.nesting == MAX_NESTING {
+                continue;
+            }
+            for graph in node.graphs() {
+                let (all, nodes) = taken_apart(graph)?;
+                let scope = Scope::of(&all, &nodes, Some(scope))?;
+                self.find_dequantizers(&nodes, &scope)?;
             }
         }
         Some(())
     }
 
-    /// The dequantized weights, by their results, that ONNX Runtime would make a product of 8-bit integers of.
-    fn dequantizers(&self, nodes: &[Node], scope: &Scope<'_>) -> HashMap<String, Axis> {
-        let mut found = HashMap::new();
-        for node in nodes {
-            let Some(axis) = dequantized_axis(node) else {
-                continue;
-            };
-            let side = |place| scope.dequantizer(node.input(place)?);
-            let (Some((left, _)), Some((right, is_as_it_is))) = (side(0), side(1)) else {
-                continue;
-            };
-            let is_signed = |node: &Node| node.input(0).and_then(|name| scope.is_signed(name));
-            if is_signed(left) == Some(true) || is_signed(right) == Some(false) {
-                continue;
-            }
-            let axis = if is_as_it_is { axis } else { Axis::Either };
-            let name = right.output.first().cloned().unwrap_or_default();
-            let other = found.insert(name.clone(), axis);
-            if other.is_some_and(|other| other != axis) {
-                found.insert(name, Axis::Unknown);
-            }
+    fn note_dequantizer(&mut self, node: &Node, scope: &Scope<'_>) {
+        let Some(axis) = dequantized_axis(node) else {
+            return;
+        };
+        let side = |place| scope.dequantizer(node.input(place)?);
+        let (Some((left, _)), Some((right, order))) = (side(0), side(1)) else {
+            return;
+        };
+        let is_signed = |node: &Node| node.input(0).and_then(|name| scope.is_signed(name));
+        let pairs = match is_signed(left) {
+            Some(true) => self.processor.dequantized,
+            _ => self.processor.unsigned,
+        };
+        if pairs == Pairs::None || is_signed(right) == Some(false) {
+            return;
         }
-        found
+        let weight = right.input(0).and_then(|name| scope.tensor(name));
+        let axis = order.axis(axis, weight.map(|weight| weight.dims.as_slice()));
+        let name = right.output.first().cloned().unwrap_or_default();
+        let (noted_axis, noted_pairs) = self.dequantizers.entry(name).or_insert((axis, pairs));
+        *noted_pairs = pairs.max(*noted_pairs);
+        if *noted_axis != axis {
+            *noted_axis = Axis::Unknown;
+        }
     }
 
-    /// The operands of a node that can saturate.
-    fn operands(
-        &self,
-        node: &Node,
-        scope: &Scope<'_>,
-        dequantizers: &HashMap<String, Axis>,
-    ) -> Vec<Operand> {
-        let result = node.output.first();
-        let dequantized = result.and_then(|name| dequantizers.get(name));
-        let all = match (Operator::of(node), dequantized) {
-            (Some(operator), _) if scope.has_signed_left(operator.left, node) => Vec::new(),
-            (Some(operator), _) => operator.operands(node).collect(),
-            (None, Some(axis)) => vec![Operand {
-                weight: 0,
-                zero_point: 2,
-                axis: *axis,
-            }],
-            (None, None) => Vec::new(),
+    /// The operands of a node that are not what they must be.
+    fn operands(&self, node: &Node, scope: &Scope<'_>) -> Vec<Operand> {
+        let Some(operator) = Operator::of(node) else {
+            return self.dequantized(node, scope).into_iter().collect();
         };
-        let can = |operand: &Operand| {
+        let pairs = match scope.has_signed_left(operator.left, node) {
+            true => Pairs::None,
+            false => self.processor.unsigned,
+        };
+        let is_by_row = self.processor.quantizes_rows
+            && operator.is_fused_when_dynamic
+            && scope.has_dynamic_left(operator.left, node);
+        let is_meant = |operand: &Operand| {
             let weight = node.input(operand.weight);
-            weight.is_some_and(|weight| self.can_saturate(weight, operand.axis, scope))
+            weight.is_some_and(|weight| {
+                let is_signed = scope.is_signed(weight) != Some(false);
+                is_signed && (is_by_row || self.has_pairs(pairs, weight, operand.axis, scope))
+            })
         };
-        all.into_iter().filter(can).collect()
+        operator.operands(node).filter(is_meant).collect()
     }
 
-    fn can_saturate(&self, weight: &str, axis: Axis, scope: &Scope<'_>) -> bool {
-        if scope.is_signed(weight) == Some(false) {
+    /// The operand of a dequantizer that is one of a product.
+    fn dequantized(&self, node: &Node, scope: &Scope<'_>) -> Option<Operand> {
+        let result = node.output.first();
+        let result = result.filter(|_| node.op_type == "DequantizeLinear")?;
+        let (axis, pairs) = *self.dequantizers.get(result)?;
+        let operand = Operand {
+            weight: 0,
+            zero_point: 2,
+            axis,
+        };
+        let weight = node.input(operand.weight)?;
+        self.has_pairs(pairs, weight, axis, scope)
+            .then_some(operand)
+    }
+
+    fn has_pairs(&self, pairs: Pairs, weight: &str, axis: Axis, scope: &Scope<'_>) -> bool {
+        if pairs == Pairs::None || scope.is_signed(weight) == Some(false) {
             return false;
         }
         let tensor = scope.tensor(weight);
-        let values = tensor.and_then(|tensor| self.values(tensor).map(|values| (tensor, values)));
+        let values = tensor.and_then(|it| signed_bytes(it, self.folder).map(|values| (it, values)));
         // What is not known until it runs can be anything.
-        values.is_none_or(|(tensor, values)| can_saturate(&values, &tensor.dims, axis))
-    }
-
-    /// The signed bytes of a tensor.
-    fn values(&self, tensor: &Tensor) -> Option<Vec<i8>> {
-        let signed = |bytes: &[u8]| bytes.iter().map(|byte| *byte as i8).collect();
-        let values: Vec<i8> = match (&tensor.raw_data, tensor.data_location) {
-            _ if tensor.data_type != data_type::INT8 => return None,
-            (Some(raw), 0) => signed(raw),
-            (None, 0) => tensor.int32_data.iter().map(|value| *value as i8).collect(),
-            _ => signed(&read_beside(tensor, self.folder)?),
-        };
-        (count(&tensor.dims) == Some(values.len())).then_some(values)
+        values.is_none_or(|(tensor, values)| pairs.are_in(&values, &tensor.dims, axis))
     }
 
     /// The inputs of a node with unsigned weights; `None` where that cannot be.
@@ -405,7 +290,7 @@ impl Mender<'_> {
             let weight = self.unsigned(place, &node.input[operand.weight], scope, changes);
             let zero_point = match node.input(operand.zero_point) {
                 Some(name) => self.unsigned(place, name, scope, changes),
-                None => Some(self.zero_point(node, scope, changes)),
+                None => Some(self.zero_point((place, node), scope, changes)),
             };
             let (Some(weight), Some(zero_point)) = (weight, zero_point) else {
                 let line = format!("{}: the type of its weights is not known", node.label());
@@ -443,7 +328,7 @@ impl Mender<'_> {
         }
         let stored = scope
             .tensor(name)
-            .and_then(|tensor| Some((&tensor.dims, self.values(tensor)?)));
+            .and_then(|tensor| Some((&tensor.dims, signed_bytes(tensor, self.folder)?)));
         let unsigned = self.name(name);
         match stored {
             Some((dims, values)) => {
@@ -453,13 +338,43 @@ impl Mender<'_> {
                     .push(bytes_of(unsigned.clone(), dims, bytes.collect()));
             }
             None if scope.is_signed(name) == Some(true) => {
-                let moved = self.moved(name, &unsigned, changes);
-                changes.before.entry(place).or_default().extend(moved);
+                let maker = scope
+                    .maker(name)
+                    .filter(|it| it.op_type == "QuantizeLinear");
+                let nodes = match maker {
+                    Some(maker) => vec![self.quantized(place, maker, &unsigned, scope, changes)?],
+                    None => self.moved(name, &unsigned, changes).to_vec(),
+                };
+                changes.before.entry(place).or_default().extend(nodes);
             }
             None => return None,
         }
         changes.unsigned.insert(name.to_owned(), unsigned.clone());
         Some(unsigned)
+    }
+
+    /// What quantizes to unsigned bytes what `maker` quantizes to signed ones. A quantizer and a dequantizer that stand together
+    /// go on standing so, for the library to see what they are.
+    fn quantized(
+        &mut self,
+        place: usize,
+        maker: &Node,
+        to: &str,
+        scope: &Scope<'_>,
+        changes: &mut Changes,
+    ) -> Option<Node> {
+        let zero_point = match maker.input(2) {
+            Some(name) => self.unsigned(place, name, scope, changes)?,
+            None => self.zero_point((place, maker), scope, changes),
+        };
+        let mut node = maker.clone();
+        node.input.resize(3, String::new());
+        node.input[2] = zero_point;
+        node.output = vec![to.to_owned()];
+        // The zero point says the type.
+        node.attribute
+            .retain(|attribute| attribute.name != "output_dtype");
+        Some(node)
     }
 
     /// The operators that make the unsigned value of one that is computed.
@@ -496,18 +411,33 @@ impl Mender<'_> {
         ]
     }
 
-    /// A zero point of 128 where the signed weight has none; a dequantizer's has the shape of its scale.
-    fn zero_point(&mut self, node: &Node, scope: &Scope<'_>, changes: &mut Changes) -> String {
-        let scale = (node.op_type == "DequantizeLinear").then(|| node.input(1));
-        let scale = scale.flatten().and_then(|name| scope.tensor(name));
-        let dims = scale.map_or(&[][..], |scale| &scale.dims);
-        let (dims, count) = match count(dims) {
-            Some(count) if count <= MAX_ZERO_POINTS => (dims, count),
-            _ => (&[][..], 1),
-        };
+    /// A zero point of 128 where the signed weight has none; one of a quantizer has the shape of its scale.
+    fn zero_point(
+        &mut self,
+        (place, node): (usize, &Node),
+        scope: &Scope<'_>,
+        changes: &mut Changes,
+    ) -> String {
         let name = self.name("zero_point");
-        let zero_points = bytes_of(name.clone(), dims, vec![128; count]);
-        changes.tensors.push(zero_points);
+        let has_scale = matches!(node.op_type.as_str(), "DequantizeLinear" | "QuantizeLinear");
+        let Some(scale) = node.input(1).filter(|_| has_scale) else {
+            changes.tensors.push(bytes_of(name.clone(), &[], vec![128]));
+            return name;
+        };
+        let dims = scope.tensor(scale).map(|scale| &scale.dims);
+        let sized = dims.and_then(|dims| Some((dims, count(dims)?)));
+        match sized.filter(|(_, count)| *count <= MAX_ZERO_POINTS) {
+            Some((dims, count)) => {
+                changes
+                    .tensors
+                    .push(bytes_of(name.clone(), dims, vec![128; count]));
+            }
+            None => {
+                let shape = self.name(scale);
+                let nodes = shaped_like(scale, &shape, &name);
+                changes.before.entry(place).or_default().extend(nodes);
+            }
+        }
         name
     }
 
@@ -516,6 +446,29 @@ impl Mender<'_> {
         self.names += 1;
         format!("{origin}/svc_unsigned_{}", self.names)
     }
+}
+
+/// The operators that make a tensor of 128 in the shape of another.
+fn shaped_like(other: &str, shape: &str, to: &str) -> [Node; 2] {
+    let of = Node {
+        input: vec![other.to_owned()],
+        output: vec![shape.to_owned()],
+        op_type: "Shape".into(),
+        ..Node::default()
+    };
+    let filled = Node {
+        input: vec![shape.to_owned()],
+        output: vec![to.to_owned()],
+        op_type: "ConstantOfShape".into(),
+        attribute: vec![Attribute {
+            name: "value".into(),
+            tensor: Some(bytes_of(String::new(), &[1], vec![128])),
+            kind: attribute_kind::TENSOR,
+            ..Attribute::default()
+        }],
+        ..Node::default()
+    };
+    [of, filled]
 }
 
 fn bytes_of(name: String, dims: &[i64], bytes: Vec<u8>) -> Tensor {
@@ -570,52 +523,32 @@ fn assembled(all: &[Field], changes: &Changes, is_outermost: bool) -> Option<Vec
 /// Adds the names that a node and the graphs in it read.
 fn names_read(node: &Bytes, read: &mut HashSet<String>) -> Option<()> {
     let node = Node::decode(node.clone()).ok()?;
-    read.extend(node.input);
-    for attribute in node.attribute {
-        for graph in attribute.graph.into_iter().chain(attribute.graphs) {
-            for field in fields(&graph)? {
-                match field.tag {
-                    graph_tag::NODE => names_read(&field.value, read)?,
-                    graph_tag::OUTPUT => {
-                        read.insert(Named::decode(field.value).ok()?.name);
-                    }
-                    _ => {}
+    read.extend(node.input.iter().cloned());
+    for graph in node.graphs() {
+        for field in fields(graph)? {
+            match field.tag {
+                graph_tag::NODE => names_read(&field.value, read)?,
+                graph_tag::OUTPUT => {
+                    read.insert(Named::decode(field.value).ok()?.name);
                 }
+                _ => {}
             }
         }
     }
     Some(())
 }
 
-/// The bytes of a tensor that lie in another file of the folder.
-fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
-    let entries = tensor.external_data.iter();
-    let entry = |key: &str| entries.clone().find(|entry| entry.key == key);
-    let number = |key: &str| match entry(key) {
-        Some(entry) => entry.value.parse::<u64>().ok(),
-        None => Some(0),
-    };
-    let location = &entry("location")?.value;
-    // A file of the folder and no other: where else a path may lead is ONNX Runtime's to judge.
-    if location.contains(['/', '\\']) || location.starts_with('.') {
-        return None;
-    }
-    let path = dunce::canonicalize(folder.join(location)).ok()?;
-    let mut file = File::open(&path).ok().filter(|_| path.is_file())?;
-    let (offset, length) = (number("offset")?, number("length")?);
-    if offset.checked_add(length)? > file.metadata().ok()?.len() {
-        return None;
-    }
-    file.seek(SeekFrom::Start(offset)).ok()?;
-    let mut bytes = vec![0; usize::try_from(length).ok()?];
-    file.read_exact(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::proto::{Entry, Kind, TensorKind};
     use super::*;
+
+    /// What x86 without VNNI is.
+    const SATURATES: Processor = Processor {
+        unsigned: Pairs::Large,
+        dequantized: Pairs::Large,
+        quantizes_rows: false,
+    };
 
     /// 100 and 100 are a pair that saturates.
     const LARGE: [i8; 4] = [100, 1, 100, -1];
@@ -654,7 +587,7 @@ mod tests {
         }
     }
 
-    #[derive(Default)]
+    #[derive(Clone, Default)]
     struct Parts {
         nodes: Vec<Node>,
         tensors: Vec<Tensor>,
@@ -663,6 +596,10 @@ mod tests {
 
     impl Parts {
         fn bytes(&self) -> Bytes {
+            self.bytes_with(&[])
+        }
+
+        fn bytes_with(&self, outputs: &[Named]) -> Bytes {
             let mut graph = Vec::new();
             for node in &self.nodes {
                 put(&mut graph, graph_tag::NODE, &node.encode_to_vec());
@@ -672,6 +609,9 @@ mod tests {
             }
             for input in &self.inputs {
                 put(&mut graph, graph_tag::INPUT, &input.encode_to_vec());
+            }
+            for output in outputs {
+                put(&mut graph, graph_tag::OUTPUT, &output.encode_to_vec());
             }
             graph.into()
         }
@@ -709,7 +649,11 @@ mod tests {
     }
 
     fn look_in(parts: &Parts, folder: &Path) -> (Products, Option<Parts>) {
-        let (products, graph) = exact_graph(&parts.model(), folder).expect("a graph");
+        look_on(parts, folder, SATURATES)
+    }
+
+    fn look_on(parts: &Parts, folder: &Path, processor: Processor) -> (Products, Option<Parts>) {
+        let (products, graph) = exact_graph(&parts.model(), folder, processor).expect("a graph");
         let graph = graph.map(|model| {
             let graph = fields(&model).expect("a model").pop().expect("a graph");
             Parts::of(&graph.value)
@@ -818,6 +762,42 @@ mod tests {
     }
 
     #[test]
+    fn the_type_of_weights_is_told_through_the_operators_that_make_them() {
+        let graph_of = |nodes: Vec<Node>| Attribute {
+            graph: Some(
+                Parts {
+                    nodes,
+                    ..Parts::default()
+                }
+                .bytes_with(&[Named {
+                    name: "then".into(),
+                    kind: None,
+                }]),
+            ),
+            ..Attribute::default()
+        };
+        let branches = Node {
+            attribute: vec![graph_of(vec![Node::of("Neg", &["w"], &["then"])])],
+            ..Node::of("If", &["c"], &["made"])
+        };
+        let operators = [
+            "Pad", "Tile", "Max", "Min", "Concat", "Slice", "Gather", "Reshape",
+        ];
+        let others = ["Squeeze", "Unsqueeze", "Expand", "Identity", "Mul"];
+        let first = operators.iter().chain(&others);
+        let first = first.map(|operator| Node::of(operator, &["w", "x"], &["made"]));
+        let last = Node::of("Where", &["x", "w", "w"], &["made"]);
+        for maker in first.chain([last, branches]) {
+            let mut parts = one(&LARGE);
+            parts.nodes[0].input[1] = "made".into();
+            parts.nodes.insert(0, maker.clone());
+            let (products, mended) = look(&parts);
+            assert_eq!((products.mended, products.left.len()), (1, 0), "{maker:?}");
+            assert_eq!(mended.expect("another graph").nodes.len(), 5);
+        }
+    }
+
+    #[test]
     fn weights_of_a_type_that_is_not_known_are_left_and_told() {
         let mut parts = one(&LARGE);
         parts.nodes[0].input[1] = "made".into();
@@ -855,6 +835,175 @@ mod tests {
             let name = &mended.nodes[0].input[place];
             assert_eq!(mended.tensor(name).data_type, data_type::UINT8);
         }
+    }
+
+    /// A product of floats that were dequantized: `a` and the weights `w`, after `between`.
+    fn dequantized(weights: Tensor, left: i32, between: &[Node]) -> Parts {
+        let right = if between.is_empty() {
+            "right"
+        } else {
+            "turned"
+        };
+        let scale = Tensor {
+            data_type: data_type::FLOAT,
+            name: "s".into(),
+            ..Tensor::default()
+        };
+        let mut nodes = vec![
+            Node::of("DequantizeLinear", &["a", "s"], &["left"]),
+            Node::of("DequantizeLinear", &["w", "s"], &["right"]),
+        ];
+        nodes.extend_from_slice(between);
+        nodes.push(Node::of("MatMul", &["left", right], &["y"]));
+        Parts {
+            nodes,
+            tensors: vec![weights, scale],
+            inputs: vec![input("a", left)],
+        }
+    }
+
+    #[test]
+    fn signed_inputs_that_are_dequantized_count_where_the_processor_says_so() {
+        let parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::INT8, &[]);
+        assert_eq!(look(&parts).0.mended, 1);
+        let keeps_them = Processor {
+            dequantized: Pairs::None,
+            ..SATURATES
+        };
+        let (products, mended) = look_on(&parts, Path::new("."), keeps_them);
+        assert_eq!((products, mended.is_none()), (Products::default(), true));
+        let unsigned = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        assert_eq!(look_on(&unsigned, Path::new("."), keeps_them).0.mended, 1);
+    }
+
+    #[test]
+    fn operators_that_the_library_takes_out_may_stand_between_a_dequantizer_and_a_product() {
+        for (operator, mended) in [
+            ("MaxPool", 1),
+            ("Pad", 1),
+            ("Mul", 1),
+            ("Cast", 1),
+            ("Relu", 0),
+        ] {
+            let mut parts =
+                dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+            parts.nodes[2].input[0] = "between".into();
+            let between = Node::of(operator, &["left"], &["between"]);
+            parts.nodes.insert(2, between);
+            assert_eq!(look(&parts).0.mended, mended, "{operator}");
+        }
+    }
+
+    #[test]
+    fn the_axis_of_weights_in_another_order_is_known_of_two_axes_that_are_turned_alone() {
+        // 100 and 100 are no neighbours on any of the last two axes.
+        let apart = [100, 1, 1, 1, 1, 100, 1, 1];
+        let shaped = |dims: &[i64]| Tensor {
+            dims: dims.to_vec(),
+            ..tensor("w", data_type::INT8, &apart)
+        };
+        let turn = Node::of("Transpose", &["right"], &["turned"]);
+        let reshape = Node::of("Reshape", &["right", "shape"], &["turned"]);
+        let same = Node::of("Identity", &["right"], &["turned"]);
+        let cases: [(&[i64], &Node, usize); 4] = [
+            (&[4, 2], &turn, 0),
+            (&[4, 1, 2], &turn, 1),
+            (&[4, 2], &reshape, 1),
+            (&[4, 2], &same, 0),
+        ];
+        for (dims, between, mended) in cases {
+            let between = std::slice::from_ref(between);
+            let parts = dequantized(shaped(dims), data_type::UINT8, between);
+            assert_eq!(look(&parts).0.mended, mended, "{dims:?} {between:?}");
+        }
+    }
+
+    #[test]
+    fn weights_that_are_dequantized_outside_of_the_graph_of_their_product_are_found() {
+        let mut parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        let product = parts.nodes.pop().expect("a product");
+        let branch = Parts {
+            nodes: vec![product],
+            ..Parts::default()
+        };
+        parts.nodes.push(Node {
+            attribute: vec![Attribute {
+                graph: Some(branch.bytes()),
+                ..Attribute::default()
+            }],
+            ..Node::of("If", &["c"], &["z"])
+        });
+        assert_eq!(look(&parts).0.mended, 1);
+    }
+
+    #[test]
+    fn what_is_quantized_when_the_graph_runs_is_quantized_to_unsigned_bytes() {
+        let mut parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        parts.tensors.push(scalar("z", data_type::INT8, -3));
+        parts.nodes[1].input[0] = "q".into();
+        let quantizer = Node {
+            attribute: vec![Attribute {
+                name: "output_dtype".into(),
+                int: i64::from(data_type::INT8),
+                ..Attribute::default()
+            }],
+            ..Node::of("QuantizeLinear", &["floats", "s", "z"], &["q"])
+        };
+        parts.nodes.insert(0, quantizer);
+        let (products, mended) = look(&parts);
+        assert_eq!((products.mended, products.left.len()), (1, 0));
+        let mended = mended.expect("another graph");
+        let made = mended
+            .nodes
+            .iter()
+            .filter(|it| it.op_type == "QuantizeLinear");
+        let [_, again] = made.collect::<Vec<&Node>>()[..] else {
+            panic!("two quantizers");
+        };
+        assert_eq!(again.input[..2], ["floats", "s"]);
+        assert!(again.attribute.is_empty());
+        let zero_point = mended.tensor(&again.input[2]);
+        assert_eq!(zero_point.raw_data.as_deref(), Some(&[125][..]));
+        let dequantizer = mended.nodes.iter().find(|it| it.output == ["right"]);
+        assert_eq!(dequantizer.map(|it| &it.input[0]), Some(&again.output[0]));
+    }
+
+    #[test]
+    fn a_scale_that_is_computed_tells_its_shape_when_the_graph_runs() {
+        let mut parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        parts.nodes[1].input[1] = "computed".into();
+        let mended = look(&parts).1.expect("another graph");
+        let operators: Vec<&str> = mended.nodes.iter().map(|it| it.op_type.as_str()).collect();
+        assert_eq!(
+            operators[1..4],
+            ["Shape", "ConstantOfShape", "DequantizeLinear"]
+        );
+        assert_eq!(mended.nodes[1].input, ["computed"]);
+        let filled = mended.nodes[2].attribute[0].tensor.as_ref();
+        let filled = filled.and_then(|it| it.raw_data.as_deref());
+        assert_eq!(filled, Some(&[128][..]));
+        assert_eq!(mended.nodes[3].input[2], mended.nodes[2].output[0]);
+    }
+
+    #[test]
+    fn all_signed_weights_of_inputs_that_are_quantized_when_it_runs_go_where_their_rows_are_quantized()
+     {
+        let by_row = Processor {
+            quantizes_rows: true,
+            ..Processor::default()
+        };
+        let mended = |parts: &Parts| look_on(parts, Path::new("."), by_row).0.mended;
+        assert_eq!(mended(&one(&LARGE)), 0);
+        let mut dynamic = one(&SMALL);
+        let maker = Node::of("DynamicQuantizeLinear", &["x"], &["a", "s", "z"]);
+        dynamic.nodes.insert(0, maker);
+        assert_eq!(mended(&dynamic), 1);
+        let mut fused = one(&SMALL);
+        fused.nodes[0].op_type = "DynamicQuantizeMatMul".into();
+        fused.nodes[0].domain = "com.microsoft".into();
+        assert_eq!(mended(&fused), 1);
+        fused.tensors[0].data_type = data_type::UINT8;
+        assert_eq!(mended(&fused), 0);
     }
 
     #[test]
@@ -942,9 +1091,10 @@ mod tests {
                 ..Parts::default()
             };
         }
-        assert_eq!(exact_graph(&deep.model(), Path::new(".")), None);
+        let line = "graphs stand in each other more than 16 deep";
+        assert_eq!(look(&deep).0.left, [line]);
         let no_graph = Bytes::from_static(b"no graph");
-        assert_eq!(exact_graph(&no_graph, Path::new(".")), None);
+        assert_eq!(exact_graph(&no_graph, Path::new("."), SATURATES), None);
     }
 
     #[test]

@@ -6,8 +6,12 @@ pub mod probe;
 pub mod products;
 pub mod reading;
 
+pub(crate) mod proto;
+
 mod bias;
-mod proto;
+mod inlined;
+mod scope;
+mod stored;
 
 /// A key or a value that is kept: the graph's input for the past one, and its output.
 pub type KeptTensor = (String, String);

@@ -57,6 +57,8 @@ pub struct Operator {
     domain: &'static str,
     /// What it multiplies by the weights.
     pub left: Left,
+    /// Whether it is, or may become, `DynamicQuantizeMatMul`, where its inputs are quantized when it runs.
+    pub is_fused_when_dynamic: bool,
     operands: &'static [Operand],
 }
 
@@ -73,59 +75,75 @@ const fn left(value: usize, zero_point: usize) -> Left {
 }
 
 /// The inputs of each as ONNX's and ONNX Runtime's lists of operators have them.
-const OPERATORS: [Operator; 9] = [
+const OPERATORS: [Operator; 10] = [
     Operator {
         name: "MatMulInteger",
         domain: "",
         left: left(0, 2),
+        is_fused_when_dynamic: true,
         operands: &[operand(1, 3, Axis::Rows)],
     },
     Operator {
         name: "MatMulIntegerToFloat",
         domain: FUSED,
         left: left(0, 4),
+        is_fused_when_dynamic: true,
         operands: &[operand(1, 5, Axis::Rows)],
     },
     Operator {
         name: "DynamicQuantizeMatMul",
         domain: FUSED,
         left: Left::Unsigned,
+        is_fused_when_dynamic: true,
         operands: &[operand(1, 3, Axis::Rows)],
     },
     Operator {
         name: "QLinearMatMul",
         domain: "",
         left: left(0, 2),
+        is_fused_when_dynamic: false,
         operands: &[operand(3, 5, Axis::Rows)],
     },
     Operator {
         name: "QGemm",
         domain: FUSED,
         left: left(0, 2),
+        is_fused_when_dynamic: false,
         operands: &[operand(3, 5, Axis::Rows)],
     },
     Operator {
         name: "QAttention",
         domain: FUSED,
         left: left(0, 6),
+        is_fused_when_dynamic: false,
         operands: &[operand(1, 7, Axis::Rows)],
     },
     Operator {
         name: "DynamicQuantizeLSTM",
         domain: FUSED,
         left: Left::Unsigned,
+        is_fused_when_dynamic: false,
         operands: &[operand(1, 9, Axis::Rows), operand(2, 11, Axis::Rows)],
     },
     Operator {
         name: "QLinearConv",
         domain: "",
         left: left(0, 2),
+        is_fused_when_dynamic: false,
+        operands: &[operand(3, 5, Axis::Unknown)],
+    },
+    Operator {
+        name: "QLinearConv",
+        domain: FUSED,
+        left: left(0, 2),
+        is_fused_when_dynamic: false,
         operands: &[operand(3, 5, Axis::Unknown)],
     },
     Operator {
         name: "ConvInteger",
         domain: "",
         left: left(0, 2),
+        is_fused_when_dynamic: false,
         operands: &[operand(1, 3, Axis::Unknown)],
     },
 ];
@@ -180,8 +198,32 @@ pub fn dequantized_axis(node: &Node) -> Option<Axis> {
     }
 }
 
+/// The weights whose products a processor adds wrongly.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pairs {
+    /// None.
+    #[default]
+    None,
+    /// Two of -128. Processors for arm64 without 8-bit dot products make signed inputs of unsigned ones, and -128 by -128 is
+    /// the one product that 16 bits do not hold twice; which two they add is not known here.
+    OfLeast,
+    /// Two neighbours of one sign whose sum is beyond [`MAX_PAIR`].
+    Large,
+}
+
+impl Pairs {
+    /// Whether there are such among weights of the dimensions `dims`, in a product that sums over `axis`.
+    pub fn are_in(self, weights: &[i8], dims: &[i64], axis: Axis) -> bool {
+        match self {
+            Self::None => false,
+            Self::OfLeast => weights.iter().filter(|weight| **weight == i8::MIN).count() > 1,
+            Self::Large => can_saturate(weights, dims, axis),
+        }
+    }
+}
+
 /// Whether a pair of weights, of the dimensions `dims`, can exceed 16 bits in a product that sums over `axis`.
-pub fn can_saturate(weights: &[i8], dims: &[i64], axis: Axis) -> bool {
+fn can_saturate(weights: &[i8], dims: &[i64], axis: Axis) -> bool {
     let size = |place: Option<&i64>| place.map_or(1, |size| usize::try_from(*size).unwrap_or(0));
     let (rows, columns) = match dims {
         [only] => (size(Some(only)), 1),
@@ -273,6 +315,15 @@ mod tests {
         // The second of two matrices.
         let two = [0, 0, 0, 0, 0, 0, 100, 0, 100, 0, 0, 0];
         assert!(can_saturate(&two, &[2, 3, 2], Axis::Rows));
+    }
+
+    #[test]
+    fn two_of_the_least_are_a_pair_wherever_they_stand() {
+        let are_in = |pairs: Pairs, weights: &[i8]| pairs.are_in(weights, &[3, 1], Axis::Rows);
+        assert!(are_in(Pairs::OfLeast, &[-128, 0, -128]));
+        assert!(!are_in(Pairs::OfLeast, &[-128, -127, -127]));
+        assert!(are_in(Pairs::Large, &[-128, -127, -127]));
+        assert!(!are_in(Pairs::None, &[-128, -128, -128]));
     }
 
     #[test]

@@ -73,6 +73,7 @@ pub fn with_inputs(node: &Bytes, inputs: &[String]) -> Option<Bytes> {
 /// Fields of `ModelProto`.
 pub mod model_tag {
     pub const GRAPH: u32 = 7;
+    pub const OPERATORS: u32 = 8;
     pub const FUNCTION: u32 = 25;
 }
 
@@ -89,32 +90,41 @@ pub mod graph_tag {
 /// Fields of `NodeProto`.
 pub mod node_tag {
     pub const INPUT: u32 = 1;
+    pub const OUTPUT: u32 = 2;
+    pub const NAME: u32 = 3;
     pub const ATTRIBUTE: u32 = 5;
 }
 
 /// Fields of `AttributeProto`.
 pub mod attribute_tag {
+    pub const NAME: u32 = 1;
     pub const GRAPH: u32 = 6;
     pub const GRAPHS: u32 = 11;
-}
-
-/// Fields of `FunctionProto`.
-pub mod function_tag {
-    pub const NODE: u32 = 7;
 }
 
 /// `AttributeProto.AttributeType`.
 pub mod attribute_kind {
     pub const INT: i32 = 2;
+    pub const TENSOR: i32 = 4;
     pub const INTS: i32 = 7;
 }
 
 /// `TensorProto.DataType`.
 pub mod data_type {
+    pub const FLOAT: i32 = 1;
     pub const UINT8: i32 = 2;
     pub const INT8: i32 = 3;
     pub const INT32: i32 = 6;
     pub const INT64: i32 = 7;
+}
+
+/// `OperatorSetIdProto`.
+#[derive(Clone, PartialEq, Message)]
+pub struct OperatorSet {
+    #[prost(string, tag = "1")]
+    pub domain: String,
+    #[prost(int64, tag = "2")]
+    pub version: i64,
 }
 
 /// `NodeProto`.
@@ -133,11 +143,15 @@ pub struct Node {
 }
 
 impl Node {
-    /// Whether another graph is part of it, whose nodes see the values of this one.
+    /// The graphs that are part of it, whose nodes see the values of this one.
+    pub fn graphs(&self) -> impl Iterator<Item = &Bytes> {
+        let attributes = self.attribute.iter();
+        attributes.flat_map(|attribute| attribute.graph.iter().chain(&attribute.graphs))
+    }
+
+    /// Whether another graph is part of it.
     pub fn has_graph(&self) -> bool {
-        let graphs =
-            |attribute: &Attribute| attribute.graph.is_some() || !attribute.graphs.is_empty();
-        self.attribute.iter().any(graphs)
+        self.graphs().next().is_some()
     }
 
     /// The name of an input; `None` where it is left out.

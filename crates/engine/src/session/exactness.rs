@@ -1,31 +1,37 @@
 //! Whether the 8-bit products of a graph are exact on this processor, and what is done where they are not.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ort::environment::Environment;
 use ort::session::Session;
-use ort::value::TensorRef;
+use ort::value::{PrimitiveTensorElementType, TensorRef};
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
 
-use crate::onnx::exact::{Products, exact_graph};
-use crate::onnx::probe::{INPUT, OUTPUT, Weights, product};
+use crate::onnx::exact::{Processor, Products, exact_graph};
+use crate::onnx::probe::{INPUT, OUTPUT, Weights, dequantized_product, dynamic_product, product};
+use crate::onnx::products::Pairs;
 
 /// Whether the 8-bit products of a graph are exact.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exactness {
     /// They are: the processor adds them in 32 bits, or the weights are small enough, or there are none.
     Exact,
-    /// They would saturate, and were made exact by unsigned weights.
+    /// They would not be, and were made exact by unsigned weights.
     MadeExact {
+        /// Why they would not be.
+        why: &'static str,
         /// How many were.
         products: usize,
         /// How many times as long the largest of them takes; `None` where that could not be measured.
         slowdown: Option<f64>,
     },
-    /// Some can saturate and could not be made exact.
+    /// Some may not be, and could not be made exact.
     CannotBe {
+        /// Why they are not.
+        why: &'static str,
         /// Which, and why.
         reason: String,
     },
@@ -43,10 +49,13 @@ impl Exactness {
 
     /// What there is to say of it, in one line; nothing where all is as the file has it.
     pub fn note(&self) -> Option<String> {
-        const WHY: &str = "this processor adds 8-bit products in 16 bits, which saturate";
         match self {
             Self::Exact => None,
-            Self::MadeExact { products, slowdown } => {
+            Self::MadeExact {
+                why,
+                products,
+                slowdown,
+            } => {
                 let products = match products {
                     1 => "1 product was".to_owned(),
                     count => format!("{count} products were"),
@@ -55,11 +64,11 @@ impl Exactness {
                     format!(", at {slowdown:.2} times the time of the largest of them")
                 });
                 Some(format!(
-                    "{WHY}: {products} made exact by unsigned weights{cost}"
+                    "{why}: {products} made exact by unsigned weights{cost}"
                 ))
             }
-            Self::CannotBe { reason } => Some(format!(
-                "{WHY}, and not all of this model's can be made exact: {reason}; its answers can differ \
+            Self::CannotBe { why, reason } => Some(format!(
+                "{why}, and not all of this model's can be made exact: {reason}; its answers can differ \
                  from those of other processors"
             )),
         }
@@ -69,8 +78,15 @@ impl Exactness {
 /// A graph as sessions are to open it.
 pub(super) struct Prepared {
     pub(super) exactness: Exactness,
-    /// The graph in the place of the file, where it is another one.
-    pub(super) graph: Option<Bytes>,
+    pub(super) graph: Source,
+}
+
+/// Where sessions have their graph from.
+pub(super) enum Source {
+    /// From its file, of which these bytes were read already, if any.
+    File(Option<Bytes>),
+    /// From here, in the place of the file.
+    Other(Bytes),
 }
 
 /// What sessions are to open so that the products of the graph in `file` are exact. `read` gives its bytes.
@@ -79,18 +95,44 @@ pub(super) fn prepare(
     file: &Path,
     read: impl FnOnce() -> Bytes,
 ) -> Prepared {
-    if !saturates(environment) {
+    let processor = processor(environment);
+    if processor == Processor::default() {
         return Prepared {
             exactness: Exactness::Exact,
-            graph: None,
+            graph: Source::File(None),
         };
     }
     let folder = file.parent().unwrap_or(Path::new("."));
-    // What is no graph is told of by the library.
-    let (products, graph) = exact_graph(&read(), folder).unwrap_or_default();
+    let (products, graph) = looked_at(read(), folder, processor);
     Prepared {
         exactness: judged(environment, &products),
         graph,
+    }
+}
+
+fn looked_at(file: Bytes, folder: &Path, processor: Processor) -> (Products, Source) {
+    // What is no graph is told of by the library.
+    let (products, graph) = exact_graph(&file, folder, processor).unwrap_or_default();
+    (
+        products,
+        graph.map_or(Source::File(Some(file)), Source::Other),
+    )
+}
+
+/// Why products are not exact on this processor, where some are not.
+fn why(environment: &Environment) -> &'static str {
+    if processor(environment).unsigned != Pairs::None {
+        "this processor adds 8-bit products in 16 bits, which saturate"
+    } else {
+        "ONNX Runtime quantizes inputs row by row on this processor"
+    }
+}
+
+/// What is said of a graph that cannot be made exact on this processor.
+pub(super) fn cannot_be(environment: &Environment, reason: String) -> Exactness {
+    Exactness::CannotBe {
+        why: why(environment),
+        reason,
     }
 }
 
@@ -98,26 +140,27 @@ fn judged(environment: &Environment, products: &Products) -> Exactness {
     match (products.left.as_slice(), products.mended) {
         ([], 0) => Exactness::Exact,
         ([], mended) => Exactness::MadeExact {
+            why: why(environment),
             products: mended,
             slowdown: slowdown(environment, &products.largest),
         },
-        ([only], _) => Exactness::CannotBe {
-            reason: only.clone(),
-        },
-        ([first, others @ ..], _) => Exactness::CannotBe {
-            reason: format!("{first}, and {} more", others.len()),
-        },
+        ([only], _) => cannot_be(environment, only.clone()),
+        ([first, others @ ..], _) => {
+            cannot_be(environment, format!("{first}, and {} more", others.len()))
+        }
     }
 }
 
-/// Whether products of unsigned by signed bytes saturate on this processor. The library itself is asked, since it is what
-/// chooses the instructions; once a process, as there is one library in it.
-pub fn saturates(environment: &Environment) -> bool {
-    static ANSWER: Mutex<Option<bool>> = Mutex::new(None);
+/// What this processor makes of 8-bit products. The library itself is asked, since it is what chooses the instructions; once
+/// a process, as there is one library in it.
+fn processor(environment: &Environment) -> Processor {
+    static ANSWER: Mutex<Option<Processor>> = Mutex::new(None);
     // A library that cannot run a product will not run the model either, and says why then.
-    *ANSWER
-        .lock()
-        .get_or_insert_with(|| sums_are_wrong(environment).unwrap_or(false))
+    *ANSWER.lock().get_or_insert_with(|| Processor {
+        unsigned: pairs(|weights| saturates(environment, weights)),
+        dequantized: pairs(|weights| saturates_dequantized(environment, weights)),
+        quantizes_rows: quantizes_rows(environment).unwrap_or(false),
+    })
 }
 
 /// Enough for every kernel: they take up to 4 values of a row, 48 columns and 12 inputs at a time.
@@ -125,33 +168,79 @@ const ROWS: usize = 64;
 const COLUMNS: usize = 96;
 const INPUTS: usize = 16;
 
-/// Whether some sum of a product is not what it must be. The weights are the largest and the least, and so are the inputs.
-fn sums_are_wrong(environment: &Environment) -> ort::Result<bool> {
-    let weight = |column: usize| {
-        if column.is_multiple_of(2) {
-            127_i8
-        } else {
-            -128
-        }
-    };
-    let input = |line: usize| if line.is_multiple_of(2) { 255_u8 } else { 0 };
+/// The weights whose products saturate, when those of the largest and of these do, by turns.
+fn pairs(saturates: impl Fn(i8) -> ort::Result<bool>) -> Pairs {
+    let saturates = |least| saturates(least).unwrap_or(false);
+    match (saturates(i8::MIN), saturates(-i8::MAX)) {
+        (_, true) => Pairs::Large,
+        (true, false) => Pairs::OfLeast,
+        (false, false) => Pairs::None,
+    }
+}
+
+/// The weight of a column: the largest, or `least`.
+fn weight(column: usize, least: i8) -> i8 {
+    if column.is_multiple_of(2) {
+        i8::MAX
+    } else {
+        least
+    }
+}
+
+fn weights(weight: impl Fn(usize) -> i8) -> Weights {
     let bytes = (0..ROWS * COLUMNS).map(|place| weight(place % COLUMNS).cast_unsigned());
-    let graph = product(Weights {
+    Weights {
         rows: ROWS,
         columns: COLUMNS,
         are_signed: true,
         bytes: bytes.collect(),
-    });
-    let mut session = open(environment, &graph)?;
+    }
+}
+
+/// Whether some sum of unsigned by signed bytes is not what it must be. The inputs are the largest and the least.
+fn saturates(environment: &Environment, least: i8) -> ort::Result<bool> {
+    let graph = product(weights(|column| weight(column, least)));
+    let is_wrong = |sum: i32, input: u8, column| {
+        sum != i32::from(input) * i32::from(weight(column, least)) * ROWS as i32
+    };
+    some_sum(&mut open(environment, &graph)?, [255, 0], is_wrong)
+}
+
+/// The same for signed bytes that are quantized and dequantized. The sums are whole numbers that floats have.
+fn saturates_dequantized(environment: &Environment, least: i8) -> ort::Result<bool> {
+    let graph = dequantized_product(weights(|column| weight(column, least)));
+    let is_wrong = |sum: f32, input: f32, column| {
+        (sum - input * f32::from(weight(column, least)) * ROWS as f32).abs() > 0.5
+    };
+    some_sum(&mut open(environment, &graph)?, [127.0, -128.0], is_wrong)
+}
+
+/// Whether inputs that are much less than those of another row, so that all of them together are quantized to 0 and 255,
+/// become something else.
+fn quantizes_rows(environment: &Environment) -> ort::Result<bool> {
+    let mut session = open(environment, &dynamic_product(weights(|_| 1)))?;
+    let is_wrong = |sum: f32, input: f32, _| input < 1.0 && sum.abs() > 0.5;
+    some_sum(&mut session, [255.0, 0.25], is_wrong)
+}
+
+/// Whether `is_wrong` for some sum of a product with rows of the first of two inputs or of both, by its input and its column.
+fn some_sum<I, S>(
+    session: &mut Session,
+    inputs: [I; 2],
+    is_wrong: impl Fn(S, I, usize) -> bool,
+) -> ort::Result<bool>
+where
+    I: PrimitiveTensorElementType + Debug + Copy + 'static,
+    S: PrimitiveTensorElementType + Copy,
+{
     // A lone line of inputs has kernels of its own.
     for lines in [1, INPUTS] {
-        let values = (0..lines * ROWS).map(|place| input(place / ROWS));
-        let sums = sums(&mut session, lines, &values.collect::<Vec<u8>>())?;
-        let is_wrong = |(place, sum): (usize, &i32)| {
-            let product = i32::from(input(place / COLUMNS)) * i32::from(weight(place % COLUMNS));
-            *sum != product * ROWS as i32
-        };
-        if sums.iter().enumerate().any(is_wrong) {
+        let values: Vec<I> = (0..lines * ROWS)
+            .map(|place| inputs[place / ROWS % 2])
+            .collect();
+        let sums = sums::<I, S>(session, lines, &values)?;
+        let mut sums = sums.into_iter().enumerate();
+        if sums.any(|(place, sum)| is_wrong(sum, inputs[place / COLUMNS % 2], place % COLUMNS)) {
             return Ok(true);
         }
     }
@@ -165,11 +254,15 @@ fn open(environment: &Environment, graph: &Bytes) -> ort::Result<Session> {
 }
 
 /// The sums [lines, columns] of a product with inputs [lines, rows].
-fn sums(session: &mut Session, lines: usize, inputs: &[u8]) -> ort::Result<Vec<i32>> {
+fn sums<I, S>(session: &mut Session, lines: usize, inputs: &[I]) -> ort::Result<Vec<S>>
+where
+    I: PrimitiveTensorElementType + Debug + Clone + 'static,
+    S: PrimitiveTensorElementType + Clone,
+{
     let rows = inputs.len() / lines;
     let inputs = TensorRef::from_array_view(([lines, rows], inputs))?;
     let outputs = session.run(ort::inputs![INPUT => inputs])?;
-    let (_, sums) = outputs[OUTPUT].try_extract_tensor::<i32>()?;
+    let (_, sums) = outputs[OUTPUT].try_extract_tensor::<S>()?;
     Ok(sums.to_vec())
 }
 
@@ -197,9 +290,33 @@ fn slowdown(environment: &Environment, dims: &[i64]) -> Option<f64> {
     for _ in 0..TIMED_RUNS {
         for (session, shortest) in [&mut signed, &mut unsigned].into_iter().zip(&mut shortest) {
             let start = Instant::now();
-            sums(session, INPUTS, &inputs).ok()?;
+            sums::<u8, i32>(session, INPUTS, &inputs).ok()?;
             *shortest = start.elapsed().min(*shortest);
         }
     }
     Some(shortest[1].as_secs_f64() / shortest[0].as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_stays_as_it_is_need_not_be_read_again() {
+        let processor = Processor {
+            unsigned: Pairs::Large,
+            ..Processor::default()
+        };
+        let small = product(weights(|_| 1));
+        match looked_at(small.clone(), Path::new("."), processor) {
+            (products, Source::File(Some(bytes))) => {
+                assert_eq!(products, Products::default());
+                assert_eq!(bytes.as_ptr(), small.as_ptr());
+            }
+            _ => panic!("another graph"),
+        }
+        let (products, graph) = looked_at(product(weights(|_| 127)), Path::new("."), processor);
+        assert_eq!(products.mended, 1);
+        assert!(matches!(graph, Source::Other(_)));
+    }
 }

@@ -14,7 +14,7 @@ use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::blocks::Blocks;
-use self::exactness::Prepared;
+use self::exactness::{Prepared, Source};
 use self::failure::run_failed;
 use self::lane::LaneSettings;
 use self::reader::{Plan, Reader};
@@ -115,13 +115,13 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let prepared = exactness::prepare(&environment, graph.file, || graph.read());
-        let is_mended = prepared.graph.is_some();
+        let is_mended = matches!(prepared.graph, Source::Other(_));
         match Self::open_prepared(graph, environment.clone(), prepared) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
                 let as_it_is = Prepared {
-                    exactness: Exactness::CannotBe { reason },
-                    graph: None,
+                    exactness: exactness::cannot_be(&environment, reason),
+                    graph: Source::File(None),
                 };
                 Self::open_prepared(graph, environment, as_it_is)
             }
@@ -139,10 +139,10 @@ impl Sessions {
         let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
         let is_read = graph.has_many_sessions() || graph.may_have_reader();
-        let file: Bytes = match &prepared.graph {
-            Some(exact) => exact.clone(),
-            None if is_read => graph.read(),
-            None => Bytes::new(),
+        let (file, exact) = match prepared.graph {
+            Source::Other(exact) => (exact.clone(), Some(exact)),
+            Source::File(bytes) if is_read => (bytes.unwrap_or_else(|| graph.read()), None),
+            Source::File(_) => (Bytes::new(), None),
         };
         let shared = if is_read { file.clone() } else { Bytes::new() };
         let weights = SharedWeights::read(&shared).map_err(run_failed)?;
@@ -165,7 +165,7 @@ impl Sessions {
                 running: &running,
                 reader,
                 leaves_unread,
-                exact: prepared.graph.as_ref(),
+                exact: exact.as_ref(),
             };
             Lane::open(&environment, graph, &settings)
         };

@@ -1,0 +1,283 @@
+//! What can be told of the values of a graph before it runs: constants, where others come from, and their types.
+
+use std::collections::HashMap;
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+use super::products::{Axis, Left};
+use super::proto::{Field, Named, Node, Tensor, data_type, fields, graph_tag, nodes};
+
+/// How far the origin of a value is looked for; a graph that goes round would have no end.
+const MAX_DEPTH: usize = 64;
+/// What a graph in a graph counts for: each may have two to look in.
+const DEPTH_OF_GRAPH: usize = 8;
+
+/// Operators whose result has the elements of their first input.
+const REORDERS: [&str; 12] = [
+    "Concat",
+    "DepthToSpace",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+];
+
+/// Other operators whose result has the type of their first input.
+const KEEPS_TYPE: [&str; 39] = [
+    "Abs",
+    "Add",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "CenterCropPad",
+    "Clip",
+    "Compress",
+    "CumSum",
+    "Div",
+    "Dropout",
+    "GatherElements",
+    "GatherND",
+    "Max",
+    "MaxPool",
+    "Mean",
+    "Min",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Pad",
+    "Pow",
+    "ReduceMax",
+    "ReduceMin",
+    "Relu",
+    "Resize",
+    "ReverseSequence",
+    "Scatter",
+    "ScatterElements",
+    "ScatterND",
+    "Sign",
+    "SpaceToDepth",
+    "Sub",
+    "Sum",
+    "Tile",
+    "TopK",
+    "Trilu",
+];
+
+/// Operators between a dequantizer and a product that the library takes out, where they change nothing, or moves to before the
+/// dequantizer.
+const PASSED: [&str; 8] = [
+    "Add", "Cast", "Div", "Dropout", "MaxPool", "Mul", "Pad", "Sub",
+];
+
+/// The input whose type the result of an operator has.
+fn typed_by(op_type: &str) -> Option<usize> {
+    match op_type {
+        "Where" | "CastLike" => Some(1),
+        "OneHot" => Some(2),
+        "Unique" => Some(0),
+        _ if REORDERS.contains(&op_type) || KEEPS_TYPE.contains(&op_type) => Some(0),
+        _ => None,
+    }
+}
+
+/// The values that the nodes of a graph can name.
+pub struct Scope<'a> {
+    outer: Option<&'a Scope<'a>>,
+    /// In how many graphs this one stands.
+    pub nesting: usize,
+    tensors: HashMap<String, Tensor>,
+    makers: HashMap<String, Node>,
+    elements: HashMap<String, i32>,
+}
+
+impl<'a> Scope<'a> {
+    /// The scope of a graph of these fields and nodes, in another.
+    pub fn of(all: &[Field], nodes: &[Node], outer: Option<&'a Scope<'a>>) -> Option<Self> {
+        let (mut tensors, mut elements) = (HashMap::new(), HashMap::new());
+        for field in all {
+            match field.tag {
+                graph_tag::INITIALIZER => {
+                    let tensor = Tensor::decode(field.value.clone()).ok()?;
+                    tensors.insert(tensor.name.clone(), tensor);
+                }
+                graph_tag::INPUT | graph_tag::OUTPUT | graph_tag::VALUE_INFO => {
+                    let named = Named::decode(field.value.clone()).ok()?;
+                    let kind = named.kind.and_then(|kind| kind.tensor);
+                    let known = kind.filter(|kind| kind.element != 0);
+                    elements.extend(known.map(|kind| (named.name, kind.element)));
+                }
+                _ => {}
+            }
+        }
+        let mut makers = HashMap::new();
+        for node in nodes {
+            if let Some(tensor) = node.constant() {
+                tensors.insert(node.output.first()?.clone(), tensor.clone());
+            }
+            let outputs = node.output.iter().filter(|name| !name.is_empty());
+            makers.extend(outputs.map(|name| (name.clone(), node.clone())));
+        }
+        Some(Self {
+            outer,
+            nesting: outer.map_or(0, |outer| outer.nesting + 1),
+            tensors,
+            makers,
+            elements,
+        })
+    }
+
+    /// The values of a constant.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        match self.tensors.get(name) {
+            None if self.makers.contains_key(name) => None,
+            None => self.outer?.tensor(name),
+            found => found,
+        }
+    }
+
+    /// The node that makes a value.
+    pub fn maker(&self, name: &str) -> Option<&Node> {
+        match self.makers.get(name) {
+            None if self.tensors.contains_key(name) => None,
+            None => self.outer?.maker(name),
+            found => found,
+        }
+    }
+
+    /// The type of a value's elements, where it can be told.
+    fn element(&self, name: &str, depth: usize) -> Option<i32> {
+        if let Some(tensor) = self.tensor(name) {
+            return Some(tensor.data_type);
+        }
+        if let Some(element) = self.elements.get(name) {
+            return Some(*element);
+        }
+        let Some(node) = self.makers.get(name) else {
+            return self.outer?.element(name, depth);
+        };
+        if depth >= MAX_DEPTH {
+            return None;
+        }
+        let of = |input: usize| self.element(node.input(input)?, depth + 1);
+        let attribute = |name| node.attribute(name).map(|attribute| attribute.int as i32);
+        match node.op_type.as_str() {
+            "Cast" => attribute("to"),
+            "QuantizeLinear" => of(2)
+                .or_else(|| attribute("output_dtype").filter(|kind| *kind != 0))
+                .or_else(|| node.input(2).is_none().then_some(data_type::UINT8)),
+            "DynamicQuantizeLinear" => Some(data_type::UINT8),
+            "ConstantOfShape" => {
+                let value = node.attribute("value")?.tensor.as_ref();
+                value.map(|value| value.data_type)
+            }
+            "If" | "Loop" | "Scan" => self.element_of_graph(node, name, depth),
+            operator => of(typed_by(operator)?),
+        }
+    }
+
+    /// The type of a result of a node that runs graphs; all of them give the same.
+    fn element_of_graph(&self, node: &Node, name: &str, depth: usize) -> Option<i32> {
+        let place = node.output.iter().position(|output| output == name)?;
+        // The first result of a loop's graph says whether it goes on.
+        let place = place + usize::from(node.op_type == "Loop");
+        node.graphs().find_map(|graph| {
+            let (all, nodes) = taken_apart(graph)?;
+            let mut outputs = all.iter().filter(|field| field.tag == graph_tag::OUTPUT);
+            let output = Named::decode(outputs.nth(place)?.value.clone()).ok()?;
+            let scope = Scope::of(&all, &nodes, Some(self))?;
+            scope.element(&output.name, depth + DEPTH_OF_GRAPH)
+        })
+    }
+
+    /// Whether a value is of signed bytes; `None` where that cannot be told.
+    pub fn is_signed(&self, name: &str) -> Option<bool> {
+        let element = self.element(name, 0)?;
+        Some(element == data_type::INT8)
+    }
+
+    /// Whether the inputs of a product are signed.
+    pub fn has_signed_left(&self, left: Left, node: &Node) -> bool {
+        match left {
+            Left::Unsigned => false,
+            Left::Input { value, zero_point } => {
+                let names = [node.input(zero_point), node.input(value)];
+                let mut names = names.into_iter().flatten();
+                names.find_map(|name| self.is_signed(name)) == Some(true)
+            }
+        }
+    }
+
+    /// Whether the inputs of a product are quantized when it runs, by their own least and greatest values.
+    pub fn has_dynamic_left(&self, left: Left, node: &Node) -> bool {
+        match left {
+            Left::Unsigned => true,
+            Left::Input { value, .. } => {
+                let maker = node.input(value).and_then(|name| self.maker(name));
+                maker.is_some_and(|maker| maker.op_type == "DynamicQuantizeLinear")
+            }
+        }
+    }
+
+    /// The node that dequantizes a value, and what is done to its result before it is that value.
+    pub fn dequantizer(&self, name: &str) -> Option<(&Node, Order)> {
+        let (mut name, mut order) = (name, Order::AsItIs);
+        for _ in 0..MAX_DEPTH {
+            let node = self.maker(name)?;
+            order = match (node.op_type.as_str(), order) {
+                ("DequantizeLinear", order) => return Some((node, order)),
+                ("Identity", order) => order,
+                ("Transpose", Order::AsItIs | Order::Turned) => Order::Turned,
+                (passed, _) if PASSED.contains(&passed) => Order::Other,
+                (reorders, _) if REORDERS.contains(&reorders) => Order::Other,
+                _ => return None,
+            };
+            name = node.input(0)?;
+        }
+        None
+    }
+}
+
+/// What is done to a weight before it is multiplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    AsItIs,
+    /// Its axes change places.
+    Turned,
+    /// Something else that keeps its elements.
+    Other,
+}
+
+impl Order {
+    /// The axis of a weight of these dimensions that a product sums over, where it is `axis` of what becomes of it.
+    pub fn axis(self, axis: Axis, dims: Option<&[i64]>) -> Axis {
+        match (self, dims) {
+            (Self::AsItIs, _) => axis,
+            (Self::Turned, Some([_, _])) if axis != Axis::Unknown => Axis::Either,
+            _ => Axis::Unknown,
+        }
+    }
+}
+
+impl Node {
+    /// The value of a node that is a constant.
+    fn constant(&self) -> Option<&Tensor> {
+        let value = self.attribute("value")?.tensor.as_ref();
+        value.filter(|_| self.op_type == "Constant")
+    }
+}
+
+/// The fields and nodes of a graph.
+pub fn taken_apart(graph: &Bytes) -> Option<(Vec<Field>, Vec<Node>)> {
+    let all = fields(graph)?;
+    let nodes = nodes(&all)?.into_iter().map(|(node, _)| node).collect();
+    Some((all, nodes))
+}
