@@ -112,6 +112,8 @@ export interface QueueLoad {
   /** Requests on the model: 0 or 1. */
   readonly running: number;
   readonly waiting: number;
+  /** Whether the newest request goes first, since callers hang up before their turn. */
+  readonly newestFirst: boolean;
 }
 
 /** How the kept states are doing. Counts are chunks of states, since the start. */
@@ -169,6 +171,8 @@ export interface DecideOptions {
   readonly signal?: CancelSignal;
   /** Milliseconds already spent on the request, counted into `total`. */
   readonly elapsedMs?: number;
+  /** Milliseconds from the beginning on for which the answer is of use; `requestTimeoutMs` holds as well. */
+  readonly timeoutMs?: number | undefined;
 }
 
 export interface BatchOptions extends Pick<DecideOptions, 'signal' | 'elapsedMs'> {
@@ -205,6 +209,7 @@ export interface Engine {
 interface NativeCall {
   readonly format: Format;
   readonly elapsedMs: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** The addon's class, `crates/engine/src/node/`. Tickets count up; they are the order of arrival. */
@@ -368,11 +373,11 @@ class AddonEngine implements Engine {
   }
 
   async decide(body: Buffer, options: DecideOptions = {}): Promise<Reply> {
-    const { format = 'systemone', signal, elapsedMs = 0 } = options;
+    const { format = 'systemone', signal, elapsedMs = 0, timeoutMs } = options;
     if (signal?.aborted) return { failure: { code: 'cancelled', message: 'the caller has gone' } };
     this.#ticket += 1;
     const ticket = this.#ticket;
-    const answer = this.#native.decide(ticket, body, { format, elapsedMs });
+    const answer = this.#native.decide(ticket, body, { format, elapsedMs, timeoutMs });
     if (!signal) return answer;
     const cancel = () => this.#native.cancel(ticket);
     signal.addEventListener('abort', cancel, { once: true });

@@ -53,6 +53,7 @@ export const ERROR_STATUS = {
   // The server, for now.
   queue_full: 503,
   queue_timeout: 503,
+  deadline_exceeded: 503,
   run_timeout: 503,
   closing: 503,
   loading: 503,

@@ -119,6 +119,11 @@ function gaugeLatency(stats: Stats, registers: Registry[]): () => void {
 
 function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
   const waiting = new Gauge({ name: 'svc_queue_waiting', help: 'Requests that wait for the model.', registers });
+  const newestFirst = new Gauge({
+    name: 'svc_queue_newest_first',
+    help: '1 while the newest request goes first, since callers hang up before their turn.',
+    registers,
+  });
   const model = new Gauge({
     name: 'svc_model_info',
     help: 'The loaded model; the value is always 1. Nothing while none is loaded.',
@@ -131,7 +136,9 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
     registers,
   });
   return () => {
-    waiting.set(engine.queue().waiting);
+    const queue = engine.queue();
+    waiting.set(queue.waiting);
+    newestFirst.set(Number(queue.newestFirst));
     failed.set(engine.model && engine.failure ? 1 : 0);
     model.reset();
     if (engine.model === undefined) return;

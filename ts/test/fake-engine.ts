@@ -46,6 +46,7 @@ export interface Call {
   readonly body: Buffer;
   readonly signal: CancelSignal;
   readonly elapsedMs: number;
+  readonly timeoutMs: number | undefined;
   readonly format: Format | undefined;
 }
 
@@ -73,8 +74,8 @@ export class FakeEngine implements Engine {
   }
 
   async decide(body: Buffer, options: DecideOptions = {}) {
-    const { format, signal = new AbortController().signal, elapsedMs = -1 } = options;
-    const call = { body, signal, elapsedMs, format };
+    const { format, signal = new AbortController().signal, elapsedMs = -1, timeoutMs } = options;
+    const call = { body, signal, elapsedMs, timeoutMs, format };
     this.calls.push(call);
     this.#onCall?.();
     return this.answer(call);
@@ -120,7 +121,7 @@ export class FakeEngine implements Engine {
   }
 
   queue(): QueueLoad {
-    return { running: 0, waiting: 0 };
+    return { running: 0, waiting: 0, newestFirst: false };
   }
 
   cache(): CacheStats {

@@ -45,6 +45,7 @@ const OWN = {
   svc_latency_ms_p99: 'gauge',
   svc_latency_ms_max: 'gauge',
   svc_queue_waiting: 'gauge',
+  svc_queue_newest_first: 'gauge',
   svc_state_cache_hits_total: 'counter',
   svc_state_cache_misses_total: 'counter',
   svc_state_cache_evictions_total: 'counter',
@@ -144,9 +145,10 @@ suite('GET /metrics', () => {
 
   test('says which model is loaded and how many requests wait for it', async (t) => {
     const server = await startServer(t);
-    server.engine.queue = () => ({ running: 1, waiting: 5 });
+    server.engine.queue = () => ({ running: 1, waiting: 5, newestFirst: true });
     const exposition = await metrics(server);
     assert.equal(value(exposition, 'svc_queue_waiting'), 5);
+    assert.equal(value(exposition, 'svc_queue_newest_first'), 1);
     const labels = `name="fake",version="1.2.3",sha256="${'ab'.repeat(32)}",device="cpu",exactness="exact"`;
     assert.equal(value(exposition, 'svc_model_info', labels), 1);
     assert.equal(value(exposition, 'svc_model_reload_failed'), 0);

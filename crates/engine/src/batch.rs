@@ -16,7 +16,7 @@ use crate::Error;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::Question;
 use crate::queue::{Queue, Stop};
-use crate::stages::{Answered, Stages, Timing, Work};
+use crate::stages::{self, Answered, Stages, Timing, Work};
 use crate::tenure::Held;
 use crate::tokenize::Meter;
 use crate::wire::Format;
@@ -194,7 +194,7 @@ impl Batch {
     /// Ends the batch, whose caller has gone; a state that is on the model stops at its next run.
     pub fn cancel(self: &Arc<Self>, stages: &Arc<Stages>) {
         match stages.queue.cancel(self.ticket) {
-            Some(work) => (work.reply)(Err(Error::Cancelled)),
+            Some(work) => work.reply(Err(Error::Cancelled)),
             None => {
                 self.advance(stages);
             }
@@ -308,7 +308,7 @@ impl Batch {
 
     fn join(self: &Arc<Self>, stages: &Arc<Stages>, next: Encoded, set: &Set) {
         let (batch, own) = (Arc::clone(self), Arc::clone(stages));
-        let work = Work {
+        let encoded = stages::Encoded {
             format: Format::BatchResult,
             model: Arc::clone(&set.model),
             questions: Arc::clone(&set.questions),
@@ -317,7 +317,7 @@ impl Batch {
             encode: next.took,
             reply: Box::new(move |outcome| batch.settle(&own, outcome)),
         };
-        stages.join(self.ticket, work);
+        stages.join(self.ticket, encoded);
     }
 
     /// The next state that the model is to see; the results of those that it will not see are written.

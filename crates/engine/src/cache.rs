@@ -44,6 +44,9 @@ pub enum Precision {
     Fp16,
 }
 
+/// What an entry takes beside what it holds: its key, its place in the order, and what counts its owners.
+const ENTRY_BYTES: usize = 192;
+
 #[derive(Clone)]
 enum Entry {
     Exact(Arc<Memory>),
@@ -66,10 +69,11 @@ impl Entry {
     }
 
     fn bytes(&self) -> usize {
-        match self {
-            Self::Exact(memory) => memory.bytes(),
-            Self::Packed(packed) => packed.bytes(),
-        }
+        ENTRY_BYTES
+            + match self {
+                Self::Exact(memory) => memory.bytes(),
+                Self::Packed(packed) => packed.bytes(),
+            }
     }
 }
 

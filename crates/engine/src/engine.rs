@@ -1,6 +1,5 @@
 //! An engine: a model, its line, and the threads that work for them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -13,17 +12,16 @@ use crate::Error;
 pub use crate::backend::Backend;
 use crate::batch::{Batch, PullReply};
 use crate::cache::CacheStats;
-use crate::layout::Plan;
 use crate::model::{Info, Model, Source};
-use crate::question::Question;
-use crate::queue::{Entry, Limits, Load, Queue, Stop};
+use crate::queue::{Admission, Entrant, Entry, Limits, Load, Queue};
 use crate::session::MAX_THREADS;
 pub use crate::stages::{Answered, Counts, Reply, Timing};
-use crate::stages::{Bounds, Stages, Work, expire, serve};
-use crate::tenure::Held;
-use crate::tokenize::Meter;
+use crate::stages::{Bounds, Job, Stages, expire, serve};
 use crate::wire::Format;
 use crate::wire::batch::Framing;
+
+/// The longest body that may stand in the line unread, in bytes: while it is encoded in its turn, the model rests.
+const MAX_UNREAD_BYTES: usize = 64 * 1024;
 
 /// What an engine is made of.
 #[derive(Debug, Clone)]
@@ -51,6 +49,8 @@ pub struct Arrival {
     pub body: Vec<u8>,
     /// What the caller already spent on the request.
     pub elapsed: Duration,
+    /// How long the answer is of use, from the moment when the caller began with the request.
+    pub patience: Option<Duration>,
 }
 
 /// A batch that has just arrived.
@@ -141,6 +141,11 @@ impl Engine {
         self.stages.tenure.current().info().cloned()
     }
 
+    /// Whether the newest request goes first, since callers give up before their turn.
+    pub fn is_newest_first(&self) -> bool {
+        self.stages.queue.is_newest_first()
+    }
+
     /// How many requests there are.
     pub fn load_now(&self) -> Load {
         self.stages.queue.load()
@@ -155,8 +160,18 @@ impl Engine {
     pub fn decide(&self, arrival: Arrival, reply: Reply) {
         let ticket = arrival.ticket;
         let bytes = arrival.body.len();
-        let stop = match self.stages.queue.admit(ticket, Entry::Single, bytes) {
-            Ok(stop) => stop,
+        let patience = arrival.patience;
+        let entrant = Entrant {
+            ticket,
+            entry: Entry::Single,
+            bytes,
+            patience: patience.map(|limit| (limit.saturating_sub(arrival.elapsed), limit)),
+        };
+        let Admission {
+            stop,
+            is_encoded_late,
+        } = match self.stages.queue.admit(entrant) {
+            Ok(admission) => admission,
             Err(error) => return reply(Err(error)),
         };
         let job = Job {
@@ -168,7 +183,10 @@ impl Engine {
             stop,
             reply,
         };
-        if let Err(job) = self.stages.send(job, |job, stages| start(stages, job)) {
+        if is_encoded_late && bytes <= MAX_UNREAD_BYTES {
+            return self.stages.join_unread(job);
+        }
+        if let Err(job) = self.stages.send(job, |job, stages| stages.begin(job)) {
             self.stages.queue.leave(ticket);
             (job.reply)(Err(Error::Closing));
         }
@@ -178,8 +196,14 @@ impl Engine {
     pub fn batch(&self, arrival: BatchArrival) -> Arc<Batch> {
         let (ticket, framing) = (arrival.ticket, arrival.framing);
         let queue = &self.stages.queue;
-        match queue.admit(ticket, Entry::Batch, arrival.body.len()) {
-            Ok(stop) => {
+        let entrant = Entrant {
+            ticket,
+            entry: Entry::Batch,
+            bytes: arrival.body.len(),
+            patience: None,
+        };
+        match queue.admit(entrant) {
+            Ok(Admission { stop, .. }) => {
                 let batch = Arc::new(Batch::new(ticket, framing, before(arrival.elapsed)));
                 batch.begin(&self.stages, stop, arrival.body, arrival.max_states);
                 batch
@@ -202,7 +226,7 @@ impl Engine {
     /// Drops a request whose caller has gone; one that is on the model stops at its next run.
     pub fn cancel(&self, ticket: u64) {
         if let Some(work) = self.stages.queue.cancel(ticket) {
-            (work.reply)(Err(Error::Cancelled));
+            work.reply(Err(Error::Cancelled));
         }
     }
 
@@ -220,7 +244,7 @@ impl Engine {
             model.terminate();
         }
         for work in self.stages.queue.cancel_all() {
-            (work.reply)(Err(Error::Closing));
+            work.reply(Err(Error::Closing));
         }
         self.join();
     }
@@ -252,64 +276,16 @@ fn before(elapsed: Duration) -> Instant {
     now.checked_sub(elapsed).unwrap_or(now)
 }
 
-/// A request that has been let in.
-struct Job {
-    ticket: u64,
-    format: Format,
-    body: Vec<u8>,
-    /// When the shell began to read the request.
-    began: Instant,
-    /// The one that answered when it came.
-    model: Arc<Held>,
-    stop: Arc<Stop>,
-    reply: Reply,
-}
-
-/// Takes a request from its bytes into the line.
-fn start(stages: &Stages, job: Job) {
-    let started = Instant::now();
-    let encoded = catch_unwind(AssertUnwindSafe(|| encode(stages, &job)));
-    match encoded.unwrap_or(Err(Error::Panicked)) {
-        Ok((questions, plan)) => {
-            let work = Work {
-                format: job.format,
-                model: job.model,
-                questions,
-                plan,
-                began: job.began,
-                encode: started.elapsed(),
-                reply: job.reply,
-            };
-            stages.join(job.ticket, work);
-        }
-        Err(error) => {
-            stages.queue.leave(job.ticket);
-            (job.reply)(Err(error));
-        }
-    }
-}
-
-/// Bytes to rows.
-fn encode(stages: &Stages, job: &Job) -> Result<(Arc<[Question]>, Plan), Error> {
-    let stop = job.stop.within(stages.queue.max_run(), Duration::ZERO);
-    stop.check()?;
-    let bounds = stages.bounds;
-    let request = job.format.parse(&job.body, bounds.most())?;
-    let mut meter = Meter::new(bounds.max_tokens, &stop);
-    let questions = job.model.encode_questions(&request.questions, &mut meter)?;
-    let plan = stages.encode_state(&job.model, &request.state, &questions, &mut meter)?;
-    stop.check()?;
-    Ok((request.questions.into(), plan))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::batch::Chunk;
     use crate::cache::Precision;
     use crate::decode::{Answer, Logits};
-    use crate::layout::{EncodedQuestions, QuestionRows, Row};
-    use crate::question::Kind;
+    use crate::layout::{EncodedQuestions, Plan, QuestionRows, Row};
+    use crate::question::{Kind, Question};
+    use crate::queue::Stop;
+    use crate::tokenize::Meter;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
@@ -423,6 +399,7 @@ mod tests {
             format: Format::SystemOne,
             body: body.into_bytes(),
             elapsed: Duration::ZERO,
+            patience: None,
         }
     }
 
@@ -541,6 +518,31 @@ mod tests {
     }
 
     #[test]
+    fn what_joins_unread_is_encoded_in_its_turn_and_its_faults_are_told() {
+        let rig = Rig::new(|_| {});
+        rig.ask(1, "wait");
+        rig.until_running();
+        rig.engine.stages.queue.turn_around();
+        rig.ask(2, "fine");
+        rig.ask(3, "panic in encode");
+        rig.ask(4, "gone");
+        let encoded = rig.fake.encoded_questions.load(Ordering::SeqCst);
+        assert_eq!(encoded, 1, "only the one on the model");
+        rig.engine.cancel(4);
+        assert_eq!(rig.next(), (4, Err(Error::Cancelled)));
+        rig.open.send(()).expect("waits");
+        let mut outcomes = [rig.next(), rig.next(), rig.next()];
+        outcomes.sort_by_key(|(ticket, _)| *ticket);
+        let [(_, first), (_, second), (_, third)] = outcomes;
+        assert!(first.is_ok() && second.is_ok(), "{first:?} {second:?}");
+        assert_eq!(third, Err(Error::Panicked));
+        rig.ask(5, "fine");
+        assert!(rig.next().1.is_ok(), "the model was free");
+        let load = rig.engine.load_now();
+        assert_eq!((load.running, load.waiting), (0, 0));
+    }
+
+    #[test]
     fn close_lets_all_that_is_there_finish() {
         let rig = Rig::new(|_| {});
         rig.ask(1, "wait");
@@ -548,12 +550,15 @@ mod tests {
         for ticket in 2..10 {
             rig.ask(ticket, "fine");
         }
+        let entrant = Entrant {
+            ticket: 99,
+            entry: Entry::Single,
+            bytes: 0,
+            patience: None,
+        };
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.close());
-            while !matches!(
-                rig.engine.stages.queue.admit(99, Entry::Single, 0),
-                Err(Error::Closing)
-            ) {
+            while !matches!(rig.engine.stages.queue.admit(entrant), Err(Error::Closing)) {
                 rig.engine.stages.queue.leave(99);
             }
             rig.open.send(()).expect("waits");

@@ -72,6 +72,11 @@ pub enum Error {
         limit_ms: u64,
         retry_after_seconds: u32,
     },
+    #[error("no answer within the {limit_ms} ms that the request allows")]
+    DeadlineExceeded {
+        limit_ms: u64,
+        retry_after_seconds: u32,
+    },
     #[error("not finished after {limit_ms} ms on the model (max_run_ms)")]
     RunTimeout {
         limit_ms: u64,
@@ -128,6 +133,7 @@ impl Error {
             Self::RunTooLong { .. } => "run_too_long",
             Self::QueueFull { .. } => "queue_full",
             Self::QueueTimeout { .. } => "queue_timeout",
+            Self::DeadlineExceeded { .. } => "deadline_exceeded",
             Self::RunTimeout { .. } => "run_timeout",
             Self::Closing => "closing",
             Self::Cancelled => "cancelled",
@@ -170,6 +176,10 @@ impl Error {
                 retry_after_seconds,
                 ..
             }
+            | Self::DeadlineExceeded {
+                retry_after_seconds,
+                ..
+            }
             | Self::RunTimeout {
                 retry_after_seconds,
                 ..
@@ -181,7 +191,7 @@ impl Error {
 }
 
 /// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 37] = [
+pub const CODES: [&str; 38] = [
     "invalid_json",
     "nested_too_deep",
     "body_not_object",
@@ -209,6 +219,7 @@ pub const CODES: [&str; 37] = [
     "run_too_long",
     "queue_full",
     "queue_timeout",
+    "deadline_exceeded",
     "run_timeout",
     "closing",
     "cancelled",

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::decode::Logits;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::{Kind, Question};
-use crate::queue::{Queue, Turn};
+use crate::queue::{Queue, Stop, Turn};
 use crate::session::allocator;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
@@ -66,8 +66,44 @@ pub struct Answered {
 /// What is called with the outcome of a request, once, on a thread of the engine.
 pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
 
+/// What stands in the line.
+pub enum Work {
+    /// A request whose bytes nobody has read.
+    Unread(Job),
+    /// A request that is ready for the model.
+    Encoded(Encoded),
+}
+
+impl Work {
+    /// Gives the caller the outcome.
+    pub fn reply(self, outcome: Result<Answered, Error>) {
+        match self {
+            Self::Unread(job) => (job.reply)(outcome),
+            Self::Encoded(encoded) => (encoded.reply)(outcome),
+        }
+    }
+}
+
+/// A request that has been let in.
+pub struct Job {
+    /// Its number.
+    pub ticket: u64,
+    /// The shape of the request and of its answer.
+    pub format: Format,
+    /// JSON.
+    pub body: Vec<u8>,
+    /// When the shell began to read the request.
+    pub began: Instant,
+    /// The one that answered when it came.
+    pub model: Arc<Held>,
+    /// Asked while it is encoded.
+    pub stop: Arc<Stop>,
+    /// Called with the outcome.
+    pub reply: Reply,
+}
+
 /// A request that is ready for the model.
-pub struct Work {
+pub struct Encoded {
     /// The shape of the answer.
     pub format: Format,
     /// Whose rows they are, and whose the answer will be.
@@ -83,6 +119,9 @@ pub struct Work {
     /// Called with the outcome.
     pub reply: Reply,
 }
+
+/// Bytes of a request for each of its tokens, about: what stands in the line unread is counted so.
+const BYTES_PER_TOKEN: usize = 4;
 
 /// Something for a thread of the engine to do.
 pub type Task = Box<dyn FnOnce(&Arc<Stages>) + Send>;
@@ -206,13 +245,71 @@ impl Stages {
         Ok(plan)
     }
 
-    /// Puts a request into the line.
-    pub fn join(&self, ticket: u64, work: Work) {
-        let tokens = work.plan.input_tokens();
-        let spent = work.encode;
-        if let Some(work) = self.queue.join_after(ticket, work, tokens, spent) {
-            (work.reply)(Err(Error::Cancelled));
+    /// Takes a request from its bytes into the line.
+    pub fn begin(&self, job: Job) {
+        let (ticket, stop) = (job.ticket, Arc::clone(&job.stop));
+        match self.encode(job, &stop) {
+            Ok(encoded) => self.join(ticket, encoded),
+            Err((reply, error)) => {
+                self.queue.leave(ticket);
+                reply(Err(error));
+            }
         }
+    }
+
+    /// Puts an encoded request into the line.
+    pub fn join(&self, ticket: u64, encoded: Encoded) {
+        let tokens = encoded.plan.input_tokens();
+        let spent = encoded.encode;
+        let work = Work::Encoded(encoded);
+        if let Some((work, error)) = self.queue.join(ticket, work, tokens, spent) {
+            work.reply(Err(error));
+        }
+    }
+
+    /// Puts a request into the line as it came.
+    pub fn join_unread(&self, job: Job) {
+        let ticket = job.ticket;
+        let tokens = job.body.len() / BYTES_PER_TOKEN;
+        let joined = self
+            .queue
+            .join(ticket, Work::Unread(job), tokens, Duration::ZERO);
+        if let Some((work, error)) = joined {
+            work.reply(Err(error));
+        }
+        if self.queue.is_free() {
+            // The thread that had the model may have seen an empty line.
+            let _ = self.send((), |(), _| {});
+        }
+    }
+
+    /// Bytes to rows; what goes wrong comes with the way to its caller.
+    fn encode(&self, job: Job, stop: &Stop) -> Result<Encoded, (Reply, Error)> {
+        let started = Instant::now();
+        let encoded = AssertUnwindSafe(|| self.rows(&job, stop));
+        match catch_unwind(encoded).unwrap_or(Err(Error::Panicked)) {
+            Ok((questions, plan)) => Ok(Encoded {
+                format: job.format,
+                model: job.model,
+                questions,
+                plan,
+                began: job.began,
+                encode: started.elapsed(),
+                reply: job.reply,
+            }),
+            Err(error) => Err((job.reply, error)),
+        }
+    }
+
+    fn rows(&self, job: &Job, stop: &Stop) -> Result<(Arc<[Question]>, Plan), Error> {
+        let stop = stop.within(self.queue.max_run(), Duration::ZERO);
+        stop.check()?;
+        let request = job.format.parse(&job.body, self.bounds.most())?;
+        let mut meter = Meter::new(self.bounds.max_tokens, &stop);
+        let questions = job.model.encode_questions(&request.questions, &mut meter)?;
+        let plan = self.encode_state(&job.model, &request.state, &questions, &mut meter)?;
+        stop.check()?;
+        Ok((request.questions.into(), plan))
     }
 }
 
@@ -221,14 +318,26 @@ pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
     for task in tasks {
         task(stages);
         while let Some(turn) = stages.queue.take() {
-            run(turn);
+            run(stages, turn);
         }
     }
 }
 
 /// A turn on the model; decoding and writing follow when the model is free again.
-fn run(mut turn: Turn<'_, Work>) {
-    let Some(work) = turn.work.take() else { return };
+fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
+    let work = match turn.work.take() {
+        Some(Work::Encoded(encoded)) => encoded,
+        Some(Work::Unread(job)) => match stages.encode(job, &turn.stop) {
+            Ok(encoded) => encoded,
+            Err((reply, error)) => {
+                turn.tokens = 0;
+                drop(turn);
+                return reply(Err(error));
+            }
+        },
+        None => return,
+    };
+    turn.tokens = work.plan.input_tokens();
     let started = Instant::now();
     let logits = catch_unwind(AssertUnwindSafe(|| {
         turn.stop.check()?;
@@ -248,7 +357,7 @@ fn run(mut turn: Turn<'_, Work>) {
 
 /// Logits to bytes.
 fn answer(
-    work: &Work,
+    work: &Encoded,
     logits: &[Logits],
     run: Duration,
     wait: Duration,
@@ -290,11 +399,11 @@ fn answer(
     })
 }
 
-/// The life of the thread that refuses who waits too long.
+/// The life of the thread that refuses requests that wait too long.
 pub fn expire(stages: &Stages) {
-    while let Some((late, error)) = stages.queue.expired() {
-        for work in late {
-            (work.reply)(Err(error.clone()));
+    while let Some(late) = stages.queue.expired() {
+        for (work, error) in late {
+            work.reply(Err(error));
         }
         // A batch has put its next state into the line, and whoever had the model may not have seen it any more.
         let _ = stages.send((), |(), _| {});

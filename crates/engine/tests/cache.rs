@@ -7,7 +7,11 @@ use svc_engine::cache::Precision;
 use svc_engine::engine::Engine;
 
 /// Bytes of one full chunk of the tiny model: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats.
-const CHUNK_BYTES: usize = 16 * 2 * 2 * 2 * 4 * 4;
+const VALUES_BYTES: usize = 16 * 2 * 2 * 2 * 4 * 4;
+/// What an entry takes beside its values, and each of its four tensors.
+const ENTRY_BYTES: usize = 192;
+const TENSOR_BYTES: usize = 576;
+const CHUNK_BYTES: usize = VALUES_BYTES + ENTRY_BYTES + 4 * TENSOR_BYTES;
 
 fn cached(limit_bytes: usize) -> Engine {
     let mut options = options(&fixture("shared-state"), 2);
@@ -71,7 +75,8 @@ fn a_long_state_that_comes_again_is_kept_joined_within_the_same_bound() {
     assert!(all.iter().all(|answers| *answers == all[0]));
     let stats = engine.cache_stats();
     assert_eq!((stats.misses, stats.hits, stats.entries), (4, 12, 5));
-    assert_eq!(stats.bytes, 8 * CHUNK_BYTES);
+    let joined = 4 * VALUES_BYTES + CHUNK_BYTES - VALUES_BYTES;
+    assert_eq!(stats.bytes, 4 * CHUNK_BYTES + joined);
 }
 
 #[test]
@@ -145,8 +150,9 @@ fn in_16_bits_a_state_takes_half_and_answers_the_same_to_the_bit_whether_fresh_o
     assert!(differ > 0, "16 bits must be used at all");
     let single = halved(1 << 20);
     answers(&single, &body(&state(1, 1)));
-    assert_eq!(single.cache_stats().bytes, CHUNK_BYTES / 2);
-    let bounded = halved(CHUNK_BYTES);
+    let packed = VALUES_BYTES / 2 + ENTRY_BYTES;
+    assert_eq!(single.cache_stats().bytes, packed);
+    let bounded = halved(2 * packed);
     answers(&bounded, &body(&state(9, 5)));
     assert_eq!(bounded.cache_stats().entries, 2);
 }

@@ -116,7 +116,7 @@ export class EngineSlot {
 
   /** Returns how much work the loaded model has; none while there is no model. */
   queue(): QueueLoad {
-    return this.#model?.engine.queue() ?? { running: 0, waiting: 0 };
+    return this.#model?.engine.queue() ?? { running: 0, waiting: 0, newestFirst: false };
   }
 
   /** Returns how the states are doing that the loaded model keeps; zeros while there is no model. */

@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of the server, made of the schemas that it is written with. */
 import Type, { type TSchema } from 'typebox';
 import { DECISIONS_PATH } from '../errors.ts';
+import { TIMEOUT_HEADER } from '../routes/callers-timeout.ts';
 import { DecisionSchemas, ref } from '../schemas/decision.ts';
 import { HealthSchema } from '../schemas/health.ts';
 import { OpenAiDecisionSchemas } from '../schemas/openai-decision.ts';
@@ -48,6 +49,13 @@ const REFUSALS = {
   503: 'Not now; come again',
 };
 
+const TIMEOUT_PARAMETER = {
+  name: TIMEOUT_HEADER,
+  in: 'header',
+  description: 'Milliseconds from the arrival of the request on for which the answer is of use.',
+  schema: Type.Integer({ minimum: 1 }),
+};
+
 const BODY_REFUSALS = { 413: 'Too large', 415: 'Unknown `Content-Encoding`' };
 
 /** Returns the document. */
@@ -73,13 +81,14 @@ export function openApiDocument(): object {
 }
 
 function described(operation: Operation, tag: string): object {
-  const { id, summary, description, access, request } = operation;
+  const { id, summary, description, access, request, takesTimeout } = operation;
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(description !== undefined && { description }),
     security: SECURITY[access],
+    ...(takesTimeout && { parameters: [TIMEOUT_PARAMETER] }),
     ...(request !== undefined && { requestBody: requestBody(request) }),
     responses: responses(operation),
   };

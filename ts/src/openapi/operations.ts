@@ -21,6 +21,8 @@ export interface Operation {
   readonly description?: string;
   readonly access: Access;
   readonly request?: keyof typeof REQUEST_EXAMPLES;
+  /** Whether the caller may say how long the answer is of use. */
+  readonly takesTimeout?: true;
   /** What a 200 may be. */
   readonly answer: readonly Content[];
   /** When the same is answered with 202, before it is done. */
@@ -54,6 +56,7 @@ const DECISIONS: readonly Operation[] = [
     description: 'Other fields beside `state` and `questions` are ignored. The content type is not looked at.',
     access: 'key',
     request: 'DecisionRequest',
+    takesTimeout: true,
     answer: [json('DecisionResponse')],
     answerHeaders: TIMING,
   },
@@ -75,6 +78,7 @@ const DECISIONS: readonly Operation[] = [
     summary: "Answers questions about a state, in the shape of OpenAI's Decisions API",
     access: 'key',
     request: 'OpenAiDecisionRequest',
+    takesTimeout: true,
     answer: [json('OpenAiDecision')],
     answerHeaders: TIMING,
   },
@@ -140,6 +144,7 @@ const OPERATOR: readonly Operation[] = [
     summary: 'A decision that the operator tries out',
     access: 'password',
     request: 'DecisionRequest',
+    takesTimeout: true,
     answer: [json('DecisionResponse')],
     answerHeaders: TIMING,
   },

@@ -9,6 +9,7 @@ import type { BodyRoom } from '../middleware/body-room.ts';
 import { afterAnswer, type RequestContext, type RequestState } from '../middleware/request.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import { type FinishedDecision, questionCount } from '../stats.ts';
+import { callersTimeoutMs } from './callers-timeout.ts';
 
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
@@ -26,9 +27,10 @@ export function decide({ config, engine, room, format, record }: DecideParts): M
   const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
     const signal = new HangUp(ctx.res);
+    const timeoutMs = callersTimeoutMs(ctx.req.headers);
     const body = await readBody(ctx.req, { limit, room });
     const elapsedMs = performance.now() - startMs;
-    const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs });
+    const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs, timeoutMs });
     if (reply.failure) throw engineFailure(reply.failure);
     const { timing, counts } = reply;
     noteCounts(ctx.state, counts);

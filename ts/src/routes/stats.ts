@@ -28,13 +28,14 @@ export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestStat
 export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
   const model = engine.health(lifecycle.phase);
   const exactness = engine.model?.info.exactness;
+  const { running, waiting } = engine.queue();
   return {
     uptime_seconds: Math.round(stats.uptimeSeconds),
     version: VERSION,
     api_key: hasApiKey,
     device: model.device,
     requests: requests(stats),
-    queue: engine.queue(),
+    queue: { running, waiting },
     state_cache: stateCache(engine.cache()),
     phases: phases(stats.phases()),
     per_question_type: stats.questionsByType,

@@ -17,7 +17,7 @@ suite('close', () => {
     for (const reply of await Promise.all(queued)) assert.equal(answersText(textOf(reply)), alone);
     const { failure } = await engine.decide(Buffer.from(THREE_TYPES));
     assert.deepEqual([failure?.code, failure?.message], ['closing', 'the engine is closing']);
-    assert.deepEqual(engine.queue(), { running: 0, waiting: 0 });
+    assert.deepEqual(engine.queue(), { running: 0, waiting: 0, newestFirst: false });
   });
 
   test('refuses what comes while it waits', async (t) => {

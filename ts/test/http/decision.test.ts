@@ -166,6 +166,31 @@ suite('the answer', () => {
     assert.ok(elapsedMs >= 50 && elapsedMs <= performance.now() - startMs, String(elapsedMs));
   });
 
+  for (const [headers, timeoutMs] of [
+    [{}, undefined],
+    [{ 'X-Request-Timeout-Ms': '1500' }, 1500],
+    [{ 'X-Envoy-Expected-Rq-Timeout-Ms': '2000' }, 2000],
+    [{ 'X-Envoy-Expected-Rq-Timeout-Ms': 'soon' }, undefined],
+    [{ 'X-Request-Timeout-Ms': '1500', 'X-Envoy-Expected-Rq-Timeout-Ms': '700' }, 700],
+    [{ 'X-Request-Timeout-Ms': '1500', 'X-Envoy-Expected-Rq-Timeout-Ms': '0' }, 1500],
+  ] as const) {
+    test(`the engine is told how long the caller waits: ${JSON.stringify(headers)}`, async (t) => {
+      const { engine, decide } = await startServer(t);
+      assert.equal((await decide({ headers })).status, 200);
+      assert.equal(engine.calls[0]?.timeoutMs, timeoutMs);
+    });
+  }
+
+  for (const value of ['', '0', '-5', '1.5', '1e3', 'soon', '10000000000000']) {
+    test(`x-request-timeout-ms "${value}" gets 400`, async (t) => {
+      const { engine, decide } = await startServer(t);
+      const { status, text } = await decide({ headers: { 'X-Request-Timeout-Ms': value } });
+      const expected = 'x-request-timeout-ms must be a whole number of milliseconds, at least 1';
+      assert.deepEqual([status, text], [400, expected]);
+      assert.equal(engine.calls.length, 0);
+    });
+  }
+
   test('a reply for each request goes to the caller who asked', async (t) => {
     const { engine, decide } = await startServer(t);
     engine.answer = ({ body }) => ({ ...REPLY, body });

@@ -163,7 +163,7 @@ suite('GET /stats', () => {
 
   test('says how much the engine has to do', async (t) => {
     const server = await startServer(t);
-    server.engine.queue = () => ({ running: 1, waiting: 5 });
+    server.engine.queue = () => ({ running: 1, waiting: 5, newestFirst: false });
     const { queue, series } = await snapshot(server);
     assert.deepEqual([queue, series.at(-1)?.waiting], [{ running: 1, waiting: 5 }, 5]);
   });

@@ -5,7 +5,7 @@ import { manyQuestions } from '../addon/requests.ts';
 import { LiveServer } from './live-server.ts';
 
 /** Bytes that a full chunk of the tiny model takes: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats. */
-const CHUNK_BYTES = 16 * 2 * 2 * 2 * 4 * 4;
+const CHUNK_BYTES = 16 * 2 * 2 * 2 * 4 * 4 + 192 + 4 * 576;
 
 /** A state of one full chunk: 14 words of one token each, between the special ones. */
 const oneChunk = (letter: string) => Array<string>(14).fill(letter).join(' ');

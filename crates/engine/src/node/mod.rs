@@ -133,10 +133,12 @@ impl NativeEngine {
     /// How many requests there are.
     #[napi]
     pub fn queue(&self) -> NativeLoad {
-        let load = self.slot.engine().map(|engine| engine.load_now());
+        let engine = self.slot.engine();
+        let load = engine.as_ref().map(|engine| engine.load_now());
         NativeLoad {
             running: load.map_or(0, |load| load.running as u32),
             waiting: load.map_or(0, |load| load.waiting as u32),
+            newest_first: engine.is_some_and(|engine| engine.is_newest_first()),
         }
     }
 

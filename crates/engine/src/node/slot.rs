@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 use crate::Error;
 use crate::engine::{Engine, Options};
 use crate::model::Model;
+use crate::session::allocator;
 
 /// The engine once it is loaded.
 #[derive(Default)]
@@ -83,6 +84,8 @@ impl Slot {
             engine.close();
         }
         self.engine.lock().take();
+        // What the model and its kept states stood in is free now, in the middle of the heaps.
+        allocator::give_back();
     }
 
     /// Ends the engine, also one that is being loaded, and every thread: ONNX Runtime must be at rest when the process

@@ -68,6 +68,7 @@ pub(super) fn milliseconds(value: f64) -> Duration {
 pub struct NativeCall {
     pub format: String,
     pub elapsed_ms: f64,
+    pub timeout_ms: Option<f64>,
 }
 
 impl NativeCall {
@@ -81,6 +82,7 @@ impl NativeCall {
             // Copied: JavaScript may change its buffer while the engine reads.
             body: body.to_vec(),
             elapsed: milliseconds(self.elapsed_ms),
+            patience: self.timeout_ms.map(milliseconds),
         }
     }
 }
@@ -241,6 +243,7 @@ impl From<Answered> for NativeCounts {
 pub struct NativeLoad {
     pub running: u32,
     pub waiting: u32,
+    pub newest_first: bool,
 }
 
 #[napi(object)]

@@ -89,6 +89,7 @@ pub fn decide(engine: &Engine, body: &[u8]) -> Result<Answered, Error> {
         format: Format::SystemOne,
         body: body.to_vec(),
         elapsed: Duration::ZERO,
+        patience: None,
     };
     engine.decide(arrival, Box::new(reply));
     receiver

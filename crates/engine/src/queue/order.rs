@@ -1,0 +1,167 @@
+//! Which request goes next: the first that came, and under an overload whose callers hang up, the last.
+//!
+//! First come, first served is fair and right as long as callers wait. Where they do not, it collapses: the line grows
+//! until it is as old as the callers' patience, and from then on the model goes to those who are about to give up. The
+//! newest request is the one whose caller will wait longest, so it goes first while that lasts (adaptive LIFO: Maurer,
+//! "Fail at Scale", ACM Queue 13(8), 2015). What says so is not the age of the line, since patient callers make a long one
+//! too, but the time on the model that went to callers who had gone before their answer.
+//!
+//! Of those that come while the newest go first, the older ones will not have a turn. Only the newest [`MOST_WAITING`] are
+//! kept; the others are told at once, which costs less than to have them hang up and come again on a new connection.
+//!
+//! Newest first alone would starve callers who do wait, and batches, which always come last. So of [`TURNS`] turns one
+//! goes to the oldest request that has waited for longer than anyone who gave up lately, or to a batch.
+
+use std::time::{Duration, Instant};
+
+/// The time on the model over which lost time is looked at, in seconds.
+const MEMORY_SECONDS: f64 = 2.0;
+/// The share of it that may be lost while the oldest go first.
+const MOST_LOST: f64 = 0.1;
+/// One of so many turns goes to callers who wait, while the newest go first.
+const TURNS: u64 = 4;
+/// How many requests may wait while the newest go first, batches and those who outlast others not counted: enough for the
+/// model to have one whenever it is free.
+pub const MOST_WAITING: usize = 16;
+/// How long a caller who gave up is remembered, at least; at most twice that.
+const REMEMBERED: Duration = Duration::from_secs(15);
+
+/// What decides which request goes next.
+#[derive(Debug, Default)]
+pub struct Order {
+    is_newest_first: bool,
+    /// Seconds on the model that went to callers who had gone; those of long ago fade.
+    lost: f64,
+    turns: u64,
+    patience: Patience,
+}
+
+impl Order {
+    /// Takes note of the time that a turn of a single request took, and whether its caller had gone before its end.
+    pub fn end_turn(&mut self, took: Duration, is_lost: bool) {
+        let seconds = took.as_secs_f64();
+        let kept = (-seconds / MEMORY_SECONDS).exp();
+        self.lost = self.lost * kept + if is_lost { seconds } else { 0.0 };
+        self.is_newest_first |= self.lost > MOST_LOST * MEMORY_SECONDS;
+    }
+
+    /// Takes note that a caller hung up whose request was so old.
+    pub fn gave_up(&mut self, age: Duration, now: Instant) {
+        self.patience.add(age, now);
+    }
+
+    /// Takes note that nobody waits: the overload is over.
+    pub fn line_is_empty(&mut self) {
+        if self.is_newest_first {
+            *self = Self::default();
+        }
+    }
+
+    /// Whether the newest request goes first.
+    pub fn is_newest_first(&self) -> bool {
+        self.is_newest_first
+    }
+
+    /// Whether the next turn is one for callers who wait.
+    pub fn next_is_for_who_waits(&mut self) -> bool {
+        self.turns += 1;
+        self.turns % TURNS == 0
+    }
+
+    /// Whether a request of this age has outlasted all who gave up lately.
+    pub fn outlasts(&self, age: Duration, now: Instant) -> bool {
+        age > self.patience.longest(now)
+    }
+}
+
+/// The longest that a caller waited who gave up lately.
+#[derive(Debug, Default)]
+struct Patience {
+    /// Since when `latest` is taken, and the longest before and after.
+    since: Option<Instant>,
+    before: Duration,
+    latest: Duration,
+}
+
+impl Patience {
+    fn add(&mut self, age: Duration, now: Instant) {
+        let since = *self.since.get_or_insert(now);
+        let spans = now.saturating_duration_since(since).as_secs_f64() / REMEMBERED.as_secs_f64();
+        if spans >= 1.0 {
+            self.before = if spans < 2.0 {
+                self.latest
+            } else {
+                Duration::ZERO
+            };
+            (self.since, self.latest) = (Some(now), Duration::ZERO);
+        }
+        self.latest = self.latest.max(age);
+    }
+
+    fn longest(&self, now: Instant) -> Duration {
+        let age = self.since.map(|since| now.saturating_duration_since(since));
+        match age {
+            Some(age) if age < REMEMBERED => self.before.max(self.latest),
+            Some(age) if age < 2 * REMEMBERED => self.latest,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn a_caller_who_hangs_up_now_and_then_changes_nothing() {
+        let mut order = Order::default();
+        for turn in 0..1_000 {
+            order.end_turn(RUN, turn % 20 == 0);
+            assert!(!order.is_newest_first());
+        }
+    }
+
+    #[test]
+    fn time_lost_on_callers_who_have_gone_turns_the_line_around_until_it_is_empty() {
+        let mut order = Order::default();
+        order.end_turn(RUN, false);
+        for _ in 0..3 {
+            order.end_turn(RUN, true);
+        }
+        assert!(order.is_newest_first());
+        for _ in 0..100 {
+            order.end_turn(RUN, false);
+        }
+        assert!(order.is_newest_first(), "callers still wait");
+        order.line_is_empty();
+        assert!(!order.is_newest_first());
+    }
+
+    #[test]
+    fn who_waits_is_told_by_those_who_gave_up_lately() {
+        let (mut order, now) = (Order::default(), Instant::now());
+        let seconds = Duration::from_secs;
+        order.gave_up(seconds(1), now);
+        order.gave_up(seconds(5), now);
+        order.gave_up(seconds(2), now + seconds(1));
+        assert!(!order.outlasts(seconds(5), now + seconds(2)));
+        assert!(order.outlasts(seconds(6), now + seconds(2)));
+        order.gave_up(seconds(2), now + REMEMBERED);
+        assert!(!order.outlasts(seconds(5), now + REMEMBERED));
+        order.gave_up(seconds(2), now + 2 * REMEMBERED);
+        assert!(order.outlasts(seconds(3), now + 2 * REMEMBERED));
+        assert!(order.outlasts(seconds(1), now + 4 * REMEMBERED));
+    }
+
+    #[test]
+    fn one_of_four_turns_is_for_who_waits() {
+        let mut order = Order::default();
+        let turns: Vec<bool> = (0..8).map(|_| order.next_is_for_who_waits()).collect();
+        assert_eq!(
+            turns,
+            [false, false, false, true, false, false, false, true]
+        );
+    }
+}

@@ -1,0 +1,450 @@
+//! What the line promises.
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    max_queue: 3,
+    max_queue_bytes: 100,
+    request_timeout: Duration::from_secs(60),
+    max_run: Duration::from_secs(60),
+};
+
+fn entrant(ticket: u64, entry: Entry, bytes: usize) -> Entrant {
+    Entrant {
+        ticket,
+        entry,
+        bytes,
+        patience: None,
+    }
+}
+
+fn expired(queue: &Queue<u64>) -> Vec<(u64, &'static str)> {
+    let late = queue.expired().expect("open").into_iter();
+    late.map(|(work, error)| (work, error.code())).collect()
+}
+
+fn admit_and_join(queue: &Queue<u64>, ticket: u64) {
+    queue
+        .admit(entrant(ticket, Entry::Single, 10))
+        .expect("room");
+    assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
+}
+
+#[test]
+fn turns_go_by_arrival_even_when_encoding_finishes_out_of_order() {
+    let queue = Queue::new(LIMITS);
+    for ticket in [1, 2, 3] {
+        queue
+            .admit(entrant(ticket, Entry::Single, 10))
+            .expect("room");
+    }
+    for ticket in [3, 1, 2] {
+        assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+    assert_eq!(order, [1, 2, 3]);
+}
+
+#[test]
+fn one_turn_at_a_time() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    admit_and_join(&queue, 2);
+    let first = queue.take().expect("free");
+    assert!(queue.take().is_none());
+    assert_eq!(
+        queue.load(),
+        Load {
+            running: 1,
+            waiting: 1
+        }
+    );
+    drop(first);
+    assert_eq!(queue.take().expect("free").work, Some(2));
+}
+
+#[test]
+fn the_line_is_bounded_in_requests_and_in_bytes() {
+    let queue: Queue<u64> = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    for ticket in [2, 3, 4] {
+        admit_and_join(&queue, ticket);
+    }
+    assert_eq!(
+        queue
+            .admit(entrant(5, Entry::Single, 1))
+            .expect_err("full")
+            .code(),
+        "queue_full"
+    );
+    assert!(queue.cancel(4).is_some());
+    assert_eq!(
+        queue
+            .admit(entrant(5, Entry::Single, 71))
+            .expect_err("bytes")
+            .code(),
+        "queue_full"
+    );
+    assert!(queue.admit(entrant(5, Entry::Single, 70)).is_ok());
+    drop(turn);
+}
+
+#[test]
+fn a_batch_waits_behind_all_that_arrived_since_its_last_turn() {
+    let queue = Queue::new(LIMITS);
+    queue.admit(entrant(1, Entry::Batch, 10)).expect("room");
+    assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
+    let turn = queue.take().expect("free");
+    queue.admit(entrant(2, Entry::Single, 10)).expect("room");
+    drop(turn);
+    assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
+    queue.admit(entrant(3, Entry::Single, 10)).expect("room");
+    for ticket in [3, 2] {
+        assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+    assert_eq!(order, [2, 1, 3]);
+    let load = queue.load();
+    assert_eq!((load.running, load.waiting), (0, 1), "it has not left yet");
+    queue.leave(1);
+    assert_eq!(queue.load().waiting, 0);
+}
+
+#[test]
+fn a_large_batch_keeps_no_single_request_out_and_no_batch_but_a_second() {
+    let queue: Queue<u64> = Queue::new(Limits {
+        max_queue: 10,
+        ..LIMITS
+    });
+    queue.admit(entrant(1, Entry::Single, 90)).expect("room");
+    queue
+        .admit(entrant(2, Entry::Batch, 1_000))
+        .expect("the first");
+    assert!(queue.admit(entrant(3, Entry::Batch, 1)).is_err());
+    queue.admit(entrant(4, Entry::Single, 10)).expect("room");
+    assert!(queue.admit(entrant(5, Entry::Single, 1)).is_err());
+}
+
+#[test]
+fn a_paused_batch_holds_no_place() {
+    let queue: Queue<u64> = Queue::new(LIMITS);
+    for ticket in [1, 2, 3] {
+        queue
+            .admit(entrant(ticket, Entry::Batch, 10))
+            .expect("room");
+    }
+    assert!(queue.admit(entrant(4, Entry::Single, 10)).is_err());
+    for ticket in [1, 2, 3] {
+        queue.pause(ticket, 20);
+    }
+    assert_eq!(queue.load().waiting, 0);
+    queue.admit(entrant(4, Entry::Single, 1_000)).expect("idle");
+    queue.leave(4);
+    queue
+        .admit(entrant(5, Entry::Batch, 10))
+        .expect("100 bytes");
+    assert!(
+        queue.admit(entrant(6, Entry::Batch, 1)).is_err(),
+        "101 bytes"
+    );
+    queue.go_on(1);
+    assert_eq!(queue.load().waiting, 2);
+    queue
+        .admit(entrant(6, Entry::Batch, 20))
+        .expect("100 bytes again");
+    for ticket in [1, 2, 3, 5, 6] {
+        queue.leave(ticket);
+    }
+    queue.close();
+    queue.wait_until_empty();
+    assert_eq!(
+        (queue.load().waiting, queue.state.lock().bytes),
+        (0, [0; 2])
+    );
+}
+
+#[test]
+fn a_batch_that_waited_too_long_for_one_state_may_come_again_with_the_next() {
+    let queue = Queue::new(Limits {
+        request_timeout: Duration::from_millis(20),
+        ..LIMITS
+    });
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    queue.admit(entrant(2, Entry::Batch, 10)).expect("room");
+    for state in [20, 21] {
+        assert!(queue.join(2, state, 5, Duration::ZERO).is_none());
+        assert_eq!(expired(&queue), [(state, "queue_timeout")]);
+    }
+    drop(turn);
+}
+
+#[test]
+fn a_batch_whose_caller_has_gone_does_not_join_again() {
+    let queue = Queue::new(LIMITS);
+    let Admission { stop, .. } = queue.admit(entrant(1, Entry::Batch, 10)).expect("room");
+    assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
+    assert_eq!(queue.cancel(1), Some(1));
+    assert_eq!(stop.check(), Err(Error::Cancelled));
+    assert_eq!(
+        queue.join(1, 2, 5, Duration::ZERO),
+        Some((2, Error::Cancelled))
+    );
+}
+
+#[test]
+fn an_idle_engine_takes_a_request_of_any_size() {
+    let queue: Queue<u64> = Queue::new(LIMITS);
+    assert!(queue.admit(entrant(1, Entry::Single, 10_000)).is_ok());
+    assert!(queue.admit(entrant(2, Entry::Single, 1)).is_err());
+}
+
+#[test]
+fn who_has_gone_is_never_given_the_model() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    admit_and_join(&queue, 2);
+    queue.admit(entrant(3, Entry::Single, 10)).expect("room");
+    assert_eq!(queue.cancel(1), Some(1));
+    assert_eq!(queue.cancel(3), None);
+    queue.leave(3);
+    assert_eq!(
+        queue.join(3, 3, 1, Duration::ZERO),
+        Some((3, Error::Cancelled)),
+        "it ended before it could join"
+    );
+    assert_eq!(queue.take().expect("free").work, Some(2));
+    assert_eq!(
+        queue.load(),
+        Load {
+            running: 0,
+            waiting: 0
+        }
+    );
+}
+
+#[test]
+fn running_work_is_told_to_stop() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    assert!(turn.stop.check().is_ok());
+    assert_eq!(queue.cancel(1), None);
+    assert_eq!(turn.stop.check(), Err(Error::Cancelled));
+}
+
+#[test]
+fn a_run_that_takes_too_long_is_stopped() {
+    let queue = Queue::new(Limits {
+        max_run: Duration::ZERO,
+        ..LIMITS
+    });
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+}
+
+#[test]
+fn what_was_spent_on_encoding_is_taken_off_the_time_on_the_model() {
+    let queue = Queue::new(LIMITS);
+    for (ticket, spent) in [(1, LIMITS.max_run), (2, LIMITS.max_run / 2)] {
+        queue
+            .admit(entrant(ticket, Entry::Single, 10))
+            .expect("room");
+        assert!(queue.join(ticket, ticket, 5, spent).is_none());
+    }
+    let turn = queue.take().expect("free");
+    assert_eq!(turn.stop.check().expect_err("late").code(), "run_timeout");
+    drop(turn);
+    assert!(queue.take().expect("free").stop.check().is_ok());
+}
+
+#[test]
+fn who_waits_too_long_is_taken_out_while_the_model_is_busy() {
+    let queue = Queue::new(Limits {
+        request_timeout: Duration::from_millis(20),
+        ..LIMITS
+    });
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    admit_and_join(&queue, 2);
+    assert_eq!(expired(&queue), [(2, "queue_timeout")]);
+    drop(turn);
+    queue.close();
+    assert!(queue.expired().is_none());
+}
+
+#[test]
+fn a_closed_line_lets_nobody_in_and_empties() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    queue.close();
+    assert_eq!(
+        queue.admit(entrant(2, Entry::Single, 1)).map(|_| ()),
+        Err(Error::Closing)
+    );
+    drop(queue.take().expect("free"));
+    queue.wait_until_empty();
+}
+
+/// A line whose model has gone to callers who hung up, and is free.
+fn overloaded() -> Queue<u64> {
+    let queue = Queue::new(Limits {
+        max_queue: 100,
+        max_queue_bytes: 10_000,
+        ..LIMITS
+    });
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    admit_and_join(&queue, 2);
+    queue.cancel(1);
+    queue.turn_around();
+    drop(turn);
+    assert!(queue.is_newest_first());
+    queue
+}
+
+#[test]
+fn the_newest_go_first_while_callers_give_up_and_the_oldest_when_nobody_waits_any_more() {
+    let queue = overloaded();
+    for ticket in [3, 4] {
+        let admission = queue.admit(entrant(ticket, Entry::Single, 10));
+        assert!(admission.expect("room").is_encoded_late);
+        assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
+    }
+    let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+    assert_eq!(order, [4, 3, 2]);
+    for ticket in [5, 6] {
+        let admission = queue.admit(entrant(ticket, Entry::Single, 10));
+        assert!(!admission.expect("room").is_encoded_late);
+        assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
+    }
+    assert_eq!(queue.take().expect("free").work, Some(5));
+}
+
+#[test]
+fn a_batch_and_who_waits_longer_than_others_have_every_fourth_turn_of_the_newest() {
+    let queue = overloaded();
+    queue.admit(entrant(3, Entry::Batch, 10)).expect("room");
+    assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
+    for ticket in 10..20 {
+        admit_and_join(&queue, ticket);
+    }
+    // The one who gave up had waited for less than the second has.
+    let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+    assert_eq!(order, [19, 18, 17, 2, 16, 15, 14, 3, 13, 12, 11, 10]);
+}
+
+#[test]
+fn who_is_known_to_be_too_late_is_refused_at_once() {
+    let queue = Queue::new(Limits {
+        max_queue: 100,
+        request_timeout: Duration::from_secs(10),
+        ..LIMITS
+    });
+    queue.state.lock().rate.add(10, Duration::from_secs(1));
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    let patient = |ticket, seconds| Entrant {
+        patience: Some((Duration::from_secs(seconds), Duration::from_secs(seconds))),
+        ..entrant(ticket, Entry::Single, 1)
+    };
+    // 5 tokens take half a second: after 40 of them the line is as long as the callers have, after 100 as the server allows.
+    for ticket in 2..10 {
+        admit_and_join(&queue, ticket);
+    }
+    let code =
+        |outcome: Result<Admission, Error>| outcome.map(|_| ()).map_err(|error| error.code());
+    assert_eq!(code(queue.admit(patient(20, 3))), Err("deadline_exceeded"));
+    assert_eq!(code(queue.admit(patient(20, 5))), Ok(()));
+    assert_eq!(
+        queue
+            .join(20, 20, 30, Duration::ZERO)
+            .map(|(work, error)| (work, error.code())),
+        Some((20, "deadline_exceeded")),
+        "its own 30 tokens take three seconds"
+    );
+    assert_eq!(queue.load().waiting, 8, "it is gone");
+    admit_and_join(&queue, 10);
+    assert!(queue.join(10, 10, 60, Duration::ZERO).is_none());
+    assert_eq!(
+        code(queue.admit(entrant(21, Entry::Single, 1))),
+        Err("queue_full")
+    );
+    drop(turn);
+}
+
+#[test]
+fn a_caller_who_says_how_long_the_answer_is_of_use_waits_no_longer() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    std::thread::scope(|scope| {
+        let line = scope.spawn(|| expired(&queue));
+        while queue.state.lock().asleep_until.is_none() {
+            std::thread::yield_now();
+        }
+        let patience = Some((Duration::from_millis(20), Duration::from_millis(50)));
+        let short = Entrant {
+            patience,
+            ..entrant(2, Entry::Single, 1)
+        };
+        queue.admit(short).expect("room");
+        assert!(queue.join(2, 2, 5, Duration::ZERO).is_none());
+        assert_eq!(line.join().expect("no panic"), [(2, "deadline_exceeded")]);
+    });
+    drop(turn);
+}
+
+#[test]
+fn a_run_ends_when_its_caller_has_no_use_for_it_any_more() {
+    let queue: Queue<u64> = Queue::new(LIMITS);
+    let limit = Duration::from_millis(50);
+    let short = Entrant {
+        patience: Some((Duration::from_millis(5), limit)),
+        ..entrant(1, Entry::Single, 1)
+    };
+    let Admission { stop, .. } = queue.admit(short).expect("room");
+    std::thread::sleep(Duration::from_millis(10));
+    let error = stop.within(LIMITS.max_run, Duration::ZERO).check();
+    let expected = Error::DeadlineExceeded {
+        limit_ms: 50,
+        retry_after_seconds: 1,
+    };
+    assert_eq!(error, Err(expected));
+}
+
+#[test]
+fn only_the_newest_wait_while_they_go_first_and_those_who_outlast_others() {
+    let queue = overloaded();
+    let turn = queue.take().expect("free");
+    queue.admit(entrant(3, Entry::Batch, 10)).expect("room");
+    assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
+    let most = order::MOST_WAITING as u64;
+    for ticket in 10..10 + most {
+        admit_and_join(&queue, ticket);
+    }
+    // Nobody who gave up waited for so long as this one has.
+    let patient = queue
+        .state
+        .lock()
+        .admitted
+        .get(&10)
+        .map(|admitted| admitted.arrived);
+    queue
+        .state
+        .lock()
+        .order
+        .gave_up(Duration::from_secs(60), patient.expect("waits"));
+    for ticket in 100..103 {
+        queue
+            .admit(entrant(ticket, Entry::Single, 10))
+            .expect("room");
+        let left = queue.join(ticket, ticket, 5, Duration::ZERO);
+        let left = left.map(|(work, error)| (work, error.code()));
+        assert_eq!(left, Some((ticket - 90, "queue_full")));
+    }
+    assert_eq!(queue.load().waiting as u64, most + 1, "the batch as well");
+    drop(turn);
+}
