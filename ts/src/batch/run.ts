@@ -2,7 +2,8 @@
 import { existsSync, rmSync } from 'node:fs';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
-import { type Answered, readAnswered } from './answer.ts';
+import { type Answered, answerColumns, readAnswered } from './answer.ts';
+import { askedQuestions } from './asked.ts';
 import type { Decider, Outcome } from './decider.ts';
 import { inOrder } from './in-order.ts';
 import { type Journal, readJournal } from './journal.ts';
@@ -88,14 +89,23 @@ export interface Run {
  */
 export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   const { plan, decider } = run;
-  const { output, errors } = { output: plan.output, errors: plan.paths.errors };
+  const { output } = plan;
   if (isOther(begun.model, decider.model)) {
     throw new Refusal(`${output}: was begun with another model; --overwrite starts anew`);
   }
   const sample = await askSample(run);
-  // Not before it is known that there will be another.
-  if (plan.isOverwritten) removeOutput(plan);
-  const written = await Output.open(outputOptions(run, sample), { ...begun, model: decider.model ?? begun.model });
+  try {
+    // Not before it is known that there will be another.
+    if (plan.isOverwritten) removeOutput(plan);
+    return await writeOutput(run, sample, { ...begun, model: decider.model ?? begun.model });
+  } catch (error) {
+    if (errorCode(error) === '' || error instanceof Refusal) throw error;
+    throw new Refusal(`${output}, ${plan.paths.errors}: cannot be written (${errorCode(error)})`);
+  }
+}
+
+async function writeOutput(run: Run, sample: Answered, begun: Journal): Promise<Journal> {
+  const written = await Output.open(outputOptions(run, sample), begun);
   try {
     // The run before may have ended while it made a part.
     if (written.isPartFull) await written.finishPart();
@@ -103,10 +113,8 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
     await written.finish();
     return written.journal;
   } catch (error) {
-    if (!written.isBroken) await written.commit();
-    await written.close();
-    if (errorCode(error) === '' || error instanceof Refusal) throw error;
-    throw new Refusal(`${output}, ${errors}: cannot be written (${errorCode(error)})`);
+    await written.leave();
+    throw error;
   }
 }
 
@@ -124,7 +132,8 @@ async function askSample({ plan, decider }: Run): Promise<Answered> {
 
 function answeredBy(body: string): Answered {
   const answered = readAnswered(body);
-  if (answered === undefined) throw new Refusal('the answer of the server is no decision');
+  // A server's answer was looked at before; this one would be the engine's own.
+  if (answered === undefined) throw new Error('an answer that is no decision');
   return answered;
 }
 
@@ -132,7 +141,7 @@ function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
   const { format, paths, delimiter, partRows } = plan;
   const fingerprint = source.fingerprint;
   if (format === 'jsonl') return { paths, fingerprint, sink: jsonlSink() };
-  const columns = tableColumns(source.columns, sample);
+  const columns = tableColumns(source.columns, answerColumns(askedQuestions(plan.questionsJson), sample));
   if (format === 'csv') return { paths, fingerprint, sink: csvSink(columns, delimiter) };
   return { paths, fingerprint, sink: parquetSink(columns), parts: { columns, rows: partRows } };
 }
