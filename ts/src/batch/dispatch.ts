@@ -271,5 +271,5 @@ function whatItSays(received: Received): string {
   const { status } = received;
   const { message } = problemOf(received);
   if (status === 0) return message;
-  return status === 200 ? `answers with ${message}` : `answers ${status}: ${message}`;
+  return status === 200 ? `gives a ${message}` : `answers ${status}: ${message}`;
 }

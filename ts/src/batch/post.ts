@@ -55,11 +55,16 @@ export async function post(sent: Sent, { url, headers, timeoutMs, controller }: 
     return { status: response.status, text: await textOf(response), retryAfterMs };
   } catch (error) {
     const cause = error instanceof Error ? (error.cause ?? error) : error;
-    const text = cause instanceof Error ? errorCode(cause) || cause.message : String(cause);
-    return { status: 0, text, retryAfterMs: undefined };
+    return { status: 0, text: reasonOf(cause), retryAfterMs: undefined };
   } finally {
     clearTimeout(timer);
   }
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const code = errorCode(cause);
+  return code === 'UND_ERR_SOCKET' ? 'the connection broke off' : code || cause.message;
 }
 
 /** The body as text; nothing where an answer is no UTF-8, so that no letter stands in the place of what was sent. */
@@ -84,7 +89,7 @@ function retryAfter(value: string | null): number | undefined {
 
 /** What a response that is no answer says; the text of one with status 200 is what is wrong with it. */
 export function problemOf({ status, text }: Received): Problem {
-  if (status === 200) return { code: 'bad_answer', message: text };
+  if (status === 200) return { code: 'bad_answer', message: `wrong answer: ${text}` };
   try {
     const { detail } = JSON.parse(text) as {
       readonly detail: { readonly error_type: string; readonly message: string };

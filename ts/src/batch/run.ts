@@ -126,6 +126,7 @@ function isOther(begun: string | null, now: string | null): boolean {
 /** The questions about an empty text: whether they can be asked, and what the columns of a table are. */
 async function askSample({ plan, decider }: Run): Promise<Answered> {
   const outcome = await decider.decide({ stateJson: '""', questionsJson: plan.questionsJson });
+  if (outcome.problem?.code === 'bad_answer') throw new Refusal(`no server answers: ${outcome.problem.message}`);
   if (outcome.problem) throw new Refusal(`${plan.questionsFile}: ${outcome.problem.message}`);
   return answeredBy(outcome.body);
 }

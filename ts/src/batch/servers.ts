@@ -126,8 +126,10 @@ class Servers implements Decider {
     });
     await inTime(first, START_MS);
     this.#dispatch.throwIfEnded();
-    for (const { isCompared, url, lastWords = 'does not answer yet' } of this.#servers) {
-      if (!isCompared) this.#options.tell(`${url.origin}: ${lastWords}; it gets no rows until it answers the probes`);
+    for (const server of this.#servers) {
+      const { url, lastWords = 'no answer yet' } = server;
+      if (server.isCompared || !server.claimNaming()) continue;
+      this.#options.tell(`${url.origin}: ${lastWords}; it gets no rows until it answers the probes`);
     }
   }
 
