@@ -4,6 +4,7 @@ import type { Asked } from './asked.ts';
 import type { Outcome } from './decider.ts';
 import { faultIn } from './fault.ts';
 import { BAD_REQUEST, BUSY, post, problemOf, type Received, type Sent } from './post.ts';
+import type { Problem } from './row.ts';
 import type { Server } from './server.ts';
 
 /** A row that servers fail on so often is at fault itself. */
@@ -11,6 +12,9 @@ const MAX_FAILURES = 3;
 
 /** A server that a row's own is preferred to may be so many times faster. */
 const OWN_SERVER_WORTH = 2;
+
+/** So long another server is asked about a row that one has refused. */
+const SECOND_OPINION_MS = 2000;
 
 export interface DispatchOptions {
   readonly servers: readonly Server[];
@@ -40,6 +44,8 @@ interface Job {
   attempts: Attempt[];
   /** Answers in time that were none. */
   readonly failures: Map<Server, number>;
+  /** That a server has refused it, until another has been asked as well. */
+  refusal: { readonly by: Attempt; readonly problem: Problem } | undefined;
   /** How often it was given up waiting for an answer to it. */
   cuts: number;
 }
@@ -64,7 +70,7 @@ export class Dispatch {
     this.throwIfEnded();
     if (this.#open.size === 0) this.#answeredMs = performance.now();
     return new Promise((resolve, reject) => {
-      const job: Job = { sent, asked, resolve, reject, attempts: [], failures: new Map(), cuts: 0 };
+      const job: Job = { sent, asked, resolve, reject, attempts: [], failures: new Map(), refusal: undefined, cuts: 0 };
       this.#open.add(job);
       this.#waiting.push(job);
       this.schedule();
@@ -136,6 +142,10 @@ export class Dispatch {
   }
 
   #started(job: Job, now: number): boolean {
+    if (job.refusal !== undefined && !this.#isAnotherWell(job, now)) {
+      this.#settle(job, job.refusal.by, { problem: job.refusal.problem });
+      return true;
+    }
     const server = this.#serverFor(job, now);
     if (server !== undefined) this.#start(job, server, now);
     return server !== undefined;
@@ -188,7 +198,11 @@ export class Dispatch {
   async #run(job: Job, attempt: Attempt): Promise<void> {
     const { server, controller } = attempt;
     const { headers } = this.#options;
-    const timeoutMs = server.pace.timeoutMs(job.sent.body.length, job.cuts);
+    const bytes = job.sent.body.length;
+    // A second opinion is not worth a long wait.
+    const timeoutMs = job.refusal
+      ? Math.max(SECOND_OPINION_MS, server.pace.takeoverMs(bytes))
+      : server.pace.timeoutMs(bytes, job.cuts);
     const received = await post(job.sent, { url: server.url, headers, timeoutMs, controller });
     server.busy -= 1;
     job.attempts = job.attempts.filter((each) => each !== attempt);
@@ -206,7 +220,7 @@ export class Dispatch {
         this.#settle(job, attempt, { body: text });
       } else this.#failed(job, server, { ...received, text: fault });
     } else if (BAD_REQUEST.has(status)) {
-      this.#settle(job, attempt, { problem: problemOf(received) });
+      this.#refused(job, attempt, problemOf(received));
     } else if (status >= 500 && !BUSY.has(status)) {
       this.#failed(job, server, received);
     } else {
@@ -222,6 +236,7 @@ export class Dispatch {
     this.#answeredMs = now;
     this.#open.delete(job);
     by.server.answered();
+    if (job.refusal !== undefined) this.#judge(job.refusal, outcome);
     this.#lastWords = undefined;
     const late = job.attempts.filter(({ startMs }) => startMs < by.startMs);
     leave(job.attempts);
@@ -230,6 +245,31 @@ export class Dispatch {
       if (server.isLongSilent) this.#name(server, 'does not answer in time');
     }
     job.resolve(outcome);
+  }
+
+  /** The row is at fault, unless a server that is well answers it: limits of servers may differ. */
+  #refused(job: Job, attempt: Attempt, problem: Problem): void {
+    this.#answeredMs = performance.now();
+    job.failures.set(attempt.server, 1);
+    if (job.refusal !== undefined || !this.#isAnotherWell(job, this.#answeredMs)) {
+      this.#settle(job, attempt, { problem: job.refusal?.problem ?? problem });
+    } else {
+      job.refusal = { by: attempt, problem };
+      this.#wait(job);
+    }
+  }
+
+  #isAnotherWell({ failures }: Job, now: number): boolean {
+    return this.#options.servers.some((server) => server.isWell(now) && !failures.has(server));
+  }
+
+  /** A server that refuses what another answers is at fault itself. */
+  #judge({ by: { server }, problem }: NonNullable<Job['refusal']>, outcome: Outcome): void {
+    if (outcome.problem !== undefined) server.answered();
+    else if (server.failed()) {
+      server.rest();
+      this.#name(server, `refuses what others answer: ${problem.message}`);
+    }
   }
 
   /** The server has answered, but not the row. */

@@ -57,6 +57,11 @@ export class Server {
     return this.isCompared && this.#restsUntilMs <= nowMs && this.busy < this.#slots;
   }
 
+  /** Whether nothing speaks against asking it, but for what it has to do already. */
+  isWell(nowMs: number): boolean {
+    return this.isCompared && this.#restsUntilMs <= nowMs && this.#failures === 0;
+  }
+
   /** Whether a row may wait for it. */
   isPresent(nowMs: number): boolean {
     return this.isCompared && (this.#failures === 0 || nowMs - this.#answeredMs < AWAY_MS);
