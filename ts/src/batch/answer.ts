@@ -1,10 +1,11 @@
 /** What the output says of a decision, read from the body of the answer. */
+import type { Asked } from './asked.ts';
 import { memberTexts } from './json-text.ts';
 import type { ColumnType } from './row.ts';
 
 /** A decision as it came. */
 export interface Answered {
-  /** The `answers` of the body, as they stand there. */
+  /** The `answers` of the body, as they stand there, in one line. */
   readonly answersJson: string;
   readonly inputTokens: number;
   /** Tokens that were left out because a text was too long for the model. */
@@ -17,7 +18,9 @@ export function readAnswered(body: string): Answered | undefined {
   const [answersJson, usage] = [members?.get('answers'), members?.get('usage')];
   if (!answersJson?.startsWith('{') || !usage?.startsWith('{')) return undefined;
   const { input_tokens = 0, truncated_tokens = 0 } = JSON.parse(usage) as Readonly<Record<string, number | undefined>>;
-  return { answersJson, inputTokens: input_tokens, truncatedTokens: truncated_tokens };
+  // A line break in JSON never stands in a text, and a row of the output is one line.
+  const oneLine = answersJson.replaceAll(/\s*[\r\n]\s*/g, ' ');
+  return { answersJson: oneLine, inputTokens: input_tokens, truncatedTokens: truncated_tokens };
 }
 
 /** An answer, read for its fields; their order is that of `AnswerColumn`s. */
@@ -41,19 +44,20 @@ export interface AnswerColumn {
   readonly value: (answers: Answers, answered: Answered) => string | number | undefined;
 }
 
-/** The columns of a table for all answers like `sample`: for each question the verdict, the confidences, the probabilities. */
-export function answerColumns(sample: Answered): AnswerColumn[] {
-  const questions = [...(memberTexts(sample.answersJson) ?? [])];
+/**
+ * The columns of a table for the answers to `asked`: for each question the verdict, the confidences, the probabilities. Of
+ * `sample`, which answers them, only that is taken which no question says: whether the model has an action.
+ */
+export function answerColumns(asked: readonly Asked[], sample: Answered): AnswerColumn[] {
+  const answers: Answers = JSON.parse(sample.answersJson);
   return [
-    ...questions.flatMap(([id, json]) => questionColumns(id, json)),
+    ...asked.flatMap((question) => questionColumns(question, answers[question.id]?.action !== undefined)),
     { name: 'svc.input_tokens', type: 'int32', value: (_, { inputTokens }) => inputTokens },
     { name: 'svc.truncated_tokens', type: 'int32', value: (_, { truncatedTokens }) => truncatedTokens },
   ];
 }
 
-function questionColumns(id: string, json: string): AnswerColumn[] {
-  const { type, action } = JSON.parse(json) as Answer;
-  const labels = [...(memberTexts(memberTexts(json)?.get('probabilities') ?? '') ?? new Map<string, string>()).keys()];
+function questionColumns({ id, type, labels }: Asked, hasAction: boolean): AnswerColumn[] {
   const column = (suffix: string, value: (answer: Answer) => string | number | undefined): AnswerColumn => ({
     name: suffix === '' ? id : `${id}.${suffix}`,
     type: suffix === '' && type === 'choice' ? 'text' : 'double',
@@ -63,10 +67,10 @@ function questionColumns(id: string, json: string): AnswerColumn[] {
     },
   });
   return [
-    column('', (answer) => answer[type]),
+    column('', (answer) => answer[answer.type]),
     column('confidence', ({ confidence }) => confidence),
     column('answer_confidence', ({ answer_confidence }) => answer_confidence),
     ...labels.map((label) => column(`p.${label}`, ({ probabilities }) => probabilities[label])),
-    ...(action ? [column('act_probability', ({ action: said }) => said?.act_probability)] : []),
+    ...(hasAction ? [column('act_probability', ({ action }) => action?.act_probability)] : []),
   ];
 }

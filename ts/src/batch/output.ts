@@ -93,18 +93,31 @@ export class Output {
   }
 
   /** Resolves when all that was written so far is on the disk and the journal says so. */
-  async commit(): Promise<void> {
+  commit(): Promise<void> {
+    return this.#writing(() => this.#commit());
+  }
+
+  async #writing(write: () => Promise<void>): Promise<void> {
     try {
-      await this.#commit();
+      await write();
     } catch (error) {
       this.#isBroken = true;
       throw error;
     }
   }
 
-  /** Whether writing has failed. What is in memory is then ahead of the disk, and must not be noted as done. */
-  get isBroken(): boolean {
-    return this.#isBroken;
+  /**
+   * Ends it after a failure: what is done is committed, unless writing is what failed. What is in memory is then ahead of
+   * the disk, and must not be noted as done.
+   */
+  async leave(): Promise<void> {
+    try {
+      if (!this.#isBroken) await this.commit();
+    } catch {
+      // What it failed on first is what is told.
+    } finally {
+      await this.close();
+    }
   }
 
   async #commit(): Promise<void> {
@@ -123,12 +136,15 @@ export class Output {
   /** Makes a part of the rows that were gathered for it. */
   async finishPart(): Promise<void> {
     const { paths, parts } = this.#options;
-    if (paths.part === undefined || parts === undefined) return;
+    const { part } = paths;
+    if (part === undefined || parts === undefined) return;
     await this.commit();
-    const number = this.#journal.parts + 1;
-    await writePart(paths.part(number), paths.rows, parts.columns);
-    await this.#note({ parts: number, part_rows: 0, output_bytes: 0 });
-    await this.#rows.clear();
+    await this.#writing(async () => {
+      const number = this.#journal.parts + 1;
+      await writePart(part(number), paths.rows, parts.columns);
+      await this.#note({ parts: number, part_rows: 0, output_bytes: 0 });
+      await this.#rows.clear();
+    });
   }
 
   /** Resolves when the output is whole. An input without rows has one part all the same, for its columns. */

@@ -1,5 +1,5 @@
 /** One part of a Parquet output, made from the file in which its rows were gathered. */
-import { open, rename } from 'node:fs/promises';
+import { open, rename, rm } from 'node:fs/promises';
 import { type BasicType, fileWriter, parquetWriteRows } from 'hyparquet-writer';
 import { lines } from './lines.ts';
 import type { ColumnType } from './row.ts';
@@ -23,17 +23,27 @@ const GROUP_ROWS = 10_000;
 /** Makes the part at `path` of the rows in the file `gathered`; it is there in whole or not at all. */
 export async function writePart(path: string, gathered: string, columns: TableColumns): Promise<void> {
   const temporary = `${path}.tmp`;
+  try {
+    await writeRows(temporary, gathered, columns);
+    await rename(temporary, path);
+  } catch (error) {
+    // A disk that is full has room again for the journal, and for who looks after it.
+    await rm(temporary, { force: true });
+    throw error;
+  }
+}
+
+async function writeRows(path: string, gathered: string, columns: TableColumns): Promise<void> {
   await parquetWriteRows({
     rows: partRows(gathered, columns),
     columns: columnNames(columns).map(({ name, type }) => ({ name, type: TYPES[type] })),
     rowGroupSize: GROUP_ROWS,
-    writer: fileWriter(temporary),
+    writer: fileWriter(path),
     createdBy: 'svc batch',
   });
-  const file = await open(temporary, 'r+');
+  const file = await open(path, 'r+');
   await file.datasync();
   await file.close();
-  await rename(temporary, path);
 }
 
 async function* partRows(gathered: string, columns: TableColumns): AsyncGenerator<Record<string, unknown>> {

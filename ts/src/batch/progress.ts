@@ -19,7 +19,7 @@ const LOG_INTERVAL_MS = 10_000;
 /** The rate is that of the last so many milliseconds. */
 const WINDOW_MS = 30_000;
 const BAR_CELLS = 24;
-const ERASE_LINE = '\r\u001b[K';
+export const ERASE_LINE = '\r\u001b[K';
 
 interface Sample extends ProgressState {
   readonly timeMs: number;

@@ -2,7 +2,8 @@
 import { existsSync, rmSync } from 'node:fs';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
-import { type Answered, readAnswered } from './answer.ts';
+import { type Answered, answerColumns, readAnswered } from './answer.ts';
+import { askedQuestions } from './asked.ts';
 import type { Decider, Outcome } from './decider.ts';
 import { inOrder } from './in-order.ts';
 import { type Journal, readJournal } from './journal.ts';
@@ -88,14 +89,23 @@ export interface Run {
  */
 export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   const { plan, decider } = run;
-  const { output, errors } = { output: plan.output, errors: plan.paths.errors };
+  const { output } = plan;
   if (isOther(begun.model, decider.model)) {
     throw new Refusal(`${output}: was begun with another model; --overwrite starts anew`);
   }
   const sample = await askSample(run);
-  // Not before it is known that there will be another.
-  if (plan.isOverwritten) removeOutput(plan);
-  const written = await Output.open(outputOptions(run, sample), { ...begun, model: decider.model ?? begun.model });
+  try {
+    // Not before it is known that there will be another.
+    if (plan.isOverwritten) removeOutput(plan);
+    return await writeOutput(run, sample, { ...begun, model: decider.model ?? begun.model });
+  } catch (error) {
+    if (errorCode(error) === '' || error instanceof Refusal) throw error;
+    throw new Refusal(`${output}, ${plan.paths.errors}: cannot be written (${errorCode(error)})`);
+  }
+}
+
+async function writeOutput(run: Run, sample: Answered, begun: Journal): Promise<Journal> {
+  const written = await Output.open(outputOptions(run, sample), begun);
   try {
     // The run before may have ended while it made a part.
     if (written.isPartFull) await written.finishPart();
@@ -103,10 +113,8 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
     await written.finish();
     return written.journal;
   } catch (error) {
-    if (!written.isBroken) await written.commit();
-    await written.close();
-    if (errorCode(error) === '' || error instanceof Refusal) throw error;
-    throw new Refusal(`${output}, ${errors}: cannot be written (${errorCode(error)})`);
+    await written.leave();
+    throw error;
   }
 }
 
@@ -118,13 +126,15 @@ function isOther(begun: string | null, now: string | null): boolean {
 /** The questions about an empty text: whether they can be asked, and what the columns of a table are. */
 async function askSample({ plan, decider }: Run): Promise<Answered> {
   const outcome = await decider.decide({ stateJson: '""', questionsJson: plan.questionsJson });
+  if (outcome.problem?.code === 'bad_answer') throw new Refusal(`no server answers: ${outcome.problem.message}`);
   if (outcome.problem) throw new Refusal(`${plan.questionsFile}: ${outcome.problem.message}`);
   return answeredBy(outcome.body);
 }
 
 function answeredBy(body: string): Answered {
   const answered = readAnswered(body);
-  if (answered === undefined) throw new Refusal('the answer of the server is no decision');
+  // A server's answer was looked at before; this one would be the engine's own.
+  if (answered === undefined) throw new Error('an answer that is no decision');
   return answered;
 }
 
@@ -132,7 +142,7 @@ function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
   const { format, paths, delimiter, partRows } = plan;
   const fingerprint = source.fingerprint;
   if (format === 'jsonl') return { paths, fingerprint, sink: jsonlSink() };
-  const columns = tableColumns(source.columns, sample);
+  const columns = tableColumns(source.columns, answerColumns(askedQuestions(plan.questionsJson), sample));
   if (format === 'csv') return { paths, fingerprint, sink: csvSink(columns, delimiter) };
   return { paths, fingerprint, sink: parquetSink(columns), parts: { columns, rows: partRows } };
 }

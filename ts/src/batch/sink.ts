@@ -1,7 +1,7 @@
 /** What a row of the output is, by format. */
 import { stringify } from 'csv-stringify/sync';
 import { Refusal } from '../refusal.ts';
-import { type AnswerColumn, type Answered, answerColumns } from './answer.ts';
+import type { AnswerColumn, Answered } from './answer.ts';
 import type { ColumnType, GoodRow, InputColumn } from './row.ts';
 
 /** Turns answered rows into text. */
@@ -20,12 +20,11 @@ export interface TableColumns {
 const ROW_COLUMN = 'svc.row';
 
 /**
- * The columns that a table gets for answers like `sample`.
+ * The columns of a table, of which `answers` are those for the answers.
  *
  * @throws Refusal when two of them have the same name.
  */
-export function tableColumns(input: readonly InputColumn[], sample: Answered): TableColumns {
-  const answers = answerColumns(sample);
+export function tableColumns(input: readonly InputColumn[], answers: readonly AnswerColumn[]): TableColumns {
   const names = columnNames({ input, answers }).map(({ name }) => name);
   const twice = names.find((name, at) => names.indexOf(name) !== at);
   if (twice === undefined) return { input, answers };

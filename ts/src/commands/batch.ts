@@ -2,7 +2,7 @@
 import { decideHere } from '../batch/here.ts';
 import type { Journal } from '../batch/journal.ts';
 import { type BatchOptions, type BatchPlan, batchPlan, wholeNumber } from '../batch/plan.ts';
-import { duration, grouped, showProgress } from '../batch/progress.ts';
+import { duration, ERASE_LINE, grouped, showProgress } from '../batch/progress.ts';
 import type { Source } from '../batch/row.ts';
 import { beginning, openInput, runBatch } from '../batch/run.ts';
 import { decideThere } from '../batch/servers.ts';
@@ -102,7 +102,13 @@ function end(error: unknown, rows: number): void {
 function servers(urls: readonly string[], flags: BatchFlags, config: Config) {
   const concurrency = wholeNumber('--concurrency', flags.concurrency ?? DEFAULT_CONCURRENCY, 1000);
   const giveUpMs = 1000 * wholeNumber('--give-up', flags.giveUp ?? DEFAULT_GIVE_UP_SECONDS, 1_000_000);
-  return { urls, concurrency, giveUpMs, mayDiffer: flags.allowDifferentServers === true, config };
+  return { urls, concurrency, giveUpMs, mayDiffer: flags.allowDifferentServers === true, config, tell: tellBetween };
+}
+
+/** Tells a line in the place of the progress, which is drawn anew below it. */
+function tellBetween(line: string): void {
+  if (process.stderr.isTTY) process.stderr.write(ERASE_LINE);
+  tell(line);
 }
 
 function counts({ answered, bad, parts }: Journal, { paths }: BatchPlan): string {

@@ -19,7 +19,10 @@ import { type BatchOptions, batchPlan } from '../../src/batch/plan.ts';
 import { beginning, openInput, runBatch } from '../../src/batch/run.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { outputFiles, parquetRows, QUESTIONS, writeRows } from './batch-files.ts';
+import { outputFiles, parquetRows, writeRows } from './batch-files.ts';
+
+/** The options would be in another order in an object of JavaScript. */
+const QUESTIONS = '{"q":{"type":"choice","criteria":{"10":"ten","9":"nine"}}}';
 
 const MAX_ROW_BYTES = 10_000;
 
