@@ -65,7 +65,7 @@ impl Order {
     /// Whether the next turn is one for callers who wait.
     pub fn next_is_for_who_waits(&mut self) -> bool {
         self.turns += 1;
-        self.turns % TURNS == 0
+        self.turns.is_multiple_of(TURNS)
     }
 
     /// Whether a request of this age has outlasted all who gave up lately.
