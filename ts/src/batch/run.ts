@@ -18,6 +18,8 @@ import { csvSink, jsonlSink, parquetSink, tableColumns } from './sink.ts';
 /** A kill costs the rows of so much time. */
 const COMMIT_INTERVAL_MS = 1000;
 const MAX_PENDING_CHARACTERS = 16 * 1024 * 1024;
+/** Of rows that are asked about at once: each is in memory about ten times, as text, as bytes and as tokens. */
+const MAX_ASKED_CHARACTERS = 4 * 1024 * 1024;
 
 /**
  * The plan's input, open.
@@ -152,8 +154,9 @@ async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Ou
   const ask = async (row: Row): Promise<Outcome> =>
     row.problem ? { problem: row.problem } : decider.decide({ stateJson: row.stateJson, questionsJson });
   const { row, offset } = output.journal;
+  const window = { items: decider.window, size: { of: characters, most: MAX_ASKED_CHARACTERS } };
   let committedMs = performance.now();
-  for await (const [asked, outcome] of inOrder(source.rows({ row, offset }), ask, decider.window)) {
+  for await (const [asked, outcome] of inOrder(source.rows({ row, offset }), ask, window)) {
     stop.throwIfAborted();
     if (asked.problem) output.refused(asked, asked.problem);
     else if (outcome.problem) output.refused(asked, outcome.problem);
@@ -165,4 +168,9 @@ async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Ou
     else await output.commit();
     committedMs = now;
   }
+}
+
+/** How long the texts of a row are that stay in memory until its turn. */
+function characters(row: Row): number {
+  return row.problem ? 0 : row.cells.reduce((sum, cell) => sum + cell.length, row.stateJson.length);
 }

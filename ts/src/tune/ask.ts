@@ -27,7 +27,7 @@ export interface Asking {
 export async function ask(rows: readonly LabelledRow[], { decider, path, onRows }: Asking): Promise<number[][]> {
   const found = new Map<LabelledRow, number[]>();
   const decide = (group: RowsOfState) => decider.decide(requestOf(group));
-  for await (const [group, outcome] of inOrder(toAsync(byState(rows)), decide, decider.window)) {
+  for await (const [group, outcome] of inOrder(toAsync(byState(rows)), decide, { items: decider.window })) {
     if (outcome.problem) throw new Refusal(`${path}: ${group[0]?.where}: ${outcome.problem.message}`);
     const { answers } = JSON.parse(outcome.body) as Response;
     for (const row of group) found.set(row, probabilitiesOf(row.question, answers[row.question.key]?.probabilities));

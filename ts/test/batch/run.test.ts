@@ -349,7 +349,7 @@ suite('inOrder', () => {
       running -= 1;
       return n * 2;
     };
-    for await (const [item, result] of inOrder(numbers(100), work, 8)) {
+    for await (const [item, result] of inOrder(numbers(100), work, { items: 8 })) {
       assert.equal(result, item * 2);
       got.push(item);
     }
@@ -358,6 +358,26 @@ suite('inOrder', () => {
       Array.from({ length: 100 }, (_, n) => n),
     );
     assert.ok(most > 1 && most <= 8);
+  });
+
+  test('holds no more of large items than the size says, and any one by itself', async () => {
+    let [held, most] = [0, 0];
+    const sizes = [1, 1, 60, 1, 500, 1, 1, 60, 60, 1];
+    const work = async (n: number) => {
+      held += sizes[n] ?? 0;
+      // The last of them may be one too many.
+      most = Math.max(most, held - (sizes[n] ?? 0));
+      await sleep(1);
+      return n;
+    };
+    const got: number[] = [];
+    const size = { of: (n: number) => sizes[n] ?? 0, most: 100 };
+    for await (const [item] of inOrder(numbers(sizes.length), work, { items: 8, size })) {
+      held -= sizes[item] ?? 0;
+      got.push(item);
+    }
+    assert.deepEqual(got, [...sizes.keys()]);
+    assert.ok(most <= 100, `${most}`);
   });
 
   test('throws what one item throws, after the results before it, and reads no further', async () => {
@@ -374,7 +394,7 @@ suite('inOrder', () => {
     };
     const got: number[] = [];
     const all = async () => {
-      for await (const [item] of inOrder(counted(), work, 4)) got.push(item);
+      for await (const [item] of inOrder(counted(), work, { items: 4 })) got.push(item);
     };
     await assert.rejects(all(), new Error('number 5'));
     assert.deepEqual([got, read < 12], [[0, 1, 2, 3, 4], true]);
