@@ -6,6 +6,10 @@ const LARGE_BYTES = 4 * 2 ** 10;
 /** Small parts are copied into a block of this length. */
 const BLOCK_BYTES = 16 * 2 ** 10;
 
+/** So many parts of fewer than `TINY_BYTES` on average cost the one thread that serves everybody about a second. */
+const MOST_TINY_PARTS = 2 ** 18;
+const TINY_BYTES = 32;
+
 /**
  * Collects a body. A part of one byte takes hundreds of bytes, and the sender chooses how many parts there are: small ones
  * are joined as they come, so that a body takes about as much memory as it has bytes.
@@ -15,6 +19,12 @@ export class BodyParts {
   #block = Buffer.alloc(0);
   #blockBytes = 0;
   #bytes = 0;
+  #count = 0;
+
+  /** Whether the body comes in so many parts of a few bytes that reading on would keep others waiting. */
+  get areTiny(): boolean {
+    return this.#count > MOST_TINY_PARTS && this.#bytes < this.#count * TINY_BYTES;
+  }
 
   /** How many bytes have come. */
   get bytes(): number {
@@ -25,6 +35,7 @@ export class BodyParts {
     // The usual body is one part: nothing is copied for it.
     const isKept = part.length >= LARGE_BYTES || this.#bytes === 0;
     this.#bytes += part.length;
+    this.#count += 1;
     if (isKept || this.#blockBytes + part.length > BLOCK_BYTES) this.#keepBlock();
     if (isKept) this.#parts.push(part);
     else {

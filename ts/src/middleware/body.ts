@@ -98,9 +98,9 @@ function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimi
     const leave = () => req.off('data', take).off('end', end).off('error', gone).off('close', gone);
     const take = (part: Buffer) => {
       parts.add(part);
-      if (parts.bytes <= maxReadBytes) return;
+      if (parts.bytes <= maxReadBytes && !parts.areTiny) return;
       leave().pause();
-      reject(tooLarge(limit));
+      reject(parts.areTiny ? tinyParts() : tooLarge(limit));
     };
     const end = () => {
       leave();
@@ -171,6 +171,13 @@ async function decompressed(read: Buffer, { body, decompressor, encoding, limit 
     throw error instanceof HttpFailure ? error : new HttpFailure('bad_body', `body is not valid ${encoding}`);
   }
   return Buffer.concat(parts, bytes);
+}
+
+/** Reading what is left of such a body would cost as much as reading it, so its connection goes. */
+function tinyParts(): HttpFailure {
+  return new HttpFailure('bad_body', 'body in too many chunks of a few bytes; send larger ones', {
+    Connection: 'close',
+  });
 }
 
 function tooLarge({ maxBytes, setting }: BodyLimit): HttpFailure {

@@ -40,7 +40,9 @@ async function* numbers(count: number) {
 /** The outcomes of `count` rows, asked as a run asks them. */
 async function outcomes(servers: Decider, count: number): Promise<Outcome[]> {
   const found: Outcome[] = [];
-  for await (const [, outcome] of inOrder(numbers(count), (n) => ask(servers, 'x'.repeat(n)), { items: servers.window })) {
+  for await (const [, outcome] of inOrder(numbers(count), (n) => ask(servers, 'x'.repeat(n)), {
+    items: servers.window,
+  })) {
     found.push(outcome);
   }
   return found;

@@ -67,6 +67,19 @@ suite('a body in parts', () => {
     assert.deepEqual([isWhole, BODY.equals(start)], [true, true]);
   });
 
+  test('of one byte is refused after so many that others would wait, and one in larger parts is not', async () => {
+    const limit = { maxBytes: 64 * BYTES, setting: 'max_body_bytes' } as const;
+    const send = (part: Buffer) => {
+      const req = request({ 'transfer-encoding': 'chunked' });
+      const body = readBody(req, { limit, room: new BodyRoom(64 * BYTES) });
+      for (let sent = 0; sent <= BYTES; sent += 1) req.emit('data', part);
+      req.emit('end');
+      return body;
+    };
+    await assert.rejects(send(Buffer.alloc(1, 'x')), { code: 'bad_body', headers: { Connection: 'close' } });
+    assert.equal((await send(Buffer.alloc(32, 'x'))).length, 32 * (BYTES + 1));
+  });
+
   test('of any lengths is what was sent', () => {
     for (const most of [2, 100, 5 * KIB, 70 * KIB]) {
       const sent = Array.from({ length: 1000 }, () => randomBytes(randomInt(1, most)));
