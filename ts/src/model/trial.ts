@@ -88,7 +88,10 @@ function compare(reply: Reply, reference: Reference, file: string): void {
 async function readReferences(folder: string): Promise<Reference[]> {
   const file = join(folder, FILE);
   try {
-    if ((await stat(file)).size > MAX_FILE_BYTES) throw new Refusal(`${file}: larger than ${MAX_FILE_BYTES} bytes`);
+    const status = await stat(file);
+    // A named pipe or a device may have no end.
+    if (!status.isFile()) throw new Refusal(`${file}: not a file`);
+    if (status.size > MAX_FILE_BYTES) throw new Refusal(`${file}: larger than ${MAX_FILE_BYTES} bytes`);
     const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.trim() !== '');
     return lines.slice(0, MAX_REFERENCES).map((text, index) => parseReference(text, index + 1, file));
   } catch (error) {

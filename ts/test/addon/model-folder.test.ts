@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { type EngineError, loadEngine } from '../../src/engine.ts';
@@ -58,6 +67,13 @@ const FOLDERS: readonly Spoilt[] = [
     file: 'tokenizer.json',
     problem: /^no such file$/,
   },
+  // Reading one of these would have no end.
+  ...['config.json', 'tokenizer.json', 'model.onnx'].map((file) => ({
+    what: `${file} is a device`,
+    spoil: both(remove(file), (folder) => symlinkSync('/dev/zero', join(folder, file))),
+    file,
+    problem: /^not a file$/,
+  })),
   { what: 'the graph is missing', spoil: remove('model.onnx'), file: '', problem: /^no \.onnx file$/ },
   {
     what: 'a listed file is missing',

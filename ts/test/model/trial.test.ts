@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine.ts';
@@ -67,6 +67,15 @@ suite('the reference answers of a model folder', () => {
       });
     });
   }
+
+  test('are in a file, not in what may have no end', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    const engine = await startEngine(t, { model: folder });
+    rmSync(join(folder, 'golden.jsonl'));
+    symlinkSync('/dev/zero', join(folder, 'golden.jsonl'));
+    const message = `${join(folder, 'golden.jsonl')}: not a file`;
+    await assert.rejects(tryReferences(engine, folder, never), { name: 'Refusal', message });
+  });
 
   test('are not asked for any more once somebody wants to stop', async () => {
     const engine = new FakeEngine();

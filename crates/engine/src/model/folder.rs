@@ -389,8 +389,14 @@ fn graphs_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(graphs)
 }
 
-/// The bytes of a file of a folder.
+/// The bytes of a file of a folder. What stands there but is no file (a named pipe, a device) may have no end.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    if file.exists() && !file.is_file() {
+        return Err(Error::BadModel {
+            file: file.to_owned(),
+            problem: "not a file".to_owned(),
+        });
+    }
     fs::read(file).map_err(|error| Error::BadModel {
         file: file.to_owned(),
         problem: match error.kind() {
