@@ -212,11 +212,13 @@ impl Folder {
             }
             let usual = graphs.iter().find(|path| path.ends_with("model.onnx"));
             if let Some(usual) = usual {
-                return Ok(usual.clone());
+                return Ok(readable(usual)?.to_owned());
             }
             return Err(bad("several .onnx files and none is model.onnx".into()));
         }
-        graphs.pop().ok_or_else(|| bad("no .onnx file".into()))
+        let graph = graphs.pop();
+        let graph = graph.ok_or_else(|| bad("no .onnx file".into()))?;
+        Ok(readable(&graph)?.to_owned())
     }
 
     /// The name of a graph file in this folder.
@@ -389,15 +391,20 @@ fn graphs_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(graphs)
 }
 
-/// The bytes of a file of a folder. What stands there but is no file (a named pipe, a device) may have no end.
-pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
-    if file.exists() && !file.is_file() {
+/// A path of a folder that can be read to its end: a named pipe or a device that stands there may have none.
+fn readable(path: &Path) -> Result<&Path, Error> {
+    if path.exists() && !path.is_file() {
         return Err(Error::BadModel {
-            file: file.to_owned(),
+            file: path.to_owned(),
             problem: "not a file".to_owned(),
         });
     }
-    fs::read(file).map_err(|error| Error::BadModel {
+    Ok(path)
+}
+
+/// The bytes of a file of a folder.
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(readable(file)?).map_err(|error| Error::BadModel {
         file: file.to_owned(),
         problem: match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_owned(),
