@@ -267,7 +267,8 @@ fn is_unseen(character: char) -> bool {
         || matches!(character,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+            | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -293,6 +294,8 @@ mod tests {
             '\u{2028}'..='\u{202e}',
             '\u{2066}'..='\u{2069}',
             '\u{feff}'..='\u{feff}',
+            '\u{1d173}'..='\u{1d17a}',
+            '\u{e0100}'..='\u{e0104}',
         ];
         for character in unseen.into_iter().flatten() {
             let text = format!("a{character}b");
