@@ -121,6 +121,17 @@ suite('svc model check', { concurrency: 2 }, () => {
     });
   }
 
+  test('tells whether products are exact where a reference answer is another', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    const file = join(folder, 'golden.jsonl');
+    const [first = ''] = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(first), input_tokens: 1 }));
+    const { code, stdout } = await check(t, folder);
+    assert.equal(code, 1);
+    assert.deepEqual(lines(stdout, 'products'), ['exact']);
+    assert.match(lines(stdout, 'problem').join(), /golden\.jsonl: line 1: \d+ tokens, the reference has 1$/);
+  });
+
   test('lets no label move the cursor or begin a line', async (t) => {
     const folder = copyOfFixture(t, 'pair-bert');
     spoilConfig(folder, { id2label: { 0: 'entailment\nlabels 9', 1: 'neutral\u001b[2J\u202e', 2: 'contradiction' } });

@@ -70,12 +70,15 @@ async function decideOnce(config: Config): Promise<Partial<Checked>> {
     const reply = await engine.decide(REQUEST);
     if (reply.failure === undefined) {
       const { exactness, exactnessNote } = engine.info();
-      return {
-        answer: reply.body,
-        exactness,
-        exactnessNote,
-        references: await tryReferences(engine, model.folder, new AbortController().signal),
-      };
+      const told = { exactness, exactnessNote };
+      try {
+        const references = await tryReferences(engine, model.folder, new AbortController().signal);
+        return { answer: reply.body, ...told, references };
+      } catch (error) {
+        // Products that are not exact can be why an answer is another one.
+        if (error instanceof Refusal) return { ...told, problems: [error.message] };
+        throw error;
+      }
     }
     const { message, cause } = reply.failure;
     throw new Refusal(cause === undefined ? message : `${message}: ${cause}`);

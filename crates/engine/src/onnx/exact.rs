@@ -798,6 +798,29 @@ mod tests {
     }
 
     #[test]
+    fn the_type_of_what_an_operator_on_8_bit_integers_makes_is_told() {
+        for (operator, place) in [
+            ("QLinearAdd", 0),
+            ("QLinearSoftmax", 0),
+            ("QLinearConcat", 1),
+            ("QLinearWhere", 1),
+            ("QLinearMatMul", 7),
+            ("QLinearConv", 7),
+            ("QGemm", 8),
+        ] {
+            let mut inputs = ["a"; 9];
+            inputs[place] = "w";
+            let mut parts = one(&LARGE);
+            parts.nodes[0].input[1] = "made".into();
+            parts
+                .nodes
+                .insert(0, Node::of(operator, &inputs, &["made"]));
+            let (products, _) = look(&parts);
+            assert_eq!((products.mended, products.left.len()), (1, 0), "{operator}");
+        }
+    }
+
+    #[test]
     fn weights_of_a_type_that_is_not_known_are_left_and_told() {
         let mut parts = one(&LARGE);
         parts.nodes[0].input[1] = "made".into();

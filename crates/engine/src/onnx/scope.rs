@@ -78,12 +78,16 @@ const PASSED: [&str; 8] = [
     "Add", "Cast", "Div", "Dropout", "MaxPool", "Mul", "Pad", "Sub",
 ];
 
-/// The input whose type the result of an operator has.
+/// The input whose type the result of an operator has; of the operators on 8-bit integers, often its zero point.
 fn typed_by(op_type: &str) -> Option<usize> {
     match op_type {
-        "Where" | "CastLike" => Some(1),
+        "Where" | "CastLike" | "QLinearConcat" | "QLinearWhere" => Some(1),
         "OneHot" => Some(2),
-        "Unique" => Some(0),
+        "QLinearMatMul" | "QLinearConv" => Some(7),
+        "QGemm" => Some(8),
+        "Unique" | "NhwcMaxPool" => Some(0),
+        // QLinearAdd, QLinearSoftmax and so on.
+        _ if op_type.starts_with("QLinear") => Some(0),
         _ if REORDERS.contains(&op_type) || KEEPS_TYPE.contains(&op_type) => Some(0),
         _ => None,
     }
