@@ -1,6 +1,10 @@
 /** Runs test runners, shows what they print, and counts what passed and what failed. */
 import { spawn } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
 import process from 'node:process';
+import { run } from 'node:test';
+import { spec } from 'node:test/reporters';
 import { stripVTControlCharacters } from 'node:util';
 
 /** Runs a command, shows what it prints as it comes, and returns all of it. */
@@ -34,14 +38,30 @@ export async function cargoTests(args, env) {
   return { name: 'cargo test', exitCode, passed, failed };
 }
 
-/** Runs compiled test files with Node's runner and counts. What is skipped has not passed. */
-export async function nodeTests(files, env) {
+/** The longest that one file of tests may take: a test that waits for what never comes fails, even on a busy machine. */
+const FILE_TIMEOUT_MS = 20 * 60_000;
+
+/** Two files wait for servers and timers as much as they compute, so there are at least two at a time. */
+const CONCURRENCY = Math.max(2, availableParallelism());
+
+/**
+ * Runs compiled test files with Node's runner, `concurrency` of them side by side, and counts. A test that is skipped has
+ * not passed.
+ */
+export async function nodeTests(files, env = {}, concurrency = CONCURRENCY) {
+  const name = 'node:test';
   // Without files Node would look for some, and find these scripts.
-  if (files.length === 0) return { name: 'node --test', exitCode: 1, passed: 0, failed: 0 };
-  const { exitCode, output } = await show(process.execPath, ['--test', '--test-reporter=spec', ...files], env);
-  const passed = sum(output, /^ℹ pass (\d+)/gm);
-  const failed = sum(output, /^ℹ (?:fail|cancelled|skipped|todo) (\d+)/gm);
-  return { name: 'node --test', exitCode, passed, failed };
+  if (files.length === 0) return { name, exitCode: 1, passed: 0, failed: 0 };
+  process.stdout.write(`test: ${name}, ${files.length} files, ${concurrency} at a time\n`);
+  Object.assign(process.env, env);
+  const counts = { passed: 0, failed: 0 };
+  const tests = run({ files: files.map((file) => resolve(file)), concurrency, timeout: FILE_TIMEOUT_MS });
+  tests.on('test:diagnostic', ({ message }) => {
+    counts.passed += sum(message, /^pass (\d+)$/g);
+    counts.failed += sum(message, /^(?:fail|cancelled|skipped|todo) (\d+)$/g);
+  });
+  for await (const text of tests.compose(spec)) process.stdout.write(text);
+  return { name, exitCode: counts.failed === 0 ? 0 : 1, ...counts };
 }
 
 /** Runs test files with pytest and counts. What is skipped has not passed. */

@@ -12,3 +12,5 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const rust = ['--release', '--locked', '--workspace', '--no-fail-fast'];
 const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.test.js'));
 close([await cargoTests(rust, { SVC_RUNTIME: resolve(ONNX_RUNTIME) }), await nodeTests(files)]);
+// A program that a test left behind may hold a pipe of this process, which would then not end.
+process.exit();

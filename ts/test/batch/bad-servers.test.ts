@@ -80,9 +80,10 @@ suite('one bad server of two', () => {
       const [one, two] = await goodAnd(t, bad);
       const servers = await decider({ urls: [one.url, two.url], mayDiffer: true, giveUpMs: 120_000 });
       assert.deepEqual(await outcomes(servers, 300), expected(300));
-      // Some at once, and then one after each pause, which is twice as long as the one before. A refusal is known to be
-      // wrong only when the other has answered; until then it may get what the run holds.
-      const most = 25 + (name === REFUSAL ? servers.window : 0);
+      // The bad server gets some rows at once, and then one after each pause, which is twice as long as the one before. A
+      // refusal is known to be wrong only when the other server has answered the row; until then, which is long on a busy
+      // machine, the bad one may get all rows that the run holds, after each of its first pauses.
+      const most = 25 + (name === REFUSAL ? 4 * servers.window : 0);
       assert.ok(two.asked.length <= most, String(two.asked.length));
       await servers.close();
     });
