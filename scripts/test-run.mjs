@@ -39,7 +39,7 @@ export async function cargoTests(args, env) {
 }
 
 /** The longest that one file of tests may take: a test that waits for what never comes fails, even on a busy machine. */
-const FILE_TIMEOUT_MS = 20 * 60_000;
+const FILE_TIMEOUT_MS = 10 * 60_000;
 
 /** Two files wait for servers and timers as much as they compute, so there are at least two at a time. */
 const CONCURRENCY = Math.max(2, availableParallelism());

@@ -48,6 +48,20 @@ async function outcomes(servers: Decider, count: number): Promise<Outcome[]> {
   return found;
 }
 
+interface Awaited {
+  readonly server: FakeServer;
+  readonly count: number;
+  readonly servers: Decider;
+}
+
+/** Asks for rows until a server has been asked `count` of them. */
+async function untilAsked(t: TestContext, { server, count, servers }: Awaited): Promise<void> {
+  while (server.asked.length < count) {
+    t.signal.throwIfAborted();
+    await outcomes(servers, 50);
+  }
+}
+
 const expected = (count: number) =>
   Array.from({ length: count }, (_, n) => {
     const body = `{"state":"${'x'.repeat(n)}","questions":${QUESTIONS}}`;
@@ -61,7 +75,8 @@ async function goodAnd(t: TestContext, bad: Answering): Promise<[FakeServer, Fak
 /** At the start it ends the run: a probe is no row that could be bad. */
 const REFUSAL = 'a refusal of every row';
 
-suite('one bad server of two', () => {
+// Each test waits for the pauses of servers of its own.
+suite('one bad server of two', { concurrency: 4 }, () => {
   for (const [name, bad] of [
     ['Retry-After: 0', failing(503, { 'retry-after': '0' })],
     ['a Retry-After that is past', failing(503, { 'retry-after': 'Thu, 01 Jan 1970 00:00:00 GMT' })],
@@ -107,7 +122,7 @@ suite('one bad server of two', () => {
     assert.deepEqual(await outcomes(servers, 300), expected(300));
     two.isFrozen = false;
     const before = two.asked.length;
-    while (two.asked.length < before + 20) await outcomes(servers, 50);
+    await untilAsked(t, { server: two, count: before + 20, servers });
     await servers.close();
   });
 
@@ -120,7 +135,7 @@ suite('one bad server of two', () => {
     assert.deepEqual(told, [`${two.url}: no answer yet; it gets no rows until it answers the probes`]);
     assert.deepEqual(await outcomes(servers, 300), expected(300));
     two.isFrozen = false;
-    while (two.asked.length < 20) await outcomes(servers, 50);
+    await untilAsked(t, { server: two, count: 20, servers });
     await servers.close();
   });
 
@@ -134,7 +149,7 @@ suite('one bad server of two', () => {
     assert.deepEqual(await outcomes(servers, 300), expected(300));
     assert.ok(two.asked.length <= 25, String(two.asked.length));
     // What nobody waits for any more was left.
-    while (two.open > 0) await sleep(5);
+    while (two.open > 0) await sleep(5, undefined, { signal: t.signal });
     await servers.close();
   });
 
@@ -143,7 +158,7 @@ suite('one bad server of two', () => {
     const told: string[] = [];
     const tell = (line: string) => told.push(line);
     const servers = await decider({ urls: [one.url, two.url], mayDiffer: true, tell });
-    while (two.asked.length < 8) await outcomes(servers, 50);
+    await untilAsked(t, { server: two, count: 8, servers });
     assert.deepEqual(told, [`${two.url}: gives a wrong answer: no JSON; it rests, and is asked again later`]);
     await servers.close();
   });

@@ -8,15 +8,6 @@ import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { LiveServer } from './live-server.ts';
-import { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } from './swapped-load.ts';
-
-/** The longer run is that of `npm run test:long`. */
-const SWAPS = 60;
-test(`${SWAPS} swaps between two models under load: every answer is one model's, none fails, the memory stays flat`, async (t) => {
-  const { answers, batches, rssMiB } = await swapUnderLoad(t, SWAPS);
-  assert.ok(answers > SWAPS && batches > 0, `${answers} answers, ${batches} batches`);
-  assert.ok(growthMiB(rssMiB) < MAX_GROWTH_MIB, rssMiB.join(' '));
-});
 
 /** A server in a folder of its own, and what changes the model in its settings. */
 async function startWithSettings(t: TestContext, model: string) {
