@@ -39,23 +39,23 @@ export async function cargoTests(args, env) {
 }
 
 /** The longest that one file of tests may take: a test that waits for what never comes fails, even on a busy machine. */
-const FILE_TIMEOUT_MS = 10 * 60_000;
+const TIMEOUT_MS = 10 * 60_000;
 
 /** Two files wait for servers and timers as much as they compute, so there are at least two at a time. */
 const CONCURRENCY = Math.max(2, availableParallelism());
 
 /**
- * Runs compiled test files with Node's runner, `concurrency` of them side by side, and counts. A test that is skipped has
- * not passed.
+ * Runs compiled test files with Node's runner, some of them side by side, and counts. A test that is skipped has not
+ * passed.
  */
-export async function nodeTests(files, env = {}, concurrency = CONCURRENCY) {
+export async function nodeTests(files, { env = {}, timeout = TIMEOUT_MS } = {}) {
   const name = 'node:test';
   // Without files Node would look for some, and find these scripts.
   if (files.length === 0) return { name, exitCode: 1, passed: 0, failed: 0 };
-  process.stdout.write(`test: ${name}, ${files.length} files, ${concurrency} at a time\n`);
+  process.stdout.write(`test: ${name}, ${files.length} files, ${CONCURRENCY} at a time\n`);
   Object.assign(process.env, env);
   const counts = { passed: 0, failed: 0 };
-  const tests = run({ files: files.map((file) => resolve(file)), concurrency, timeout: FILE_TIMEOUT_MS });
+  const tests = run({ files: files.map((file) => resolve(file)), concurrency: CONCURRENCY, timeout });
   tests.on('test:diagnostic', ({ message }) => {
     counts.passed += sum(message, /^pass (\d+)$/g);
     counts.failed += sum(message, /^(?:fail|cancelled|skipped|todo) (\d+)$/g);

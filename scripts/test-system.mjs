@@ -46,6 +46,9 @@ const REQUIREMENTS = [
   join('scripts', 'release', 'requirements.txt'),
 ];
 
+/** The longest that one file may take: emulators of other processors take ten minutes and more where others are at work. */
+const TIMEOUT_MS = 60 * 60_000;
+
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
 function run(command, ...args) {
@@ -111,10 +114,13 @@ try {
     SYSTEM_TEST_GO_TOOLS: makeGoTools(folder),
     SYSTEM_TEST_ARM64: makeArm64(python),
   };
-  close([await nodeTests(files, env), await pythonTests(python, [join('training', 'tests')]), instructionCounts()]);
+  const node = await nodeTests(files, { env, timeout: TIMEOUT_MS });
+  close([node, await pythonTests(python, [join('training', 'tests')]), instructionCounts()]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);
   process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
+// A program that a test left behind may hold a pipe of this process, which would then not end.
+process.exit();

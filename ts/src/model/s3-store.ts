@@ -174,9 +174,11 @@ function statusOf(error: unknown): number | undefined {
   return (metadata as { readonly httpStatusCode?: number } | undefined)?.httpStatusCode;
 }
 
+const LANGUAGE_ERRORS = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
+
 function described(error: unknown): string {
-  // Errors of the language tell of the client's own variables.
-  const isTold = error instanceof Error && (error.constructor === Error || '$fault' in error || 'code' in error);
+  // An error of the language, such as a TypeError, tells of the client's own variables, unless Node has given it a code.
+  const isTold = error instanceof Error && (!LANGUAGE_ERRORS.some((kind) => error instanceof kind) || 'code' in error);
   const text = isTold ? withoutAdvice(reason(error)) : 'what it answers makes no sense';
   if (text === 'Region is missing') return 'no region: set s3_region';
   const status = statusOf(error);

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { S3Store } from '../../src/model/s3-store.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { HostileServer } from './hostile-server.ts';
 
 const never = new AbortController().signal;
@@ -142,6 +143,18 @@ suite('objects of a bucket', () => {
       seen[0]?.headers.authorization ?? '',
       /^AWS4-HMAC-SHA256 Credential=test-key-id\/\d{8}\/eu-test-1\/s3\//,
     );
+  });
+
+  test('are not asked for without credentials, and that is said', async (t) => {
+    const { server, store } = await storeWith(t, 'a');
+    const names = ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_EC2_METADATA_DISABLED', 'HOME'];
+    const before = Object.fromEntries(names.map((name) => [name, process.env[name] ?? '']));
+    t.after(() => Object.assign(process.env, before));
+    const none = { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '', AWS_EC2_METADATA_DISABLED: 'true' };
+    Object.assign(process.env, none, { HOME: temporaryFolder(t) });
+    const message = 's3://models/a/m: Could not load credentials from any providers';
+    await assert.rejects(store.open('m', { signal: never }), { name: 'SourceError', isAway: true, message });
+    assert.deepEqual(server.requests, []);
   });
 
   test('stand beside an object that is named itself', async (t) => {

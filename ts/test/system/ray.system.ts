@@ -11,6 +11,9 @@ const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
 const ROWS = 2400;
 
+// On a busy machine a node of the cluster takes longer to start than the 30 s that Ray waits by itself.
+Object.assign(process.env, { RAY_raylet_start_wait_time_s: '240' });
+
 interface Row {
   readonly id: number;
   readonly text: string;
