@@ -7,6 +7,9 @@ export const TIMEOUT_HEADER = 'x-request-timeout-ms';
 /** Says the same where Envoy stands in front; it is Envoy's, so a value that cannot be read is nobody's fault here. */
 const ENVOY_HEADER = 'x-envoy-expected-rq-timeout-ms';
 
+/** Longer than any server runs, and exact as a number. */
+const LONGEST_MS = 10 ** 12;
+
 /**
  * Returns how many milliseconds the answer may take; nothing where the request does not say. Where both headers do, the shorter
  * time holds: a proxy hangs up at its own.
@@ -23,6 +26,9 @@ export function callersTimeoutMs(headers: IncomingHttpHeaders): number | undefin
   return ownMs === undefined || envoysMs === undefined ? (ownMs ?? envoysMs) : Math.min(ownMs, envoysMs);
 }
 
+/** A number of more digits than can be counted exactly is a time that does not end either. */
 function milliseconds(value: string | string[] | undefined): number | undefined {
-  return typeof value === 'string' && /^0*[1-9]\d{0,11}$/.test(value) ? Number(value) : undefined;
+  if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined;
+  const ms = Number(value);
+  return ms === 0 ? undefined : Math.min(ms, LONGEST_MS);
 }

@@ -169,6 +169,7 @@ suite('the answer', () => {
   for (const [headers, timeoutMs] of [
     [{}, undefined],
     [{ 'X-Request-Timeout-Ms': '1500' }, 1500],
+    [{ 'X-Request-Timeout-Ms': '100986567690953781411840' }, 10 ** 12],
     [{ 'X-Envoy-Expected-Rq-Timeout-Ms': '2000' }, 2000],
     [{ 'X-Envoy-Expected-Rq-Timeout-Ms': 'soon' }, undefined],
     [{ 'X-Request-Timeout-Ms': '1500', 'X-Envoy-Expected-Rq-Timeout-Ms': '700' }, 700],
@@ -181,7 +182,7 @@ suite('the answer', () => {
     });
   }
 
-  for (const value of ['', '0', '-5', '1.5', '1e3', 'soon', '10000000000000']) {
+  for (const value of ['', '0', '-5', '1.5', '1e3', 'soon']) {
     test(`x-request-timeout-ms "${value}" gets 400`, async (t) => {
       const { engine, decide } = await startServer(t);
       const { status, text } = await decide({ headers: { 'X-Request-Timeout-Ms': value } });
