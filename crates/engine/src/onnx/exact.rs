@@ -973,6 +973,26 @@ mod tests {
     }
 
     #[test]
+    fn the_inputs_of_a_convolution_of_integers_become_unsigned_where_its_weights_are() {
+        let convolution = |inputs: i32, weights: i32| Parts {
+            nodes: vec![Node::of("ConvInteger", &["a", "w"], &["y"])],
+            tensors: vec![tensor("w", weights, &LARGE)],
+            inputs: vec![input("a", inputs)],
+        };
+        let (int8, uint8) = (data_type::INT8, data_type::UINT8);
+        let mended = look(&convolution(int8, uint8)).1.expect("another graph");
+        assert_eq!(mended.nodes.len(), 4);
+        assert_eq!(mended.nodes[3].input[0], mended.nodes[2].output[0]);
+        assert_eq!(mended.nodes[3].input[1], "w");
+        let zero_point = mended.tensor(&mended.nodes[3].input[2]);
+        assert_eq!(zero_point.raw_data.as_deref(), Some(&[128][..]));
+        for (inputs, weights) in [(uint8, int8), (uint8, uint8), (int8, int8)] {
+            let (products, _) = look(&convolution(inputs, weights));
+            assert_eq!(products, Products::default(), "{inputs} {weights}");
+        }
+    }
+
+    #[test]
     fn the_axis_of_weights_in_another_order_is_known_of_two_axes_that_are_turned_alone() {
         // 100 and 100 are no neighbours on any of the last two axes.
         let apart = [100, 1, 1, 1, 1, 100, 1, 1];
