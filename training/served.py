@@ -7,6 +7,8 @@ import onnx
 import torch
 from onnx import numpy_helper
 
+from .product import MAX_PAIR, largest_pair
+
 HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score", "similar.state": "similar_state", "similar.option": "similar_option"}
 
 
@@ -43,15 +45,23 @@ def keep_integers(graph: onnx.ModelProto, folder: Path, inputs: bool) -> None:
     """Gives a graph that was made of a folder's weights the folder's own integers and scales, those of the products' inputs only with `inputs`.
 
     Weights that were multiplied out and rounded again are the same integers, but some of their scales are others in the last bit.
+    Weights that can saturate are not given: the graph has them on another grid.
     """
     grids = (".weight", ".scale", *((".x_scale", ".x_zero") if inputs else ()))
     stored = {tensor.name: tensor for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
     rounded = {name.removesuffix(".weight") for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8}
+    saturating = {owner for owner in rounded if f"{owner}.x_scale" in stored and saturates(stored[f"{owner}.weight"])}
     for tensor in graph.graph.initializer:
         owner, _, kind = tensor.name.rpartition(".")
         own = stored.get(tensor.name)
-        if own is not None and owner in rounded and f".{kind}" in grids and own.data_type == tensor.data_type:
+        is_left = owner in saturating and kind in ("weight", "scale")
+        if own is not None and owner in rounded and not is_left and f".{kind}" in grids and own.data_type == tensor.data_type:
             tensor.CopyFrom(own)
+
+
+def saturates(weight: onnx.TensorProto) -> bool:
+    """Whether a product's stored weights [inputs, outputs] have a pair of neighbours that can saturate; folders up to 0.7.0 have such."""
+    return bool((largest_pair(torch.from_numpy(numpy_helper.to_array(weight).T.astype(np.float32))) > MAX_PAIR).any())
 
 
 def stored_arrays(folder: Path) -> dict[str, np.ndarray]:

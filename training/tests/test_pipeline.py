@@ -4,8 +4,10 @@ import random
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import numpy_helper
 
 from training.__main__ import main
 from training.export import write_folder
@@ -18,7 +20,7 @@ from training.finetune import read_own
 from training.model import load_model, save_model
 from training.checkpoint import STATE
 from training.ranges import read_ranges, simulate
-from training.served import served_ranges
+from training.served import keep_integers, served_ranges
 from training.train import share_of_rate
 
 
@@ -166,6 +168,22 @@ def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_pat
     assert again == config | {"version": "9.9.9"}
     for name in ("model.onnx", "tokenizer.json"):
         assert (tmp_path / name).read_bytes() == (EMBEDDED / name).read_bytes(), name
+
+
+def test_integers_of_a_folder_that_saturate_are_not_taken_over(tmp_path):
+    graph, older = (onnx.load(str(EMBEDDED / "model.onnx")) for _ in range(2))
+    weights = [tensor for tensor in older.graph.initializer if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")]
+    expected = {tensor.name: tensor.raw_data for tensor in graph.graph.initializer}
+    # Two neighbours of each output of a product, and two rows of the table of words, which is in no product.
+    changed = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))}
+    for tensor in older.graph.initializer:
+        if tensor.name in changed:
+            changed[tensor.name][:2] = 127
+            tensor.raw_data = changed[tensor.name].tobytes()
+    onnx.save(older, str(tmp_path / "model.onnx"))
+    keep_integers(graph, tmp_path, inputs=True)
+    found = {tensor.name: tensor.raw_data for tensor in graph.graph.initializer}
+    assert found == expected | {"word.weight": changed["word.weight"].tobytes()}
 
 
 CRITERIA = {"x": "", "y": ""}

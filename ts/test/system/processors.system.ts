@@ -29,7 +29,10 @@ const PROCESSORS = [
  * ONNX Runtime quantizes the inputs of `DynamicQuantizeMatMul` row by row where the weights are signed.
  */
 const ARM_PROCESSORS = [
-  { name: 'cortex-a53', mended: ['least-weights', 'computed-weights', 'branch-weights', 'sequence'] },
+  {
+    name: 'cortex-a53',
+    mended: ['least-weights', 'computed-weights', 'branch-weights', 'conv-integer-signed', 'sequence'],
+  },
   { name: 'neoverse-n1', mended: [] },
   { name: 'max', mended: ['dynamic-quantize-mat-mul', 'dynamic-quantize-linear'] },
 ] as const;

@@ -17,7 +17,7 @@ use super::proto::{
     Attribute, Field, Named, Node, Tensor, attribute_kind, attribute_tag, count, data_type, fields,
     graph_tag, model_tag, node_tag, put, with_inputs,
 };
-use super::scope::{Scope, taken_apart};
+use super::scope::{Dequantizer, Scope, taken_apart};
 use super::stored::signed_bytes;
 
 /// What a processor, with the library, makes of 8-bit products.
@@ -208,25 +208,32 @@ impl Mender<'_> {
         let Some(axis) = dequantized_axis(node) else {
             return;
         };
-        let side = |place| scope.dequantizer(node.input(place)?);
-        let (Some((left, _)), Some((right, order))) = (side(0), side(1)) else {
-            return;
+        let side = |place| {
+            node.input(place)
+                .map_or_else(Vec::new, |it| scope.dequantizers(it))
         };
-        let is_signed = |node: &Node| node.input(0).and_then(|name| scope.is_signed(name));
-        let pairs = match is_signed(left) {
+        let lefts = side(0);
+        let of_left = |left: &Dequantizer| match left.is_signed {
             Some(true) => self.processor.dequantized,
             _ => self.processor.unsigned,
         };
-        if pairs == Pairs::None || is_signed(right) == Some(false) {
+        let Some(pairs) = lefts.iter().map(of_left).max() else {
+            return;
+        };
+        if pairs == Pairs::None {
             return;
         }
-        let weight = right.input(0).and_then(|name| scope.tensor(name));
-        let axis = order.axis(axis, weight.map(|weight| weight.dims.as_slice()));
-        let name = right.output.first().cloned().unwrap_or_default();
-        let (noted_axis, noted_pairs) = self.dequantizers.entry(name).or_insert((axis, pairs));
-        *noted_pairs = pairs.max(*noted_pairs);
-        if *noted_axis != axis {
-            *noted_axis = Axis::Unknown;
+        for right in side(1) {
+            if right.is_signed == Some(false) {
+                continue;
+            }
+            let axis = right.order.axis(axis, right.dims.as_deref());
+            let noted = self.dequantizers.entry(right.result);
+            let (noted_axis, noted_pairs) = noted.or_insert((axis, pairs));
+            *noted_pairs = pairs.max(*noted_pairs);
+            if *noted_axis != axis {
+                *noted_axis = Axis::Unknown;
+            }
         }
     }
 
@@ -914,6 +921,74 @@ mod tests {
             let between = Node::of(operator, &["left"], &["between"]);
             parts.nodes.insert(2, between);
             assert_eq!(look(&parts).0.mended, mended, "{operator}");
+        }
+    }
+
+    #[test]
+    fn a_constant_may_stand_on_either_side_of_what_the_library_takes_out() {
+        let scaled = || dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        for (operator, mended) in [("Mul", 1), ("Add", 1), ("Sub", 0), ("Div", 0)] {
+            for (place, result) in [(0, "left"), (1, "right")] {
+                for constant in ["s", "made"] {
+                    let mut parts = scaled();
+                    parts.nodes[2].input[place] = "between".into();
+                    let between = Node::of(operator, &[constant, result], &["between"]);
+                    let made = Node::of("Identity", &["s"], &["made"]);
+                    parts.nodes.splice(2..2, [made, between]);
+                    assert_eq!(look(&parts).0.mended, mended, "{operator} {result}");
+                }
+            }
+        }
+        // What is computed stays: the sum of two values is quantized by nobody.
+        let mut parts = scaled();
+        parts.nodes[2].input[0] = "between".into();
+        let between = Node::of("Add", &["computed", "left"], &["between"]);
+        parts.nodes.insert(2, between);
+        assert_eq!(look(&parts).0.mended, 0);
+    }
+
+    #[test]
+    fn a_branch_that_gives_what_it_dequantizes_is_seen_through() {
+        for place in [0, 1] {
+            let mut parts =
+                dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+            let inner = Parts {
+                nodes: vec![parts.nodes[place].clone()],
+                ..Parts::default()
+            };
+            let output = Named {
+                name: inner.nodes[0].output[0].clone(),
+                kind: None,
+            };
+            parts.nodes[2].input[place] = "given".into();
+            parts.nodes[place] = Node {
+                attribute: vec![Attribute {
+                    graph: Some(inner.bytes_with(&[output])),
+                    ..Attribute::default()
+                }],
+                ..Node::of("If", &["c"], &["given"])
+            };
+            assert_eq!(look(&parts).0.mended, 1, "{place}");
+        }
+    }
+
+    #[test]
+    fn the_inputs_of_a_convolution_of_integers_become_unsigned_where_its_weights_are() {
+        let convolution = |inputs: i32, weights: i32| Parts {
+            nodes: vec![Node::of("ConvInteger", &["a", "w"], &["y"])],
+            tensors: vec![tensor("w", weights, &LARGE)],
+            inputs: vec![input("a", inputs)],
+        };
+        let (int8, uint8) = (data_type::INT8, data_type::UINT8);
+        let mended = look(&convolution(int8, uint8)).1.expect("another graph");
+        assert_eq!(mended.nodes.len(), 4);
+        assert_eq!(mended.nodes[3].input[0], mended.nodes[2].output[0]);
+        assert_eq!(mended.nodes[3].input[1], "w");
+        let zero_point = mended.tensor(&mended.nodes[3].input[2]);
+        assert_eq!(zero_point.raw_data.as_deref(), Some(&[128][..]));
+        for (inputs, weights) in [(uint8, int8), (uint8, uint8), (int8, int8)] {
+            let (products, _) = look(&convolution(inputs, weights));
+            assert_eq!(products, Products::default(), "{inputs} {weights}");
         }
     }
 

@@ -140,11 +140,12 @@ const OPERATORS: [Operator; 10] = [
         operands: &[operand(3, 5, Axis::Unknown)],
     },
     Operator {
+        // The library multiplies the weights by the inputs here.
         name: "ConvInteger",
         domain: "",
-        left: left(0, 2),
+        left: left(1, 3),
         is_fused_when_dynamic: false,
-        operands: &[operand(1, 3, Axis::Unknown)],
+        operands: &[operand(0, 2, Axis::Unknown)],
     },
 ];
 

@@ -78,6 +78,9 @@ const PASSED: [&str; 8] = [
     "Add", "Cast", "Div", "Dropout", "MaxPool", "Mul", "Pad", "Sub",
 ];
 
+/// Those of them that change nothing with a constant on either side.
+const EITHER: [&str; 2] = ["Add", "Mul"];
+
 /// The input whose type the result of an operator has; of the operators on 8-bit integers, often its zero point.
 fn typed_by(op_type: &str) -> Option<usize> {
     match op_type {
@@ -194,11 +197,9 @@ impl<'a> Scope<'a> {
         // The first result of a loop's graph says whether it goes on.
         let place = place + usize::from(node.op_type == "Loop");
         node.graphs().find_map(|graph| {
-            let (all, nodes) = taken_apart(graph)?;
-            let mut outputs = all.iter().filter(|field| field.tag == graph_tag::OUTPUT);
-            let output = Named::decode(outputs.nth(place)?.value.clone()).ok()?;
-            let scope = Scope::of(&all, &nodes, Some(self))?;
-            scope.element(&output.name, depth + DEPTH_OF_GRAPH)
+            self.in_graph(graph, place, |scope, output| {
+                scope.element(output, depth + DEPTH_OF_GRAPH)
+            })
         })
     }
 
@@ -231,23 +232,115 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The node that dequantizes a value, and what is done to its result before it is that value.
-    pub fn dequantizer(&self, name: &str) -> Option<(&Node, Order)> {
-        let (mut name, mut order) = (name, Order::AsItIs);
-        for _ in 0..MAX_DEPTH {
-            let node = self.maker(name)?;
+    /// What dequantizes a value, or may, once the library has taken out what it can.
+    pub fn dequantizers(&self, name: &str) -> Vec<Dequantizer> {
+        let mut found = Vec::new();
+        self.find_dequantizers(name, (Order::AsItIs, 0), &mut found);
+        found
+    }
+
+    fn find_dequantizers(
+        &self,
+        name: &str,
+        (mut order, start): (Order, usize),
+        found: &mut Vec<Dequantizer>,
+    ) {
+        let mut name = name;
+        for depth in start..MAX_DEPTH {
+            let Some(node) = self.maker(name) else { return };
             order = match (node.op_type.as_str(), order) {
-                ("DequantizeLinear", order) => return Some((node, order)),
+                ("DequantizeLinear", order) => {
+                    found.extend(self.dequantizer(node, order));
+                    return;
+                }
+                ("If", order) => {
+                    self.find_dequantizers_in_branches(node, name, (order, depth), found);
+                    return;
+                }
                 ("Identity", order) => order,
                 ("Transpose", Order::AsItIs | Order::Turned) => Order::Turned,
                 (passed, _) if PASSED.contains(&passed) => Order::Other,
                 (reorders, _) if REORDERS.contains(&reorders) => Order::Other,
-                _ => return None,
+                _ => return,
             };
-            name = node.input(0)?;
+            let Some(first) = node.input(0) else { return };
+            name = first;
+            let second = node.input(1).filter(|_| EITHER.contains(&&*node.op_type));
+            if let Some(second) = second.filter(|_| self.is_constant(first)) {
+                // What else it is made of is at most a constant's dequantizer.
+                let one = self.maker(first);
+                let one = one.filter(|node| node.op_type == "DequantizeLinear");
+                found.extend(one.and_then(|node| self.dequantizer(node, order)));
+                name = second;
+            }
         }
-        None
     }
+
+    /// The library takes out a branch that is always taken.
+    fn find_dequantizers_in_branches(
+        &self,
+        node: &Node,
+        name: &str,
+        (order, depth): (Order, usize),
+        found: &mut Vec<Dequantizer>,
+    ) {
+        let Some(place) = node.output.iter().position(|output| output == name) else {
+            return;
+        };
+        for graph in node.graphs() {
+            self.in_graph(graph, place, |scope, output| {
+                let from = (order, depth + DEPTH_OF_GRAPH);
+                scope.find_dequantizers(output, from, found);
+                Some(())
+            });
+        }
+    }
+
+    /// What `look` makes of the result at `place` of a graph in this one.
+    fn in_graph<Found>(
+        &self,
+        graph: &Bytes,
+        place: usize,
+        look: impl FnOnce(&Scope<'_>, &str) -> Option<Found>,
+    ) -> Option<Found> {
+        let (all, nodes) = taken_apart(graph)?;
+        let mut outputs = all.iter().filter(|field| field.tag == graph_tag::OUTPUT);
+        let output = Named::decode(outputs.nth(place)?.value.clone()).ok()?;
+        look(&Scope::of(&all, &nodes, Some(self))?, &output.name)
+    }
+
+    fn dequantizer(&self, node: &Node, order: Order) -> Option<Dequantizer> {
+        let quantized = node.input(0)?;
+        Some(Dequantizer {
+            result: node.output.first()?.clone(),
+            is_signed: self.is_signed(quantized),
+            dims: self.tensor(quantized).map(|tensor| tensor.dims.clone()),
+            order,
+        })
+    }
+
+    /// Whether a value is stored, or made of stored ones alone.
+    fn is_constant(&self, name: &str) -> bool {
+        let is_stored = |name: &str| self.tensor(name).is_some();
+        let is_made = |node: &Node| {
+            node.input
+                .iter()
+                .all(|name| name.is_empty() || is_stored(name))
+        };
+        is_stored(name) || self.maker(name).is_some_and(is_made)
+    }
+}
+
+/// A node that dequantizes a value.
+pub struct Dequantizer {
+    /// The name of its result.
+    pub result: String,
+    /// Whether it dequantizes signed bytes; `None` where that cannot be told.
+    pub is_signed: Option<bool>,
+    /// The dimensions of what it dequantizes, where that is stored.
+    pub dims: Option<Vec<i64>>,
+    /// What is done to its result before it is the value.
+    pub order: Order,
 }
 
 /// What is done to a weight before it is multiplied.
