@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { connectionLimit, MAX_PIPELINED } from '../../src/connections.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server.ts';
@@ -326,6 +328,34 @@ suite('an answer that is whole', () => {
     await new Promise((resolve) => setTimeout(resolve, 800));
     release();
     await wire.receives(ANSWER);
+  });
+});
+
+suite('an idle connection', () => {
+  test('keeps neither the body of its latest request nor the answer', async (t) => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const { port, engine } = await startServer(t, { config: { maxBodyBytes: 2 ** 20 } });
+    const held: WeakRef<object>[] = [];
+    engine.answer = ({ body }) => {
+      const reply = { ...REPLY, body: Buffer.concat([Buffer.alloc(2 ** 20, ' '), REPLY.body]) };
+      held.push(new WeakRef(body), new WeakRef(reply.body));
+      engine.calls.length = 0;
+      return reply;
+    };
+    const body = DECISION.padEnd(2 ** 19);
+    const wires = await Promise.all(Array.from({ length: 5 }, () => Wire.open(t, port)));
+    for (const wire of wires) {
+      wire.send(`POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`);
+      await wire.receives(ANSWER);
+    }
+    const isGone = () => {
+      collect();
+      return held.every((each) => each.deref() === undefined);
+    };
+    await until(isGone);
+    assert.equal(held.length, 10);
+    assert.ok(wires.every(({ socket }) => !socket.destroyed));
   });
 });
 
