@@ -7,7 +7,7 @@ import type Koa from 'koa';
 import type { Logger } from 'pino';
 import { type Address, formatAddress } from './address.ts';
 import type { Config } from './config.ts';
-import { Connections } from './connections.ts';
+import { Connections, limitTaking } from './connections.ts';
 import { HttpFailure } from './errors.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Metrics } from './metrics.ts';
@@ -37,7 +37,7 @@ export const DEFAULT_TIMEOUTS: HttpTimeouts = {
 
 export interface HttpServerParts {
   readonly app: Koa<RequestState>;
-  readonly config: Pick<Config, 'drainDelayMs' | 'drainMs'>;
+  readonly config: Pick<Config, 'drainDelayMs' | 'drainMs' | 'requestTimeoutMs'>;
   /** Whose engine closes at the end. */
   readonly engine: Pick<EngineSlot, 'model'>;
   readonly lifecycle: Lifecycle;
@@ -63,7 +63,7 @@ export interface HttpServer {
 
 /** Returns a server that does not listen yet. */
 export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: HttpServerParts): HttpServer {
-  const { app, log, metrics, maxConnections } = parts;
+  const { app, config, log, metrics, maxConnections } = parts;
   const connections = new Connections(maxConnections);
   const server = createServer({
     headersTimeout: timeouts.headersMs,
@@ -77,7 +77,12 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   server.maxHeadersCount = 0;
   const handle = app.callback();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
-    connections.addAnswer(req.socket, res);
+    if (!connections.addAnswer(req.socket, res)) {
+      if (!req.socket.destroyed) log.info('connection closed: too many requests on it at once');
+      req.socket.destroy();
+      return;
+    }
+    limitTaking(res, config.requestTimeoutMs, () => closeUntaken(res, config.requestTimeoutMs, log));
     handle(req, res);
   };
   let toldMs = Number.NEGATIVE_INFINITY;
@@ -102,6 +107,13 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     },
     drain: () => (drained ??= drain(server, connections, parts)),
   };
+}
+
+/** What was not taken lies in memory until the connection is closed. */
+function closeUntaken(answer: ServerResponse, timeoutMs: number, log: Logger): void {
+  const told = { id: answer.getHeader('x-request-id'), code: 'answer_timeout' };
+  log.warn(told, `connection closed: the caller took none of its answer for ${timeoutMs} ms (request_timeout_ms)`);
+  answer.destroy();
 }
 
 /**

@@ -65,7 +65,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     timeouts: { connectMs: 5000, silenceMs: 5000, batchMs: 5000, ...timeouts },
     keys: hasKey ? [new Secret(KEY, 'GATE_API_KEY')] : [],
   });
-  const config = { drainDelayMs: 0, drainMs: 100 };
+  const config = { drainDelayMs: 0, drainMs: 100, requestTimeoutMs: 60_000 };
   const http = createHttpServer({
     ...parts,
     app,

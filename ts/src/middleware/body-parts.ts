@@ -44,11 +44,14 @@ export class BodyParts {
     }
   }
 
-  /** Returns the body. */
+  /** Returns the body. Nothing of it stays here: Node keeps a connection's latest request, and with it who listens. */
   joined(): Buffer {
     this.#keepBlock();
     const [first] = this.#parts;
-    return first !== undefined && this.#parts.length === 1 ? first : Buffer.concat(this.#parts, this.#bytes);
+    const isOne = first !== undefined && this.#parts.length === 1;
+    const body = isOne ? first : Buffer.concat(this.#parts, this.#bytes);
+    this.clear();
+    return body;
   }
 
   /** Throws away what came. */

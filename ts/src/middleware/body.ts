@@ -128,18 +128,23 @@ function goneFailure(error: Error | undefined): HttpFailure {
 function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts = new BodyParts();
+    // A settled promise has the body. An idle connection has its latest request, and that has who listens: this function.
+    let waiting: { resolve: typeof resolve; reject: typeof reject } | undefined = { resolve, reject };
     const take = (part: Buffer) => {
       parts.add(part);
-      if (parts.bytes === length) resolve(parts.joined());
+      if (parts.bytes !== length) return;
+      waiting?.resolve(parts.joined());
+      waiting = undefined;
     };
     req.on('data', take);
     const gone = (error?: Error) => {
       // Every request is closed in the end; an error that nobody wants is dear to make.
-      if (parts.bytes === length) return;
+      if (waiting === undefined) return;
       // What still comes is thrown away, and so is what came.
       req.off('data', take);
       parts.clear();
-      reject(goneFailure(error));
+      waiting.reject(goneFailure(error));
+      waiting = undefined;
     };
     req.once('error', gone);
     req.once('close', () => gone());

@@ -17,7 +17,8 @@ function lazy<Value>(make: () => Value): () => Value {
 export function openApiRoutes(router: Router<RequestState>): void {
   const document = lazy(async () => {
     const { openApiDocument } = await import('../openapi/document.ts');
-    return JSON.stringify(openApiDocument());
+    // Bytes are shared by all answers; a text would be copied for each, and lie there until its caller takes it.
+    return Buffer.from(JSON.stringify(openApiDocument()));
   });
   const assets = lazy((): Assets<'script' | 'style'> => readDocsAssets());
 

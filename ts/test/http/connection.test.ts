@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
-import { connectionLimit } from '../../src/connections.ts';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { connectionLimit, MAX_PIPELINED } from '../../src/connections.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server.ts';
 import { ANSWER, REPLY } from '../fake-engine.ts';
@@ -291,6 +293,96 @@ suite('a connection', () => {
   });
 });
 
+suite('an answer that is whole', () => {
+  const LONG = { ...REPLY, body: Buffer.alloc(2 ** 24, 'x') };
+
+  test('and is not taken ends its connection after request_timeout_ms, and the log says why', async (t) => {
+    const { port, engine, log } = await startServer(t, { config: { requestTimeoutMs: 100 } });
+    engine.answer = () => LONG;
+    const wire = await Wire.open(t, port);
+    wire.socket.pause();
+    wire.send(`${POST}x-request-id: long\r\n\r\n${DECISION}`);
+    await until(() => log.some(({ code }) => code === 'answer_timeout'));
+    const why = 'connection closed: the caller took none of its answer for 100 ms (request_timeout_ms)';
+    assert.deepEqual(
+      log.filter(({ level }) => level === 40).map(({ id, msg }) => [id, msg]),
+      [['long', why]],
+    );
+    wire.socket.resume();
+    assert.ok((await wire.ends()).length < LONG.body.length);
+  });
+
+  test('may be taken a little at a time, and the next one made for longer than that', async (t) => {
+    const { port, engine } = await startServer(t, { config: { requestTimeoutMs: 500 } });
+    engine.answer = () => LONG;
+    const wire = await Wire.open(t, port);
+    wire.socket.on('data', () => {
+      wire.socket.pause();
+      setTimeout(() => wire.socket.resume(), 3);
+    });
+    wire.send(`${POST}\r\n${DECISION}`);
+    await wire.receives('x'.repeat(1000));
+    const release = engine.hold();
+    wire.send(`${POST}\r\n${DECISION}`);
+    await until(() => wire.received.length > LONG.body.length);
+    await new Promise((resolve) => setTimeout(resolve, 800));
+    release();
+    await wire.receives(ANSWER);
+  });
+});
+
+suite('an idle connection', () => {
+  test('keeps neither the body of its latest request nor the answer', async (t) => {
+    setFlagsFromString('--expose-gc');
+    const collect = runInNewContext('gc') as () => void;
+    const { port, engine } = await startServer(t, { config: { maxBodyBytes: 2 ** 20 } });
+    const held: WeakRef<object>[] = [];
+    engine.answer = ({ body }) => {
+      const reply = { ...REPLY, body: Buffer.concat([Buffer.alloc(2 ** 20, ' '), REPLY.body]) };
+      held.push(new WeakRef(body), new WeakRef(reply.body));
+      engine.calls.length = 0;
+      return reply;
+    };
+    const body = DECISION.padEnd(2 ** 19);
+    const wires = await Promise.all(Array.from({ length: 5 }, () => Wire.open(t, port)));
+    for (const wire of wires) {
+      wire.send(`POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: ${body.length}\r\n\r\n${body}`);
+      await wire.receives(ANSWER);
+    }
+    const isGone = () => {
+      collect();
+      return held.every((each) => each.deref() === undefined);
+    };
+    await until(isGone);
+    assert.equal(held.length, 10);
+    assert.ok(wires.every(({ socket }) => !socket.destroyed));
+  });
+});
+
+suite('too many requests on a connection', () => {
+  const ask = (count: number) => `${POST}\r\n${DECISION}`.repeat(count);
+
+  test('close it, and no more of them are answered than a caller may await', async (t) => {
+    const { port, engine, log } = await startServer(t);
+    engine.hold();
+    const wire = await Wire.open(t, port);
+    wire.send(ask(4 * MAX_PIPELINED));
+    assert.equal(await wire.ends(), '');
+    assert.ok(engine.calls.length <= MAX_PIPELINED);
+    const lines = log.filter(({ msg }) => msg === 'connection closed: too many requests on it at once');
+    assert.equal(lines.length, 1);
+  });
+
+  test('are more than those that a caller may await: these are all answered', async (t) => {
+    const { port } = await startServer(t);
+    const wire = await Wire.open(t, port);
+    for (let round = 1; round <= 3; round += 1) {
+      wire.send(ask(MAX_PIPELINED));
+      await wire.receives(ANSWER, round * MAX_PIPELINED);
+    }
+  });
+});
+
 suite('too many connections', () => {
   const MAX = 10;
   const open = (t: TestContext, port: number, count: number) =>
@@ -332,6 +424,18 @@ suite('too many connections', () => {
     assert.equal(await one?.ends(), '');
     release();
     await Promise.all(wires.map((wire) => wire.receives(ANSWER)));
+  });
+
+  test('that take nothing of their answers shut out nobody either', async (t) => {
+    const { port, engine, get, log } = await startServer(t, { maxConnections: MAX });
+    engine.answer = () => ({ ...REPLY, body: Buffer.alloc(2 ** 24, 'x') });
+    const wires = await open(t, port, MAX);
+    for (const wire of wires) {
+      wire.socket.pause();
+      wire.send(`${POST}\r\n${DECISION}`);
+    }
+    await until(() => log.filter(({ msg }) => msg === 'request').length === MAX);
+    assert.equal((await get('/livez')).status, 200);
   });
 
   test('are as many as the descriptors allow, and 4,096 at most', () => {
