@@ -1,5 +1,6 @@
 /** Lines on their way to a descriptor that may be full, broken, or read by nobody. */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import { errorCode } from './exclusive-file.ts';
 
 /** While lines cannot be written, as many bytes of them are kept. */
@@ -132,9 +133,10 @@ export class LineWriter {
 }
 
 /**
- * Returns what writes to stderr without ever waiting for who reads it, where the system can: of a pipe on Linux it opens
- * a description of its own, since the one of descriptor 2 belongs to other processes, too, and any of them may have it
- * wait. Elsewhere Node has set it not to wait, except on Windows, where a pipe cannot be.
+ * Returns what writes to stderr without ever waiting for who reads it, where the system can: of a pipe or a terminal on
+ * Linux it opens a description of its own, since the one of descriptor 2 belongs to other processes, too, and any of them
+ * may have it wait; a terminal waits anyway, as long as its output is stopped. Elsewhere Node has set a pipe not to wait,
+ * except on Windows, where it cannot be.
  */
 export function stderrWrite(): Write {
   const descriptor = openStderr();
@@ -144,9 +146,9 @@ export function stderrWrite(): Write {
 function openStderr(): number {
   // Node opens it when it is named first. What goes wrong there is no reason to end.
   process.stderr.on('error', () => {});
-  if (!fstatSync(2).isFIFO()) return 2;
+  if (!fstatSync(2).isFIFO() && !isatty(2)) return 2;
   try {
-    return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK);
+    return openSync('/proc/self/fd/2', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   } catch {
     return 2;
   }

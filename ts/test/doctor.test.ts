@@ -35,7 +35,7 @@ suite('the machine', () => {
       check: 'memory',
       status: 'warning',
       message: '100 MiB free',
-      advice: "leave 512 MiB to the server, or raise the container's limit",
+      advice: "leave 768 MiB to the server, or raise the container's limit",
     });
     assert.match(checkMemory().message, /^[1-9]\d* MiB free$/);
   });

@@ -4,8 +4,8 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 
 const MIN_NODE_MAJOR = 20;
 
-/** A server with the embedded model and its default limits stays below it. */
-const ENOUGH_BYTES = 512 * 2 ** 20;
+/** A server with the embedded model and its default limits stays below it, also while it reads the longest state. */
+const ENOUGH_BYTES = 768 * 2 ** 20;
 
 export function checkNode(version = process.version): Finding {
   const major = Number(/^v(\d+)/.exec(version)?.[1]);

@@ -4,6 +4,7 @@ import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../
 import { Refusal } from '../refusal.ts';
 import { tell } from '../tell.ts';
 import { engineOptions } from './engine-options.ts';
+import { fitMemory } from './memory.ts';
 import { openModelSource } from './open-source.ts';
 import type { FoundModel, ModelSource } from './source.ts';
 import { reason } from './source-error.ts';
@@ -64,9 +65,10 @@ export async function inspectConfiguredModel(config: Config): Promise<ModelInspe
 }
 
 async function load(config: Config, source: ModelSource, model: FoundModel): Promise<LoadedEngine> {
-  const engine = await openEngine(config, model);
+  const { stateCacheBytes, notes } = fitMemory(model.folder, config);
+  const engine = await openEngine({ ...config, stateCacheBytes }, model);
   await source.accept(model);
-  return { engine, model, source };
+  return { engine, model: { ...model, notes: [...model.notes, ...notes] }, source };
 }
 
 async function openEngine(config: Config, model: FoundModel): Promise<Engine> {

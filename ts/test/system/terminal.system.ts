@@ -91,3 +91,10 @@ test('a terminal gets plain lines, and JSON when that is asked for', async (t) =
   const ended = await start(t, 'model .* loaded', JSON.stringify({ log_format: 'json' }));
   assert.match(ended.stdout, /^\{"level":30,"time":"[^"]+","msg":"listening on /m);
 });
+
+test('a terminal whose output is stopped holds up no answer, nor the end of the server', async (t) => {
+  const serve = [...SVC, 'serve', '--listen', '127.0.0.1:0', '--model', fixture('marker')];
+  const listening = 'listening on (http://[\\d.:]+)';
+  const ended = await runScript('leave_terminal.py', [listening, 'env', '-C', temporaryFolder(t), ...serve]);
+  assert.equal(ended.code, 0, ended.stderr);
+});
