@@ -289,6 +289,18 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
+    /// How long a test waits for what must happen, on a machine that is busy with other things.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Waits until something is so.
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < PATIENCE, "{what}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Answers two equal logits; what the state says decides how a run goes.
     struct Fake {
         gate: Mutex<mpsc::Receiver<()>>,
@@ -404,9 +416,10 @@ mod tests {
     }
 
     struct Rig {
+        /// Dropped before the engine, so that a test which fails does not wait for a run that waits for this.
+        open: mpsc::Sender<()>,
         engine: Engine,
         fake: Arc<Fake>,
-        open: mpsc::Sender<()>,
         outcome: mpsc::Receiver<(u64, Result<Answered, Error>)>,
         report: mpsc::Sender<(u64, Result<Answered, Error>)>,
     }
@@ -436,9 +449,9 @@ mod tests {
             let (fake, open) = Fake::new();
             let (report, outcome) = mpsc::channel();
             Self {
+                open,
                 engine: Engine::start(Arc::clone(&fake) as Arc<dyn Backend>, &options),
                 fake,
-                open,
                 outcome,
                 report,
             }
@@ -454,16 +467,40 @@ mod tests {
         }
 
         fn next(&self) -> (u64, Result<Answered, Error>) {
-            self.outcome
-                .recv_timeout(Duration::from_secs(20))
-                .expect("an outcome")
+            self.outcome.recv_timeout(PATIENCE).expect("an outcome")
         }
 
         /// Waits until the model is taken, so that what is asked next has to wait.
         fn until_running(&self) {
-            while self.engine.load_now().running == 0 {
-                std::thread::yield_now();
-            }
+            until("the model is taken", || self.engine.load_now().running > 0);
+        }
+
+        /// Has a request take the model until the gate opens. Where requests may wait for a moment only, one may wait for too
+        /// long on a busy machine; then the next one is asked.
+        fn hold(&self) {
+            let is_running = || self.engine.load_now().running > 0;
+            let tickets = std::cell::Cell::new(1_000);
+            let ask = || {
+                self.ask(tickets.get(), "wait");
+                tickets.set(tickets.get() + 1);
+            };
+            ask();
+            until("the model is taken", || {
+                if self.outcome.try_recv().is_ok() {
+                    ask();
+                }
+                is_running()
+            });
+        }
+
+        /// Shuts the engine down, which must end.
+        fn shut_down(self) -> Self {
+            let (ended, end) = mpsc::channel();
+            spawn("shutdown".into(), move || {
+                self.engine.shutdown();
+                drop(ended.send(self));
+            });
+            end.recv_timeout(PATIENCE).expect("the end of the engine")
         }
     }
 
@@ -558,9 +595,11 @@ mod tests {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.close());
-            while !matches!(rig.engine.stages.queue.admit(entrant), Err(Error::Closing)) {
+            until("the engine closes", || {
+                let refused = rig.engine.stages.queue.admit(entrant);
                 rig.engine.stages.queue.leave(99);
-            }
+                matches!(refused, Err(Error::Closing))
+            });
             rig.open.send(()).expect("waits");
             let mut tickets: Vec<u64> = (1..10)
                 .map(|_| {
@@ -582,9 +621,7 @@ mod tests {
         rig.ask(1, "wait");
         rig.until_running();
         rig.ask(2, "fine");
-        while rig.engine.load_now().waiting == 0 {
-            std::thread::yield_now();
-        }
+        until("one waits", || rig.engine.load_now().waiting > 0);
         // The fake's run does not end by itself.
         rig.open.send(()).expect("waits");
         rig.engine.shutdown();
@@ -633,9 +670,7 @@ mod tests {
         assert_eq!(second.strong_count(), 1);
         open.send(()).expect("waits");
         assert!(rig.next().1.is_ok());
-        while second.strong_count() > 0 {
-            std::thread::yield_now();
-        }
+        until("the model is freed", || second.strong_count() == 0);
     }
 
     #[test]
@@ -648,9 +683,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.shutdown());
             for fake in [&rig.fake, &next] {
-                while !fake.terminated.load(Ordering::SeqCst) {
-                    std::thread::yield_now();
-                }
+                until("each is stopped", || fake.terminated.load(Ordering::SeqCst));
             }
             rig.open.send(()).expect("waits");
         });
@@ -660,8 +693,7 @@ mod tests {
     #[test]
     fn who_waits_too_long_is_told_so_while_the_model_is_busy() {
         let rig = Rig::new(|options| options.limits.request_timeout = Duration::from_millis(30));
-        rig.ask(1, "wait");
-        rig.until_running();
+        rig.hold();
         rig.ask(2, "late");
         let (ticket, outcome) = rig.next();
         assert_eq!(
@@ -788,9 +820,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let reply = move |chunk| drop(sender.send(chunk));
         rig.engine.pull(batch, min_bytes, Box::new(reply));
-        receiver
-            .recv_timeout(Duration::from_secs(20))
-            .expect("a chunk")
+        receiver.recv_timeout(PATIENCE).expect("a chunk")
     }
 
     /// All that is left of a batch: its results, and how it ended.
@@ -806,15 +836,10 @@ mod tests {
     }
 
     fn until_empty(rig: &Rig) {
-        let is_empty = |load: Load| load.waiting + load.running == 0;
-        let started = Instant::now();
-        while !is_empty(rig.engine.load_now()) {
-            assert!(
-                started.elapsed() < Duration::from_secs(20),
-                "somebody waits"
-            );
-            std::thread::yield_now();
-        }
+        until("nobody waits", || {
+            let load = rig.engine.load_now();
+            load.waiting + load.running == 0
+        });
     }
 
     #[test]
@@ -901,10 +926,9 @@ mod tests {
         let rig = Rig::new(|_| {});
         let limit = crate::batch::MAX_UNREAD_BYTES;
         let batch = long_batch(&rig, 1, &["state"; 20], 1, limit / 4);
-        while rig.fake.ran.lock().len() < 4 || rig.engine.load_now().running > 0 {
-            std::thread::yield_now();
-        }
-        rig.engine.shutdown();
+        until_empty(&rig);
+        assert_eq!(rig.fake.ran.lock().len(), 4);
+        let rig = rig.shut_down();
         let end = rest(&rig, &batch).1;
         assert!(matches!(end, Some(Error::Closing | Error::Cancelled)));
     }
@@ -918,9 +942,7 @@ mod tests {
             let chunk = pull(&rig, &batch, limit);
             assert!((limit..limit + 10_000).contains(&chunk.bytes.len()));
         }
-        while rig.engine.load_now().running > 0 {
-            std::thread::yield_now();
-        }
+        until("the model is free", || rig.engine.load_now().running == 0);
         // Nobody takes any more, and it is neither in the line nor on the model: a caller who goes ends it.
         rig.engine.cancel_batch(&batch);
         assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
@@ -976,8 +998,7 @@ mod tests {
     #[test]
     fn a_state_that_waits_too_long_fails_alone_and_the_next_goes_on() {
         let rig = Rig::new(|options| options.limits.request_timeout = Duration::from_millis(30));
-        rig.ask(1, "wait");
-        rig.until_running();
+        rig.hold();
         let batch = batch(&rig, 2, &["a", "b"], 1);
         let late = pull(&rig, &batch, 1);
         let code = late.results[0].as_ref().expect_err("late").code();
