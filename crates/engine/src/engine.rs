@@ -352,6 +352,9 @@ mod tests {
             meter: &mut Meter<'_>,
         ) -> Result<Plan, Error> {
             assert!(state != "panic in encode");
+            if state == "slow in encode" {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             meter.add(if state == "long" { 1000 } else { 1 })?;
             let row = Row {
                 ids: vec![state.len() as i64; 3],
@@ -368,6 +371,7 @@ mod tests {
             });
             Ok(Plan {
                 questions: rows.collect(),
+                truncated_tokens: state.strip_prefix("beyond").map_or(0, str::len),
                 ..Plan::default()
             })
         }
@@ -718,6 +722,9 @@ mod tests {
         rig.ask(1, "fine");
         let error = rig.next().1.expect_err("3 tokens");
         assert_eq!(error, Error::TooManyTokens { limit: 2 });
+        let enough = Rig::new(|options| options.max_tokens = 3);
+        enough.ask(1, "fine");
+        assert_eq!(enough.next().1.expect("3 tokens").counts.input_tokens, 3);
         let questions: Vec<String> = (0..4)
             .map(|id| format!(r#""{id}":{{"type":"noul"}}"#))
             .collect();
@@ -733,6 +740,22 @@ mod tests {
                 actual: 4
             }
         );
+    }
+
+    #[test]
+    fn a_text_beyond_the_window_is_cut_and_counted_or_refused() {
+        let rig = Rig::new(|_| {});
+        rig.ask(1, "beyond1");
+        assert_eq!(rig.next().1.expect("cut").counts.truncated_tokens, 1);
+        let rig = Rig::new(|options| options.refuse_truncation = true);
+        rig.ask(1, "beyond1");
+        assert_eq!(rig.next().1, Err(Error::TextTooLong { tokens: 1 }));
+        rig.ask(2, "fine");
+        assert!(rig.next().1.is_ok());
+        let batch = batch(&rig, 3, &["fine", "beyond22", "fine"], 1);
+        let results = rest(&rig, &batch).0;
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert_eq!(results[1], Err(Error::TextTooLong { tokens: 2 }));
     }
 
     fn ask_many(rig: &Rig, questions: usize) -> Result<Answered, Error> {
@@ -879,14 +902,64 @@ mod tests {
     }
 
     #[test]
+    fn the_usage_of_a_batch_adds_up_that_of_its_states() {
+        let rig = Rig::new(|_| {});
+        let batch = batch(&rig, 1, &["beyond1", "fine", "long", "beyond22"], 2);
+        let chunk = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES);
+        let text = String::from_utf8(chunk.bytes).expect("text");
+        let last: serde_json::Value =
+            serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        // Three states have an answer, each with two rows of three tokens.
+        assert_eq!(last["usage"]["input_tokens"], 18);
+        assert_eq!(last["usage"]["truncated_tokens"], 3);
+    }
+
+    #[test]
+    fn the_times_of_a_batch_add_up_those_of_its_states() {
+        let rig = Rig::new(|_| {});
+        rig.hold();
+        let batch = batch(&rig, 1, &["slow in encode"; 4], 1);
+        until("one is in the line", || {
+            rig.engine.stages.queue.in_line() > 0
+        });
+        let joined = Instant::now();
+        std::thread::sleep(Duration::from_millis(10));
+        let waited = joined.elapsed();
+        rig.open.send(()).expect("waits");
+        let chunk = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES);
+        let of_all = chunk.end.expect("the end").expect("no failure");
+        let sum = |part: fn(Timing) -> Duration| -> Duration {
+            let results = chunk.results.iter().flatten();
+            results.map(|answered| part(answered.timing)).sum()
+        };
+        assert!(of_all.wait >= waited && of_all.total >= waited);
+        assert_eq!(of_all.wait, sum(|timing| timing.wait));
+        assert_eq!(of_all.run, sum(|timing| timing.run));
+        // The questions were encoded, too.
+        assert!(of_all.encode > sum(|timing| timing.encode));
+    }
+
+    #[test]
+    fn the_tokens_of_the_questions_count_with_each_state_of_a_batch() {
+        for (max_tokens, refused) in [(1_000, 2), (1_001, 0)] {
+            let rig = Rig::new(|options| options.max_tokens = max_tokens);
+            let batch = batch(&rig, 1, &["long", "long"], 1);
+            let results = rest(&rig, &batch).0;
+            let limit = Err(Error::TooManyTokens { limit: max_tokens });
+            let too_many = results.iter().filter(|result| **result == limit);
+            assert_eq!((results.len(), too_many.count()), (2, refused));
+        }
+    }
+
+    #[test]
     fn a_single_request_waits_for_one_state_of_a_batch_at_most() {
         let rig = Rig::new(|_| {});
         let batch = batch(&rig, 1, &["wait", "22", "333"], 1);
         rig.until_running();
         rig.ask(2, "single");
-        while rig.engine.stages.queue.in_line() == 0 {
-            std::thread::yield_now();
-        }
+        until("one is in the line", || {
+            rig.engine.stages.queue.in_line() > 0
+        });
         rig.open.send(()).expect("waits");
         assert!(rig.next().1.is_ok());
         assert_eq!(rest(&rig, &batch).0.len(), 3);
