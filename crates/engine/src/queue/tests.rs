@@ -165,17 +165,20 @@ fn a_paused_batch_holds_no_place() {
 }
 
 #[test]
-fn a_batch_that_waited_too_long_for_one_state_may_come_again_with_the_next() {
+fn each_state_of_a_batch_may_wait_for_as_long_as_a_request() {
+    let request_timeout = Duration::from_millis(20);
     let queue = Queue::new(Limits {
-        request_timeout: Duration::from_millis(20),
+        request_timeout,
         ..LIMITS
     });
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
     queue.admit(entrant(2, Entry::Batch, 10)).expect("room");
     for state in [20, 21] {
+        let joined = Instant::now();
         assert!(queue.join(2, state, 5, Duration::ZERO).is_none());
         assert_eq!(expired(&queue), [(state, "queue_timeout")]);
+        assert!(joined.elapsed() >= request_timeout, "state {state}");
     }
     drop(turn);
 }
@@ -272,6 +275,39 @@ fn who_waits_too_long_is_taken_out_while_the_model_is_busy() {
     assert_eq!(expired(&queue), [(2, "queue_timeout")]);
     drop(turn);
     queue.close();
+    assert!(queue.expired().is_none());
+}
+
+#[test]
+fn of_several_who_wait_each_is_taken_out_at_its_own_deadline() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    let short = Entrant {
+        patience: Some((Duration::from_millis(20), Duration::from_millis(50))),
+        ..entrant(2, Entry::Single, 10)
+    };
+    queue.admit(short).expect("room");
+    assert!(queue.join(2, 2, 5, Duration::ZERO).is_none());
+    admit_and_join(&queue, 3);
+    assert_eq!(expired(&queue), [(2, "deadline_exceeded")]);
+    assert_eq!(queue.in_line(), 1, "the other has a minute");
+    drop(turn);
+}
+
+#[test]
+fn cancelling_all_forgets_a_batch_that_waits_for_its_caller() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    admit_and_join(&queue, 2);
+    queue.admit(entrant(3, Entry::Batch, 10)).expect("room");
+    queue.pause(3, 20);
+    queue.close();
+    assert_eq!(queue.cancel_all(), [2]);
+    assert_eq!(turn.stop.check(), Err(Error::Cancelled));
+    drop(turn);
+    assert!(queue.state.lock().admitted.is_empty());
     assert!(queue.expired().is_none());
 }
 
