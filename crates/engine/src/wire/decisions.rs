@@ -502,6 +502,40 @@ mod tests {
     }
 
     #[test]
+    fn a_lone_item_that_is_no_users_message_stands_behind_who_it_is_from() {
+        for role in ["system", "developer", "assistant"] {
+            let input = format!(r#"[{{"role":"{role}","content":"Late."}}]"#);
+            assert_eq!(state(&input), format!("{role}: Late."));
+        }
+        for (item, text) in [
+            (
+                r#"{"type":"function_call","call_id":"1","name":"find","arguments":"{}"}"#,
+                "call of find: {}",
+            ),
+            (
+                r#"{"type":"custom_tool_call","call_id":"1","name":"sql","input":"select 1"}"#,
+                "call of sql: select 1",
+            ),
+            (
+                r#"{"type":"function_call_output","call_id":"1","output":"paid"}"#,
+                "result: paid",
+            ),
+            (
+                r#"{"type":"custom_tool_call_output","call_id":"1","output":"paid"}"#,
+                "result: paid",
+            ),
+        ] {
+            assert_eq!(state(&format!("[{item}]")), text);
+        }
+    }
+
+    #[test]
+    fn several_messages_of_a_user_are_a_transcript() {
+        let input = r#"[{"role":"user","content":"Late."},{"role":"user","content":"Again."}]"#;
+        assert_eq!(state(input), "user: Late.\nuser: Again.");
+    }
+
+    #[test]
     fn half_a_surrogate_pair_is_a_replacement_character() {
         assert_eq!(state(r#""a\ud83d""#), "a\u{fffd}");
         let json = r#"[{"role":"user","content":[{"type":"input_json","data":{"\ude00": 1.0}}]}]"#;
