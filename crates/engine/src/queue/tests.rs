@@ -334,7 +334,8 @@ fn overloaded() -> Queue<u64> {
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
     admit_and_join(&queue, 2);
-    queue.cancel(1);
+    admit_and_join(&queue, 9);
+    assert_eq!(queue.cancel(9), Some(9));
     queue.turn_around();
     drop(turn);
     assert!(queue.is_newest_first());
