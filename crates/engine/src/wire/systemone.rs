@@ -407,6 +407,7 @@ pub fn hundredths(ms: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::{Calibration, Logits};
 
     const MOST: Most = Most {
         questions: 3,
@@ -708,6 +709,55 @@ mod tests {
         ] {
             assert_eq!(question(sent).instructions, text);
         }
+    }
+
+    #[test]
+    fn an_answer_is_keyed_by_its_id_and_has_the_outcomes_in_the_order_of_the_request() {
+        let body = asks(
+            r#"{"a\"b":{"type":"noul"},"c":{"type":"choice","criteria":["10","2"]},
+                "s":{"type":"score","criteria":[null,{ "x" : 1 }]}}"#,
+        );
+        let questions = parse(body.as_bytes(), MOST).expect("a request").questions;
+        let answer = |outcomes: [f32; 2], action| {
+            let outcomes = outcomes.to_vec();
+            let calibration = Calibration {
+                temperature: 1.0,
+                bias: &[],
+            };
+            Answer::decode(&Logits { outcomes, action }, calibration).expect("an answer")
+        };
+        let answers = [
+            answer([0.0, 90.0], None),
+            answer([0.0, 90.0], Some([0.0, 0.0])),
+            answer([0.0, 0.0], None),
+        ];
+        let usage = Usage {
+            input_tokens: 7,
+            truncated_tokens: 0,
+            server_ms: 1.006,
+        };
+        let expected = concat!(
+            r#""answers":{"a\"b":{"type":"noul","noul":1,"probabilities":{"false":0,"true":1},"#,
+            r#""confidence":1,"answer_confidence":1},"#,
+            r#""c":{"type":"choice","choice":"2","probabilities":{"10":0,"2":1},"#,
+            r#""confidence":1,"answer_confidence":1,"action":{"act_probability":0.5}},"#,
+            r#""s":{"type":"score","score":0.5,"probabilities":{"0":0.5,"1":0.5},"#,
+            r#""confidence":0,"answer_confidence":0.5,"legend":{"0":"0","1":{ "x" : 1 }}}},"#,
+            r#""usage":{"input_tokens":7,"output_tokens":0,"server_ms":1.01"#,
+        );
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        assert_eq!(
+            text(write(&questions, &answers, &usage)),
+            format!("{{\"model\":\"svc\",{expected}}}}}")
+        );
+        let cut = Usage {
+            truncated_tokens: 2,
+            ..usage
+        };
+        assert_eq!(
+            text(write_result(&questions, &answers, &cut)),
+            format!("{{{expected},\"truncated_tokens\":2}}}}")
+        );
     }
 
     #[test]
