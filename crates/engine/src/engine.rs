@@ -306,6 +306,7 @@ mod tests {
         gate: Mutex<mpsc::Receiver<()>>,
         ran: Mutex<Vec<i64>>,
         encoded_questions: AtomicUsize,
+        encoded_states: AtomicUsize,
         terminated: AtomicBool,
         /// What each row is said to take; nobody waits for it.
         row_took: Mutex<Duration>,
@@ -319,6 +320,7 @@ mod tests {
                 gate: Mutex::new(gate),
                 ran: Mutex::default(),
                 encoded_questions: AtomicUsize::default(),
+                encoded_states: AtomicUsize::default(),
                 terminated: AtomicBool::default(),
                 row_took: Mutex::default(),
             };
@@ -351,13 +353,14 @@ mod tests {
             questions: &EncodedQuestions,
             meter: &mut Meter<'_>,
         ) -> Result<Plan, Error> {
+            self.encoded_states.fetch_add(1, Ordering::SeqCst);
             assert!(state != "panic in encode");
             if state == "slow in encode" {
                 std::thread::sleep(Duration::from_millis(10));
             }
             meter.add(if state == "long" { 1000 } else { 1 })?;
             let row = Row {
-                ids: vec![state.len() as i64; 3],
+                ids: vec![state.len() as i64; if state == "thousand" { 1_000 } else { 3 }],
                 markers: vec![
                     i64::from(state == "panic in run"),
                     i64::from(state == "wait"),
@@ -581,6 +584,75 @@ mod tests {
         assert!(rig.next().1.is_ok(), "the model was free");
         let load = rig.engine.load_now();
         assert_eq!((load.running, load.waiting), (0, 0));
+    }
+
+    #[test]
+    fn what_joins_unread_is_run_by_a_thread_that_has_nothing_to_do() {
+        let rig = Rig::new(|_| {});
+        rig.engine.stages.queue.turn_around();
+        rig.ask(1, "fine");
+        assert!(rig.next().1.is_ok());
+    }
+
+    #[test]
+    fn a_large_body_is_encoded_before_its_turn_even_while_the_newest_go_first() {
+        let rig = Rig::new(|_| {});
+        rig.hold();
+        rig.engine.stages.queue.turn_around();
+        rig.ask(1, &"x".repeat(MAX_UNREAD_BYTES));
+        until("the body is encoded", || {
+            rig.fake.encoded_questions.load(Ordering::SeqCst) == 2
+        });
+        rig.open.send(()).expect("waits");
+        assert!(rig.next().1.is_ok() && rig.next().1.is_ok());
+    }
+
+    #[test]
+    fn the_time_before_the_arrival_counts_in_the_total_and_in_what_the_caller_allows() {
+        let rig = Rig::new(|_| {});
+        let body = r#"{"state":"","questions":{"a":{"type":"noul"}}}"#.to_owned();
+        let elapsed = Duration::from_millis(300);
+        for (ticket, patience) in [(1, None), (2, Some(PATIENCE)), (3, Some(elapsed))] {
+            let arrival = Arrival {
+                elapsed,
+                patience,
+                ..arrival(ticket, body.clone())
+            };
+            let report = rig.report.clone();
+            let reply = move |outcome| drop(report.send((ticket, outcome)));
+            rig.engine.decide(arrival, Box::new(reply));
+            match rig.next().1 {
+                Ok(answered) => assert!(ticket < 3 && answered.timing.total >= elapsed),
+                Err(error) => assert_eq!((ticket, error.code()), (3, "deadline_exceeded")),
+            }
+        }
+        let body = r#"{"states":[""],"questions":{"a":{"type":"noul"}}}"#;
+        let batch = rig.engine.batch(BatchArrival {
+            ticket: 4,
+            framing: Framing::Lines,
+            max_states: 1,
+            body: body.into(),
+            elapsed,
+        });
+        let end = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES).end;
+        assert!(end.expect("the end").expect("no failure").total >= elapsed);
+    }
+
+    #[test]
+    fn questions_are_counted_by_their_type() {
+        let rig = Rig::new(|_| {});
+        let body = r#"{"state":"","questions":{"a":{"type":"score","criteria":["x","y"]},
+            "b":{"type":"choice","criteria":["x","y"]},"c":{"type":"score","criteria":["x","y"]}}}"#;
+        let report = rig.report.clone();
+        let reply = move |outcome| drop(report.send((1, outcome)));
+        let arrival = arrival(1, body.to_owned());
+        rig.engine.decide(arrival, Box::new(reply));
+        let answered = rig.next().1.expect("an answer");
+        let counts = answered.counts;
+        assert_eq!((counts.choice, counts.score, counts.noul), (1, 2, 0));
+        let kinds = answered.confidences.iter().map(|(kind, _)| *kind);
+        let kinds: Vec<Kind> = kinds.collect();
+        assert_eq!(kinds, [Kind::Score, Kind::Choice, Kind::Score]);
     }
 
     #[test]
@@ -880,6 +952,26 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_encoded_ahead_of_the_model_by_so_many_states_or_tokens() {
+        // One is in the line; behind it 32 are ready, or as many as have 16,384 tokens.
+        for (state, ahead) in [("state", 1 + 32), ("thousand", 1 + 17)] {
+            let rig = Rig::new(|options| options.max_tokens = 1_000);
+            rig.hold();
+            let before = rig.fake.encoded_states.load(Ordering::SeqCst);
+            let encoded = || rig.fake.encoded_states.load(Ordering::SeqCst) - before;
+            let batch = batch(&rig, 1, &[state; 100], 1);
+            until("enough are encoded", || encoded() >= ahead);
+            // More would come at once.
+            std::thread::sleep(Duration::from_millis(10));
+            assert_eq!(encoded(), ahead, "{state}");
+            rig.open.send(()).expect("waits");
+            let (results, failure) = rest(&rig, &batch);
+            assert_eq!((results.len(), failure), (100, None));
+            assert!(results.iter().all(Result::is_ok), "{state}");
+        }
+    }
+
+    #[test]
     fn a_bad_state_fails_alone() {
         let rig = Rig::new(|_| {});
         let states = ["a", "panic in encode", "b", "long", "panic in run", "c"];
@@ -988,8 +1080,9 @@ mod tests {
         let batch = long_batch(&rig, 1, &states, 1, limit / 4);
         rig.until_running();
         rig.open.send(()).expect("waits");
-        for _ in 0..5 {
-            assert_eq!(pull(&rig, &batch, limit).results.len(), 4);
+        // Whoever asks for larger ones gets these, too, since no more results are made before they are taken.
+        for min_bytes in [limit, limit, limit, usize::MAX, usize::MAX] {
+            assert_eq!(pull(&rig, &batch, min_bytes).results.len(), 4);
         }
         assert_eq!(rest(&rig, &batch), (vec![], None));
     }
@@ -1079,6 +1172,33 @@ mod tests {
         rig.open.send(()).expect("waits");
         let (results, failure) = rest(&rig, &batch);
         assert_eq!((late.results.len() + results.len(), failure), (2, None));
+    }
+
+    #[test]
+    fn the_pieces_of_a_batch_are_one_document_with_or_without_results() {
+        for (states, count) in [("", 0), (r#""a""#, 1), (r#""a","long","b""#, 3)] {
+            let rig = Rig::new(|_| {});
+            let body = format!(r#"{{"states":[{states}],"questions":{{"a":{{"type":"noul"}}}}}}"#);
+            let batch = rig.engine.batch(BatchArrival {
+                ticket: 1,
+                framing: Framing::Document,
+                max_states: 3,
+                body: body.into(),
+                elapsed: Duration::ZERO,
+            });
+            let mut text = Vec::new();
+            loop {
+                let chunk = pull(&rig, &batch, 1);
+                text.extend(chunk.bytes);
+                if chunk.end.is_some() {
+                    break;
+                }
+            }
+            let document: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            assert_eq!(document["model"], "svc");
+            assert_eq!(document["results"].as_array().map(Vec::len), Some(count));
+            assert!(document["usage"]["input_tokens"].is_number());
+        }
     }
 
     #[test]
