@@ -289,11 +289,24 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
+    /// How long a test waits for what must happen, on a machine that is busy with other things.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Waits until something is so.
+    fn until(what: &str, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < PATIENCE, "{what}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Answers two equal logits; what the state says decides how a run goes.
     struct Fake {
         gate: Mutex<mpsc::Receiver<()>>,
         ran: Mutex<Vec<i64>>,
         encoded_questions: AtomicUsize,
+        encoded_states: AtomicUsize,
         terminated: AtomicBool,
         /// What each row is said to take; nobody waits for it.
         row_took: Mutex<Duration>,
@@ -307,6 +320,7 @@ mod tests {
                 gate: Mutex::new(gate),
                 ran: Mutex::default(),
                 encoded_questions: AtomicUsize::default(),
+                encoded_states: AtomicUsize::default(),
                 terminated: AtomicBool::default(),
                 row_took: Mutex::default(),
             };
@@ -339,10 +353,14 @@ mod tests {
             questions: &EncodedQuestions,
             meter: &mut Meter<'_>,
         ) -> Result<Plan, Error> {
+            self.encoded_states.fetch_add(1, Ordering::SeqCst);
             assert!(state != "panic in encode");
+            if state == "slow in encode" {
+                std::thread::sleep(Duration::from_millis(10));
+            }
             meter.add(if state == "long" { 1000 } else { 1 })?;
             let row = Row {
-                ids: vec![state.len() as i64; 3],
+                ids: vec![state.len() as i64; if state == "thousand" { 1_000 } else { 3 }],
                 markers: vec![
                     i64::from(state == "panic in run"),
                     i64::from(state == "wait"),
@@ -356,6 +374,7 @@ mod tests {
             });
             Ok(Plan {
                 questions: rows.collect(),
+                truncated_tokens: state.strip_prefix("beyond").map_or(0, str::len),
                 ..Plan::default()
             })
         }
@@ -404,9 +423,10 @@ mod tests {
     }
 
     struct Rig {
+        /// Dropped before the engine, so that a test which fails does not wait for a run that waits for this.
+        open: mpsc::Sender<()>,
         engine: Engine,
         fake: Arc<Fake>,
-        open: mpsc::Sender<()>,
         outcome: mpsc::Receiver<(u64, Result<Answered, Error>)>,
         report: mpsc::Sender<(u64, Result<Answered, Error>)>,
     }
@@ -436,9 +456,9 @@ mod tests {
             let (fake, open) = Fake::new();
             let (report, outcome) = mpsc::channel();
             Self {
+                open,
                 engine: Engine::start(Arc::clone(&fake) as Arc<dyn Backend>, &options),
                 fake,
-                open,
                 outcome,
                 report,
             }
@@ -454,16 +474,40 @@ mod tests {
         }
 
         fn next(&self) -> (u64, Result<Answered, Error>) {
-            self.outcome
-                .recv_timeout(Duration::from_secs(20))
-                .expect("an outcome")
+            self.outcome.recv_timeout(PATIENCE).expect("an outcome")
         }
 
         /// Waits until the model is taken, so that what is asked next has to wait.
         fn until_running(&self) {
-            while self.engine.load_now().running == 0 {
-                std::thread::yield_now();
-            }
+            until("the model is taken", || self.engine.load_now().running > 0);
+        }
+
+        /// Has a request take the model until the gate opens. Where requests may wait for a moment only, one may wait for too
+        /// long on a busy machine; then the next one is asked.
+        fn hold(&self) {
+            let is_running = || self.engine.load_now().running > 0;
+            let tickets = std::cell::Cell::new(1_000);
+            let ask = || {
+                self.ask(tickets.get(), "wait");
+                tickets.set(tickets.get() + 1);
+            };
+            ask();
+            until("the model is taken", || {
+                if self.outcome.try_recv().is_ok() {
+                    ask();
+                }
+                is_running()
+            });
+        }
+
+        /// Shuts the engine down, which must end.
+        fn shut_down(self) -> Self {
+            let (ended, end) = mpsc::channel();
+            spawn("shutdown".into(), move || {
+                self.engine.shutdown();
+                drop(ended.send(self));
+            });
+            end.recv_timeout(PATIENCE).expect("the end of the engine")
         }
     }
 
@@ -543,6 +587,75 @@ mod tests {
     }
 
     #[test]
+    fn what_joins_unread_is_run_by_a_thread_that_has_nothing_to_do() {
+        let rig = Rig::new(|_| {});
+        rig.engine.stages.queue.turn_around();
+        rig.ask(1, "fine");
+        assert!(rig.next().1.is_ok());
+    }
+
+    #[test]
+    fn a_large_body_is_encoded_before_its_turn_even_while_the_newest_go_first() {
+        let rig = Rig::new(|_| {});
+        rig.hold();
+        rig.engine.stages.queue.turn_around();
+        rig.ask(1, &"x".repeat(MAX_UNREAD_BYTES));
+        until("the body is encoded", || {
+            rig.fake.encoded_questions.load(Ordering::SeqCst) == 2
+        });
+        rig.open.send(()).expect("waits");
+        assert!(rig.next().1.is_ok() && rig.next().1.is_ok());
+    }
+
+    #[test]
+    fn the_time_before_the_arrival_counts_in_the_total_and_in_what_the_caller_allows() {
+        let rig = Rig::new(|_| {});
+        let body = r#"{"state":"","questions":{"a":{"type":"noul"}}}"#.to_owned();
+        let elapsed = Duration::from_millis(300);
+        for (ticket, patience) in [(1, None), (2, Some(PATIENCE)), (3, Some(elapsed))] {
+            let arrival = Arrival {
+                elapsed,
+                patience,
+                ..arrival(ticket, body.clone())
+            };
+            let report = rig.report.clone();
+            let reply = move |outcome| drop(report.send((ticket, outcome)));
+            rig.engine.decide(arrival, Box::new(reply));
+            match rig.next().1 {
+                Ok(answered) => assert!(ticket < 3 && answered.timing.total >= elapsed),
+                Err(error) => assert_eq!((ticket, error.code()), (3, "deadline_exceeded")),
+            }
+        }
+        let body = r#"{"states":[""],"questions":{"a":{"type":"noul"}}}"#;
+        let batch = rig.engine.batch(BatchArrival {
+            ticket: 4,
+            framing: Framing::Lines,
+            max_states: 1,
+            body: body.into(),
+            elapsed,
+        });
+        let end = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES).end;
+        assert!(end.expect("the end").expect("no failure").total >= elapsed);
+    }
+
+    #[test]
+    fn questions_are_counted_by_their_type() {
+        let rig = Rig::new(|_| {});
+        let body = r#"{"state":"","questions":{"a":{"type":"score","criteria":["x","y"]},
+            "b":{"type":"choice","criteria":["x","y"]},"c":{"type":"score","criteria":["x","y"]}}}"#;
+        let report = rig.report.clone();
+        let reply = move |outcome| drop(report.send((1, outcome)));
+        let arrival = arrival(1, body.to_owned());
+        rig.engine.decide(arrival, Box::new(reply));
+        let answered = rig.next().1.expect("an answer");
+        let counts = answered.counts;
+        assert_eq!((counts.choice, counts.score, counts.noul), (1, 2, 0));
+        let kinds = answered.confidences.iter().map(|(kind, _)| *kind);
+        let kinds: Vec<Kind> = kinds.collect();
+        assert_eq!(kinds, [Kind::Score, Kind::Choice, Kind::Score]);
+    }
+
+    #[test]
     fn close_lets_all_that_is_there_finish() {
         let rig = Rig::new(|_| {});
         rig.ask(1, "wait");
@@ -558,9 +671,11 @@ mod tests {
         };
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.close());
-            while !matches!(rig.engine.stages.queue.admit(entrant), Err(Error::Closing)) {
+            until("the engine closes", || {
+                let refused = rig.engine.stages.queue.admit(entrant);
                 rig.engine.stages.queue.leave(99);
-            }
+                matches!(refused, Err(Error::Closing))
+            });
             rig.open.send(()).expect("waits");
             let mut tickets: Vec<u64> = (1..10)
                 .map(|_| {
@@ -582,9 +697,7 @@ mod tests {
         rig.ask(1, "wait");
         rig.until_running();
         rig.ask(2, "fine");
-        while rig.engine.load_now().waiting == 0 {
-            std::thread::yield_now();
-        }
+        until("one waits", || rig.engine.load_now().waiting > 0);
         // The fake's run does not end by itself.
         rig.open.send(()).expect("waits");
         rig.engine.shutdown();
@@ -633,9 +746,7 @@ mod tests {
         assert_eq!(second.strong_count(), 1);
         open.send(()).expect("waits");
         assert!(rig.next().1.is_ok());
-        while second.strong_count() > 0 {
-            std::thread::yield_now();
-        }
+        until("the model is freed", || second.strong_count() == 0);
     }
 
     #[test]
@@ -648,9 +759,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| rig.engine.shutdown());
             for fake in [&rig.fake, &next] {
-                while !fake.terminated.load(Ordering::SeqCst) {
-                    std::thread::yield_now();
-                }
+                until("each is stopped", || fake.terminated.load(Ordering::SeqCst));
             }
             rig.open.send(()).expect("waits");
         });
@@ -660,8 +769,7 @@ mod tests {
     #[test]
     fn who_waits_too_long_is_told_so_while_the_model_is_busy() {
         let rig = Rig::new(|options| options.limits.request_timeout = Duration::from_millis(30));
-        rig.ask(1, "wait");
-        rig.until_running();
+        rig.hold();
         rig.ask(2, "late");
         let (ticket, outcome) = rig.next();
         assert_eq!(
@@ -686,6 +794,9 @@ mod tests {
         rig.ask(1, "fine");
         let error = rig.next().1.expect_err("3 tokens");
         assert_eq!(error, Error::TooManyTokens { limit: 2 });
+        let enough = Rig::new(|options| options.max_tokens = 3);
+        enough.ask(1, "fine");
+        assert_eq!(enough.next().1.expect("3 tokens").counts.input_tokens, 3);
         let questions: Vec<String> = (0..4)
             .map(|id| format!(r#""{id}":{{"type":"noul"}}"#))
             .collect();
@@ -701,6 +812,22 @@ mod tests {
                 actual: 4
             }
         );
+    }
+
+    #[test]
+    fn a_text_beyond_the_window_is_cut_and_counted_or_refused() {
+        let rig = Rig::new(|_| {});
+        rig.ask(1, "beyond1");
+        assert_eq!(rig.next().1.expect("cut").counts.truncated_tokens, 1);
+        let rig = Rig::new(|options| options.refuse_truncation = true);
+        rig.ask(1, "beyond1");
+        assert_eq!(rig.next().1, Err(Error::TextTooLong { tokens: 1 }));
+        rig.ask(2, "fine");
+        assert!(rig.next().1.is_ok());
+        let batch = batch(&rig, 3, &["fine", "beyond22", "fine"], 1);
+        let results = rest(&rig, &batch).0;
+        assert!(results[0].is_ok() && results[2].is_ok());
+        assert_eq!(results[1], Err(Error::TextTooLong { tokens: 2 }));
     }
 
     fn ask_many(rig: &Rig, questions: usize) -> Result<Answered, Error> {
@@ -788,9 +915,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let reply = move |chunk| drop(sender.send(chunk));
         rig.engine.pull(batch, min_bytes, Box::new(reply));
-        receiver
-            .recv_timeout(Duration::from_secs(20))
-            .expect("a chunk")
+        receiver.recv_timeout(PATIENCE).expect("a chunk")
     }
 
     /// All that is left of a batch: its results, and how it ended.
@@ -806,15 +931,10 @@ mod tests {
     }
 
     fn until_empty(rig: &Rig) {
-        let is_empty = |load: Load| load.waiting + load.running == 0;
-        let started = Instant::now();
-        while !is_empty(rig.engine.load_now()) {
-            assert!(
-                started.elapsed() < Duration::from_secs(20),
-                "somebody waits"
-            );
-            std::thread::yield_now();
-        }
+        until("nobody waits", || {
+            let load = rig.engine.load_now();
+            load.waiting + load.running == 0
+        });
     }
 
     #[test]
@@ -829,6 +949,26 @@ mod tests {
         assert_eq!(rig.fake.encoded_questions.load(Ordering::SeqCst), 1);
         assert_eq!(*rig.fake.ran.lock(), (0..500).collect::<Vec<_>>());
         until_empty(&rig);
+    }
+
+    #[test]
+    fn a_batch_is_encoded_ahead_of_the_model_by_so_many_states_or_tokens() {
+        // One is in the line; behind it 32 are ready, or as many as have 16,384 tokens.
+        for (state, ahead) in [("state", 1 + 32), ("thousand", 1 + 17)] {
+            let rig = Rig::new(|options| options.max_tokens = 1_000);
+            rig.hold();
+            let before = rig.fake.encoded_states.load(Ordering::SeqCst);
+            let encoded = || rig.fake.encoded_states.load(Ordering::SeqCst) - before;
+            let batch = batch(&rig, 1, &[state; 100], 1);
+            until("enough are encoded", || encoded() >= ahead);
+            // More would come at once.
+            std::thread::sleep(Duration::from_millis(10));
+            assert_eq!(encoded(), ahead, "{state}");
+            rig.open.send(()).expect("waits");
+            let (results, failure) = rest(&rig, &batch);
+            assert_eq!((results.len(), failure), (100, None));
+            assert!(results.iter().all(Result::is_ok), "{state}");
+        }
     }
 
     #[test]
@@ -854,14 +994,64 @@ mod tests {
     }
 
     #[test]
+    fn the_usage_of_a_batch_adds_up_that_of_its_states() {
+        let rig = Rig::new(|_| {});
+        let batch = batch(&rig, 1, &["beyond1", "fine", "long", "beyond22"], 2);
+        let chunk = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES);
+        let text = String::from_utf8(chunk.bytes).expect("text");
+        let last: serde_json::Value =
+            serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+        // Three states have an answer, each with two rows of three tokens.
+        assert_eq!(last["usage"]["input_tokens"], 18);
+        assert_eq!(last["usage"]["truncated_tokens"], 3);
+    }
+
+    #[test]
+    fn the_times_of_a_batch_add_up_those_of_its_states() {
+        let rig = Rig::new(|_| {});
+        rig.hold();
+        let batch = batch(&rig, 1, &["slow in encode"; 4], 1);
+        until("one is in the line", || {
+            rig.engine.stages.queue.in_line() > 0
+        });
+        let joined = Instant::now();
+        std::thread::sleep(Duration::from_millis(10));
+        let waited = joined.elapsed();
+        rig.open.send(()).expect("waits");
+        let chunk = pull(&rig, &batch, crate::batch::MAX_UNREAD_BYTES);
+        let of_all = chunk.end.expect("the end").expect("no failure");
+        let sum = |part: fn(Timing) -> Duration| -> Duration {
+            let results = chunk.results.iter().flatten();
+            results.map(|answered| part(answered.timing)).sum()
+        };
+        assert!(of_all.wait >= waited && of_all.total >= waited);
+        assert_eq!(of_all.wait, sum(|timing| timing.wait));
+        assert_eq!(of_all.run, sum(|timing| timing.run));
+        // The questions were encoded, too.
+        assert!(of_all.encode > sum(|timing| timing.encode));
+    }
+
+    #[test]
+    fn the_tokens_of_the_questions_count_with_each_state_of_a_batch() {
+        for (max_tokens, refused) in [(1_000, 2), (1_001, 0)] {
+            let rig = Rig::new(|options| options.max_tokens = max_tokens);
+            let batch = batch(&rig, 1, &["long", "long"], 1);
+            let results = rest(&rig, &batch).0;
+            let limit = Err(Error::TooManyTokens { limit: max_tokens });
+            let too_many = results.iter().filter(|result| **result == limit);
+            assert_eq!((results.len(), too_many.count()), (2, refused));
+        }
+    }
+
+    #[test]
     fn a_single_request_waits_for_one_state_of_a_batch_at_most() {
         let rig = Rig::new(|_| {});
         let batch = batch(&rig, 1, &["wait", "22", "333"], 1);
         rig.until_running();
         rig.ask(2, "single");
-        while rig.engine.stages.queue.in_line() == 0 {
-            std::thread::yield_now();
-        }
+        until("one is in the line", || {
+            rig.engine.stages.queue.in_line() > 0
+        });
         rig.open.send(()).expect("waits");
         assert!(rig.next().1.is_ok());
         assert_eq!(rest(&rig, &batch).0.len(), 3);
@@ -890,8 +1080,9 @@ mod tests {
         let batch = long_batch(&rig, 1, &states, 1, limit / 4);
         rig.until_running();
         rig.open.send(()).expect("waits");
-        for _ in 0..5 {
-            assert_eq!(pull(&rig, &batch, limit).results.len(), 4);
+        // Whoever asks for larger ones gets these, too, since no more results are made before they are taken.
+        for min_bytes in [limit, limit, limit, usize::MAX, usize::MAX] {
+            assert_eq!(pull(&rig, &batch, min_bytes).results.len(), 4);
         }
         assert_eq!(rest(&rig, &batch), (vec![], None));
     }
@@ -901,10 +1092,9 @@ mod tests {
         let rig = Rig::new(|_| {});
         let limit = crate::batch::MAX_UNREAD_BYTES;
         let batch = long_batch(&rig, 1, &["state"; 20], 1, limit / 4);
-        while rig.fake.ran.lock().len() < 4 || rig.engine.load_now().running > 0 {
-            std::thread::yield_now();
-        }
-        rig.engine.shutdown();
+        until_empty(&rig);
+        assert_eq!(rig.fake.ran.lock().len(), 4);
+        let rig = rig.shut_down();
         let end = rest(&rig, &batch).1;
         assert!(matches!(end, Some(Error::Closing | Error::Cancelled)));
     }
@@ -918,9 +1108,7 @@ mod tests {
             let chunk = pull(&rig, &batch, limit);
             assert!((limit..limit + 10_000).contains(&chunk.bytes.len()));
         }
-        while rig.engine.load_now().running > 0 {
-            std::thread::yield_now();
-        }
+        until("the model is free", || rig.engine.load_now().running == 0);
         // Nobody takes any more, and it is neither in the line nor on the model: a caller who goes ends it.
         rig.engine.cancel_batch(&batch);
         assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
@@ -976,8 +1164,7 @@ mod tests {
     #[test]
     fn a_state_that_waits_too_long_fails_alone_and_the_next_goes_on() {
         let rig = Rig::new(|options| options.limits.request_timeout = Duration::from_millis(30));
-        rig.ask(1, "wait");
-        rig.until_running();
+        rig.hold();
         let batch = batch(&rig, 2, &["a", "b"], 1);
         let late = pull(&rig, &batch, 1);
         let code = late.results[0].as_ref().expect_err("late").code();
@@ -985,6 +1172,33 @@ mod tests {
         rig.open.send(()).expect("waits");
         let (results, failure) = rest(&rig, &batch);
         assert_eq!((late.results.len() + results.len(), failure), (2, None));
+    }
+
+    #[test]
+    fn the_pieces_of_a_batch_are_one_document_with_or_without_results() {
+        for (states, count) in [("", 0), (r#""a""#, 1), (r#""a","long","b""#, 3)] {
+            let rig = Rig::new(|_| {});
+            let body = format!(r#"{{"states":[{states}],"questions":{{"a":{{"type":"noul"}}}}}}"#);
+            let batch = rig.engine.batch(BatchArrival {
+                ticket: 1,
+                framing: Framing::Document,
+                max_states: 3,
+                body: body.into(),
+                elapsed: Duration::ZERO,
+            });
+            let mut text = Vec::new();
+            loop {
+                let chunk = pull(&rig, &batch, 1);
+                text.extend(chunk.bytes);
+                if chunk.end.is_some() {
+                    break;
+                }
+            }
+            let document: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            assert_eq!(document["model"], "svc");
+            assert_eq!(document["results"].as_array().map(Vec::len), Some(count));
+            assert!(document["usage"]["input_tokens"].is_number());
+        }
     }
 
     #[test]

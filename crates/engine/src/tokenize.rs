@@ -392,6 +392,24 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_level_tokenizer_that_adds_a_space_gives_the_tokens_of_the_whole_text() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/pair-roberta/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let mut settings: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        settings["pre_tokenizer"]["add_prefix_space"] = true.into();
+        let tokenizer = Tokenizer::from_bytes(&file, settings.to_string().as_bytes());
+        let tokenizer = tokenizer.expect("a tokenizer");
+        let text = "order \"no.17\" was charged twice(late)";
+        let stop = Stop::never();
+        let tokens = tokenizer.encode(text, usize::MAX, &mut Meter::new(usize::MAX, &stop));
+        assert_eq!(tokens.expect("tokens").ids, whole(&tokenizer, text));
+        // With the space the first word has other tokens, or the setting was not read.
+        let plain = self::tokenizer("tests/fixtures/pair-roberta");
+        assert_ne!(whole(&plain, text), whole(&tokenizer, text));
+    }
+
+    #[test]
     fn no_text_spells_a_special_token() {
         for folder in CROSS_ENCODERS {
             let tokenizer = tokenizer(folder);

@@ -149,6 +149,29 @@ mod tests {
     }
 
     #[test]
+    fn a_word_with_more_than_four_digits_or_24_bytes_is_not_kept() {
+        let memory = Words::default();
+        let (longest, longer) = ("x".repeat(24), "x".repeat(25));
+        let tokenize = |word: &str| Ok::<_, ()>(Box::from([word.len() as i64]));
+        for word in [
+            "1234",
+            "12345",
+            "r2d2c3po4",
+            "r2d2c3po45",
+            &longest,
+            &longer,
+        ] {
+            memory.tokens(word, tokenize, |_| Ok(())).expect("no error");
+        }
+        let mut kept: Vec<String> = memory.generations.read()[0]
+            .keys()
+            .map(|word| word.to_string())
+            .collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["1234", "r2d2c3po4", longest.as_str()]);
+    }
+
+    #[test]
     fn numbers_and_long_words_are_not_kept_and_the_memory_is_bounded() {
         let memory = Words::default();
         let ask = |text: &str| {

@@ -292,3 +292,49 @@ impl Layout for Marker {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::Stop;
+    use std::path::Path;
+
+    fn fixture() -> (Marker, Tokenizer) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/marker");
+        let settings = std::fs::read(folder.join("config.json")).expect("settings");
+        let settings = serde_json::from_slice(&settings).expect("settings");
+        let file = folder.join("tokenizer.json");
+        let bytes = std::fs::read(&file).expect("a committed tokenizer");
+        let tokenizer = Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer");
+        (Marker::new(settings), tokenizer)
+    }
+
+    /// The lengths of options of such lengths when they have shared with the head, and what the head has.
+    fn shared(lengths: [usize; 3]) -> ([usize; 3], usize, usize) {
+        let (marker, tokenizer) = fixture();
+        let stop = Stop::never();
+        let mut meter = Meter::new(usize::MAX, &stop);
+        let mut encoder = Encoder::new(&tokenizer, &mut meter);
+        let mut options = lengths.map(|length| vec![7; length]);
+        let head = marker.share(&mut encoder, &mut options);
+        let lengths = options.map(|option| option.len());
+        (lengths, head, encoder.truncated_tokens)
+    }
+
+    #[test]
+    fn options_are_shortened_only_when_they_leave_the_head_less_than_its_reserve() {
+        let (marker, _) = fixture();
+        let most = marker.settings.head_max - HEAD_RESERVE;
+        let (short, long) = (OPTION_MIN, most - 2 * OPTION_MIN);
+        let kept = [short, long, short];
+        assert_eq!(shared(kept), (kept, HEAD_RESERVE, 0));
+        let each = most / 3;
+        let cut = [short, each, short];
+        let head = marker.settings.head_max - each - 2 * short;
+        let one_more = [short, long + 1, short];
+        assert_eq!(shared(one_more), (cut, head, long + 1 - each));
+        let even = [each + 1, each + 2, each + 3];
+        let left = marker.settings.head_max - 3 * each;
+        assert_eq!(shared(even), ([each; 3], left, 6));
+    }
+}

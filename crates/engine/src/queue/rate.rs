@@ -48,7 +48,12 @@ mod tests {
             (1, None)
         );
         rate.add(1_000, Duration::from_millis(100));
-        assert_eq!(rate.retry_after_seconds(25_000), 3);
+        assert_eq!(rate.retry_after_seconds(20_000), 2);
+        assert_eq!(
+            rate.retry_after_seconds(21_000),
+            3,
+            "2.1 s are not over in 2"
+        );
         assert_eq!(rate.retry_after_seconds(10), 1);
         assert_eq!(rate.retry_after_seconds(1_000_000_000), 60);
     }

@@ -165,17 +165,20 @@ fn a_paused_batch_holds_no_place() {
 }
 
 #[test]
-fn a_batch_that_waited_too_long_for_one_state_may_come_again_with_the_next() {
+fn each_state_of_a_batch_may_wait_for_as_long_as_a_request() {
+    let request_timeout = Duration::from_millis(20);
     let queue = Queue::new(Limits {
-        request_timeout: Duration::from_millis(20),
+        request_timeout,
         ..LIMITS
     });
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
     queue.admit(entrant(2, Entry::Batch, 10)).expect("room");
     for state in [20, 21] {
+        let joined = Instant::now();
         assert!(queue.join(2, state, 5, Duration::ZERO).is_none());
         assert_eq!(expired(&queue), [(state, "queue_timeout")]);
+        assert!(joined.elapsed() >= request_timeout, "state {state}");
     }
     drop(turn);
 }
@@ -222,6 +225,7 @@ fn who_has_gone_is_never_given_the_model() {
             waiting: 0
         }
     );
+    assert_eq!(queue.state.lock().tokens, 0, "nobody's are in the line");
 }
 
 #[test]
@@ -276,6 +280,39 @@ fn who_waits_too_long_is_taken_out_while_the_model_is_busy() {
 }
 
 #[test]
+fn of_several_who_wait_each_is_taken_out_at_its_own_deadline() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    let short = Entrant {
+        patience: Some((Duration::from_millis(20), Duration::from_millis(50))),
+        ..entrant(2, Entry::Single, 10)
+    };
+    queue.admit(short).expect("room");
+    assert!(queue.join(2, 2, 5, Duration::ZERO).is_none());
+    admit_and_join(&queue, 3);
+    assert_eq!(expired(&queue), [(2, "deadline_exceeded")]);
+    assert_eq!(queue.in_line(), 1, "the other has a minute");
+    drop(turn);
+}
+
+#[test]
+fn cancelling_all_forgets_a_batch_that_waits_for_its_caller() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    admit_and_join(&queue, 2);
+    queue.admit(entrant(3, Entry::Batch, 10)).expect("room");
+    queue.pause(3, 20);
+    queue.close();
+    assert_eq!(queue.cancel_all(), [2]);
+    assert_eq!(turn.stop.check(), Err(Error::Cancelled));
+    drop(turn);
+    assert!(queue.state.lock().admitted.is_empty());
+    assert!(queue.expired().is_none());
+}
+
+#[test]
 fn a_closed_line_lets_nobody_in_and_empties() {
     let queue = Queue::new(LIMITS);
     admit_and_join(&queue, 1);
@@ -288,7 +325,8 @@ fn a_closed_line_lets_nobody_in_and_empties() {
     queue.wait_until_empty();
 }
 
-/// A line whose model has gone to callers who hung up, and is free.
+/// A line whose newest go first, since callers hung up, and whose model is free. One waits, for longer than the one who gave
+/// up has.
 fn overloaded() -> Queue<u64> {
     let queue = Queue::new(Limits {
         max_queue: 100,
@@ -298,7 +336,8 @@ fn overloaded() -> Queue<u64> {
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
     admit_and_join(&queue, 2);
-    queue.cancel(1);
+    admit_and_join(&queue, 9);
+    assert_eq!(queue.cancel(9), Some(9));
     queue.turn_around();
     drop(turn);
     assert!(queue.is_newest_first());
@@ -372,7 +411,23 @@ fn who_is_known_to_be_too_late_is_refused_at_once() {
         code(queue.admit(entrant(21, Entry::Single, 1))),
         Err("queue_full")
     );
+    // Each state of a batch waits for its own turn, and may be late alone.
+    assert_eq!(code(queue.admit(entrant(22, Entry::Batch, 1))), Ok(()));
     drop(turn);
+}
+
+#[test]
+fn who_is_alone_is_not_refused_for_what_its_own_tokens_take() {
+    let queue = Queue::new(LIMITS);
+    queue.state.lock().rate.add(10, Duration::from_secs(1));
+    let second = Duration::from_secs(1);
+    let short = Entrant {
+        patience: Some((second, second)),
+        ..entrant(1, Entry::Single, 1)
+    };
+    queue.admit(short).expect("room");
+    // By the measured rate they take ten seconds.
+    assert!(queue.join(1, 1, 100, Duration::ZERO).is_none());
 }
 
 #[test]
@@ -390,11 +445,94 @@ fn a_caller_who_says_how_long_the_answer_is_of_use_waits_no_longer() {
             patience,
             ..entrant(2, Entry::Single, 1)
         };
+        let came = Instant::now();
         queue.admit(short).expect("room");
         assert!(queue.join(2, 2, 5, Duration::ZERO).is_none());
         assert_eq!(line.join().expect("no panic"), [(2, "deadline_exceeded")]);
+        assert!(came.elapsed() < LIMITS.request_timeout);
     });
     drop(turn);
+}
+
+#[test]
+fn who_was_encoded_until_after_its_deadline_is_refused_as_soon_as_it_joins() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    let short = Entrant {
+        patience: Some((Duration::ZERO, Duration::from_millis(50))),
+        ..entrant(2, Entry::Single, 1)
+    };
+    queue.admit(short).expect("room");
+    std::thread::scope(|scope| {
+        let line = scope.spawn(|| expired(&queue));
+        while queue.state.lock().asleep_until.is_none() {
+            std::thread::yield_now();
+        }
+        let joined = Instant::now();
+        assert!(queue.join(2, 2, 5, Duration::ZERO).is_none());
+        assert_eq!(line.join().expect("no panic"), [(2, "deadline_exceeded")]);
+        assert!(joined.elapsed() < LIMITS.request_timeout / 2);
+    });
+    drop(turn);
+}
+
+#[test]
+fn a_turn_whose_caller_has_gone_says_nothing_of_what_tokens_take() {
+    let queue = Queue::new(LIMITS);
+    admit_and_join(&queue, 1);
+    let turn = queue.take().expect("free");
+    queue.cancel(1);
+    drop(turn);
+    assert_eq!(queue.state.lock().rate.time(1), None);
+    admit_and_join(&queue, 2);
+    drop(queue.take().expect("free"));
+    assert!(queue.state.lock().rate.time(1).is_some());
+}
+
+#[test]
+fn a_long_turn_of_a_caller_who_has_gone_turns_the_line_around_unless_it_was_a_batchs() {
+    for (entry, is_newest_first) in [(Entry::Single, true), (Entry::Batch, false)] {
+        let queue = Queue::new(LIMITS);
+        queue.admit(entrant(1, entry, 10)).expect("room");
+        assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
+        let mut turn = queue.take().expect("free");
+        let earlier = turn.started.checked_sub(Duration::from_secs(1));
+        turn.started = earlier.expect("a machine that is up for a second");
+        queue.cancel(1);
+        drop(turn);
+        assert_eq!(queue.is_newest_first(), is_newest_first, "{entry:?}");
+    }
+}
+
+#[test]
+fn how_long_callers_wait_is_told_by_requests_that_are_cancelled_and_not_by_batches() {
+    for (entry, outlasts) in [(Entry::Single, false), (Entry::Batch, true)] {
+        let queue = Queue::new(LIMITS);
+        let came = Instant::now();
+        queue.admit(entrant(1, entry, 10)).expect("room");
+        assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
+        let arrived = queue.state.lock().admitted[&1].arrived;
+        let age = arrived.elapsed();
+        assert_eq!(queue.cancel(1), Some(1));
+        let state = queue.state.lock();
+        assert_eq!(state.order.outlasts(age, came), outlasts, "{entry:?}");
+    }
+}
+
+#[test]
+fn a_batch_has_its_turn_among_the_newest_but_not_as_the_newest() {
+    let queue = overloaded();
+    // Nobody waits for longer than somebody who gave up did.
+    let minute = Duration::from_secs(60);
+    queue.state.lock().order.gave_up(minute, Instant::now());
+    for ticket in 10..13 {
+        admit_and_join(&queue, ticket);
+    }
+    queue.admit(entrant(3, Entry::Batch, 10)).expect("room");
+    assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
+    let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
+    assert_eq!(order, [12, 11, 10, 3, 2]);
 }
 
 #[test]

@@ -139,6 +139,16 @@ mod tests {
     }
 
     #[test]
+    fn of_several_that_fit_the_shortest_is_used() {
+        let blocks = Arc::new(Blocks::new(1));
+        let lengths = [120, 100, 110].map(|percent| percent * STEP / 100);
+        drop(lengths.map(|length| blocks.take(length)));
+        let taken = [0; 3].map(|_| blocks.take(STEP));
+        let bytes = taken.map(|block| block.bytes() / size_of::<f32>());
+        assert_eq!(bytes, [STEP, 110 * STEP / 100, 120 * STEP / 100]);
+    }
+
+    #[test]
     fn a_block_is_not_used_for_much_less_than_it_holds() {
         let blocks = Arc::new(Blocks::new(1));
         drop(blocks.take(8 * STEP));

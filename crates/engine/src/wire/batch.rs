@@ -167,6 +167,34 @@ mod tests {
     }
 
     #[test]
+    fn results_are_one_document_or_a_line_each_and_an_error_is_one_of_them() {
+        let usage = Usage {
+            input_tokens: 7,
+            truncated_tokens: 0,
+            server_ms: 1.0,
+        };
+        let id = "a\"b".to_owned();
+        let error = write_error(&Error::TooFewOptions { id });
+        let framed = |framing: Framing| {
+            let mut out = framing.begin().into_bytes();
+            framing.write(&mut out, b"{}", true);
+            framing.write(&mut out, &error, false);
+            out.extend(framing.end(&usage).into_bytes());
+            String::from_utf8(out).expect("text")
+        };
+        let error = r#"{"error":{"error_type":"too_few_options","message":"a\"b: need at least two options"}}"#;
+        let usage = r#""usage":{"input_tokens":7,"output_tokens":0,"server_ms":1}"#;
+        assert_eq!(
+            framed(Framing::Document),
+            format!("{{\"model\":\"svc\",\"results\":[{{}},{error}],{usage}}}")
+        );
+        assert_eq!(
+            framed(Framing::Lines),
+            format!("{{}}\n{error}\n{{\"model\":\"svc\",{usage}}}\n")
+        );
+    }
+
+    #[test]
     fn what_is_wrong_with_all_of_it_is_an_error_of_all_of_it() {
         assert_eq!(refused("[]"), "body must be an object");
         assert_eq!(refused("{\"states\":[1"), "invalid JSON at byte 12");

@@ -428,6 +428,7 @@ fn write_answer(out: &mut String, question: &Question, answer: &Answer) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decode::{Calibration, Logits};
     use crate::wire::systemone;
 
     const QUESTIONS: &str = r#""questions":[
@@ -487,6 +488,48 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_has_its_name_its_values_as_they_were_sent_and_the_usage() {
+        let questions = parsed("\"s\"").questions;
+        let answer = |outcomes: &[f32]| {
+            let logits = Logits {
+                outcomes: outcomes.to_vec(),
+                action: None,
+            };
+            let calibration = Calibration {
+                temperature: 1.0,
+                bias: &[],
+            };
+            Answer::decode(&logits, calibration).expect("an answer")
+        };
+        let answers = [
+            answer(&[0.0, 90.0]),
+            answer(&[-90.0, 90.0, -90.0]),
+            answer(&[0.0, 0.0]),
+        ];
+        let written = |truncated_tokens| {
+            let usage = Usage {
+                input_tokens: 7,
+                truncated_tokens,
+                server_ms: 1.0,
+            };
+            String::from_utf8(write(&questions, &answers, &usage)).expect("text")
+        };
+        let expected = concat!(
+            r#"{"model":"svc","answers":[{"type":"predicate","name":"refund","probability":1},"#,
+            r#"{"type":"choice","name":null,"choice":true,"confidence":1,"probabilities":["#,
+            r#"{"value":"billing","probability":0},{"value":true,"probability":1},"#,
+            r#"{"value":"true","probability":0}]},"#,
+            r#"{"type":"score","name":"a\"b","score":0.5,"confidence":0,"probabilities":["#,
+            r#"{"value":0,"label":"calm","probability":0.5},"#,
+            r#"{"value":1,"label":"furious","probability":0.5}]}],"usage":{"input_tokens":7,"#,
+            r#""input_tokens_details":{"cache_write_tokens":0,"cached_tokens":0},"output_tokens":0,"#,
+            r#""output_tokens_details":{"reasoning_tokens":0},"total_tokens":7"#,
+        );
+        assert_eq!(written(0), format!("{expected}}}}}"));
+        assert_eq!(written(2), format!("{expected},\"truncated_tokens\":2}}}}"));
+    }
+
+    #[test]
     fn a_text_and_a_users_lone_message_are_the_state_as_they_stand() {
         for input in [
             r#""I was\ncharged""#,
@@ -499,6 +542,40 @@ mod tests {
         let json =
             r#"[{"role":"user","content":[{"type":"input_json","data":{"b": 1.50, "a":[]}}]}]"#;
         assert_eq!(state(json), r#"{"b": 1.50, "a":[]}"#);
+    }
+
+    #[test]
+    fn a_lone_item_that_is_no_users_message_stands_behind_who_it_is_from() {
+        for role in ["system", "developer", "assistant"] {
+            let input = format!(r#"[{{"role":"{role}","content":"Late."}}]"#);
+            assert_eq!(state(&input), format!("{role}: Late."));
+        }
+        for (item, text) in [
+            (
+                r#"{"type":"function_call","call_id":"1","name":"find","arguments":"{}"}"#,
+                "call of find: {}",
+            ),
+            (
+                r#"{"type":"custom_tool_call","call_id":"1","name":"sql","input":"select 1"}"#,
+                "call of sql: select 1",
+            ),
+            (
+                r#"{"type":"function_call_output","call_id":"1","output":"paid"}"#,
+                "result: paid",
+            ),
+            (
+                r#"{"type":"custom_tool_call_output","call_id":"1","output":"paid"}"#,
+                "result: paid",
+            ),
+        ] {
+            assert_eq!(state(&format!("[{item}]")), text);
+        }
+    }
+
+    #[test]
+    fn several_messages_of_a_user_are_a_transcript() {
+        let input = r#"[{"role":"user","content":"Late."},{"role":"user","content":"Again."}]"#;
+        assert_eq!(state(input), "user: Late.\nuser: Again.");
     }
 
     #[test]
@@ -525,6 +602,35 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_absent_may_be_null_and_an_empty_description_is_none() {
+        let body = r#"{"input":"s","questions":[
+            {"type":"choice","name":null,"instructions":"?","choices":[
+                {"value":"a","description":null},{"value":"b","description":""}]},
+            {"type":"score","instructions":"?","levels":[
+                {"label":"a","description":null},{"label":"b","description":""}]}]}"#;
+        let questions = parse(body.as_bytes(), Most::ANY)
+            .expect("a request")
+            .questions;
+        assert_eq!(questions[0].id, "null");
+        let texts = questions.iter().flat_map(|question| &question.outcomes);
+        let texts: Vec<Option<&str>> = texts.map(|outcome| outcome.text.as_deref()).collect();
+        assert_eq!(texts, [None, None, Some("a"), Some("b")]);
+    }
+
+    #[test]
+    fn as_many_questions_and_options_as_the_limits_are_taken() {
+        let body = format!("{{\"input\":\"s\",{QUESTIONS}}}");
+        let parsed = |questions, tokens| {
+            let parsed = parse(body.as_bytes(), Most { questions, tokens });
+            parsed.map(|request| request.questions.len())
+        };
+        assert_eq!(parsed(3, 7), Ok(3));
+        assert_eq!(parsed(3, 6), Err(Error::TooManyTokens { limit: 6 }));
+        let (limit, actual) = (2, 3);
+        assert_eq!(parsed(2, 7), Err(Error::TooManyQuestions { limit, actual }));
+    }
+
+    #[test]
     fn what_is_wrong_is_named_by_its_path() {
         let question = |question: &str| format!("{{\"input\":\"s\",\"questions\":[{question}]}}");
         let input = |input: &str| format!("{{\"input\":{input},{QUESTIONS}}}");
@@ -547,6 +653,18 @@ mod tests {
             ),
             (input(r#"[{"role":"user"}]"#), "input[0].content: missing"),
             (
+                input(r#"[{"role":"user","content":null}]"#),
+                "input[0].content: missing",
+            ),
+            (
+                input(r#"[{"role":"user","content":"","role":"user"}]"#),
+                "input[0]: role twice",
+            ),
+            (
+                input(r#"[{"role":"user","content":[{"type":"input_json","data":1}]}]"#),
+                "input[0].content[0].data: must be an object or a list",
+            ),
+            (
                 input(r#"[{"type":"reasoning"}]"#),
                 "input[0].type: unknown type",
             ),
@@ -562,6 +680,10 @@ mod tests {
                 "questions[0]: unknown type \"noul\"",
             ),
             (question("{}"), "questions[0]: unknown type \"\""),
+            (
+                question(r#"{"type":"predicate","type":"predicate"}"#),
+                "questions[0]: type twice",
+            ),
             (
                 question(r#"{"type":"predicate"}"#),
                 "questions[0].instructions: missing",
@@ -584,6 +706,14 @@ mod tests {
             ),
             (
                 question(r#"{"type":"choice","choices":[]}"#),
+                "questions[0]: need at least two options",
+            ),
+            (
+                question(r#"{"type":"choice","choices":[{"value":"a"}]}"#),
+                "questions[0]: need at least two options",
+            ),
+            (
+                question(r#"{"type":"score","levels":[{"label":"a"}]}"#),
                 "questions[0]: need at least two options",
             ),
             (

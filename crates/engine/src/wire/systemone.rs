@@ -403,3 +403,406 @@ fn write_members(
 pub fn hundredths(ms: f64) -> f64 {
     (ms * 100.0).round() / 100.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::{Calibration, Logits};
+
+    const MOST: Most = Most {
+        questions: 3,
+        tokens: 100_000,
+    };
+
+    fn refused(body: &str) -> (&'static str, String) {
+        let error = parse(body.as_bytes(), MOST).expect_err("a bad request");
+        (error.code(), error.to_string())
+    }
+
+    fn asks(questions: &str) -> String {
+        format!(r#"{{"state":"s","questions":{questions}}}"#)
+    }
+
+    /// The one question of a request.
+    fn question(question: &str) -> Question {
+        let body = asks(&format!(r#"{{"q":{question}}}"#));
+        let request = parse(body.as_bytes(), MOST).expect(question);
+        request.questions.into_iter().next().expect("a question")
+    }
+
+    /// The name, text and legend of each of its outcomes.
+    fn outcomes(kind: &str, criteria: &str) -> Vec<(String, Option<String>, Option<String>)> {
+        let question = question(&format!(r#"{{"type":"{kind}","criteria":{criteria}}}"#));
+        let outcomes = question.outcomes.into_iter();
+        outcomes
+            .map(|outcome| (outcome.name, outcome.text, outcome.legend))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_wrong_with_all_of_a_request_is_told_before_what_is_wrong_with_a_part() {
+        for (body, code, message) in [
+            (
+                r#"{"questions":7,"questions":8"#,
+                "invalid_json",
+                "invalid JSON at byte 28",
+            ),
+            ("[]", "body_not_object", "body must be an object"),
+            ("null", "body_not_object", "body must be an object"),
+            (r#"{"state":1,"state":2}"#, "duplicate_field", "state twice"),
+            (
+                r#"{"state":1,"questions":{},"questions":{}}"#,
+                "duplicate_field",
+                "questions twice",
+            ),
+            (
+                r#"{"x_y":1,"state":1,"x\u005fy":2}"#,
+                "duplicate_field",
+                "x_y twice",
+            ),
+            ("{}", "state_missing", "state missing"),
+            (r#"{"questions":7}"#, "state_missing", "state missing"),
+            (r#"{"state":"s"}"#, "questions_missing", "questions missing"),
+        ] {
+            assert_eq!(refused(body), (code, message.to_owned()), "{body}");
+        }
+        for (questions, code, message) in [
+            ("null", "questions_missing", "questions missing"),
+            ("{}", "questions_missing", "questions missing"),
+            ("[]", "questions_not_object", "questions must be an object"),
+            (
+                "\"q\"",
+                "questions_not_object",
+                "questions must be an object",
+            ),
+            ("7", "questions_not_object", "questions must be an object"),
+            (
+                r#"{"a":7,"b":8,"a":9}"#,
+                "duplicate_question",
+                "a: question id used twice",
+            ),
+            (
+                r#"{"é":{"type":"noul"},"\u00e9":{"type":"noul"}}"#,
+                "duplicate_question",
+                "é: question id used twice",
+            ),
+            (
+                r#"{"a":7,"b":8,"c":9,"d":10}"#,
+                "too_many_questions",
+                "4 questions, the limit is 3 (max_questions)",
+            ),
+        ] {
+            assert_eq!(refused(&asks(questions)), (code, message.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_question_names_it() {
+        for (code, problem, questions) in [
+            (
+                "question_not_object",
+                "must be an object",
+                &["null", "\"noul\"", "1", "[]"][..],
+            ),
+            (
+                "duplicate_field",
+                "type twice",
+                &[r#"{"type":"noul","type":"noul"}"#],
+            ),
+            (
+                "duplicate_field",
+                "instructions twice",
+                &[r#"{"type":"noul","instructions":"","instructions":""}"#],
+            ),
+            (
+                "duplicate_field",
+                "criteria twice",
+                &[r#"{"type":"noul","criteria":null,"criteria":null}"#],
+            ),
+            (
+                "unknown_type",
+                "unknown type \"\"",
+                &["{}", r#"{"type":null}"#, r#"{"type":""}"#],
+            ),
+            (
+                "unknown_type",
+                "unknown type \"Noul\"",
+                &[r#"{"type":"Noul"}"#],
+            ),
+            ("unknown_type", "unknown type \"7\"", &[r#"{"type":7}"#]),
+            (
+                "instructions_not_text",
+                "instructions must be text",
+                &[
+                    r#"{"type":"noul","instructions":1}"#,
+                    r#"{"type":"noul","instructions":false}"#,
+                ],
+            ),
+            (
+                "missing_criteria",
+                "missing criteria",
+                &[
+                    r#"{"type":"choice"}"#,
+                    r#"{"type":"score"}"#,
+                    r#"{"type":"choice","criteria":null}"#,
+                    r#"{"type":"score","criteria":null}"#,
+                ],
+            ),
+        ] {
+            for question in questions {
+                let body = asks(&format!(r#"{{"q":{question}}}"#));
+                let expected = (code, format!("q: {problem}"));
+                assert_eq!(refused(&body), expected, "{question}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_criteria_names_the_question_and_the_option() {
+        const NO_OBJECT: &str = "criteria must be an object";
+        const FEW: &str = "need at least two options";
+        for (code, problem, kind, criteria) in [
+            (
+                "criteria_not_object",
+                NO_OBJECT,
+                "noul",
+                &["[]", "\"yes\"", "1", "true"][..],
+            ),
+            (
+                "criteria_not_object",
+                NO_OBJECT,
+                "choice",
+                &["\"a\"", "1", "true"],
+            ),
+            (
+                "criteria_not_list",
+                "criteria must be a list",
+                "score",
+                &["{}", r#"{"a":1,"b":2}"#, "\"a\"", "1"],
+            ),
+            (
+                "too_few_options",
+                FEW,
+                "choice",
+                &["{}", r#"{"a":"x"}"#, "[]", r#"["a"]"#],
+            ),
+            (
+                "too_few_options",
+                FEW,
+                "score",
+                &["[]", r#"["a"]"#, "[null]"],
+            ),
+            (
+                "duplicate_option",
+                "option \"a\" twice",
+                "choice",
+                &[
+                    r#"{"a":"1","b":"2","a":"3"}"#,
+                    r#"{"a":"1","\u0061":"2"}"#,
+                    r#"["a","b","a"]"#,
+                ],
+            ),
+            (
+                "duplicate_option",
+                "option \"true\" twice",
+                "noul",
+                &[r#"{"true":"a","true":"a"}"#],
+            ),
+            (
+                "criterion_not_text",
+                "criteria \"a\" must be text",
+                "choice",
+                &[r#"{"a":7,"b":"x"}"#, r#"{"b":"x","a":true}"#],
+            ),
+            (
+                "criterion_not_text",
+                "criteria \"1\" must be text",
+                "choice",
+                &[r#"["a",true]"#, r#"["a",null]"#, r#"["a",{}]"#],
+            ),
+            (
+                "criterion_not_text",
+                "criteria \"1\" must be text",
+                "score",
+                &[r#"["a",2]"#],
+            ),
+            (
+                "criterion_not_text",
+                "criteria \"true\" must be text",
+                "noul",
+                &[r#"{"true":1}"#],
+            ),
+        ] {
+            for criteria in criteria {
+                let question = format!(r#"{{"type":"{kind}","criteria":{criteria}}}"#);
+                let expected = (code, format!("q: {problem}"));
+                assert_eq!(
+                    refused(&asks(&format!(r#"{{"q":{question}}}"#))),
+                    expected,
+                    "{question}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_bad_question_in_the_order_of_the_text_is_the_one_that_is_told() {
+        for (questions, message) in [
+            (
+                r#"{"z":{"type":"x"},"10":{"type":"y"},"2":{"type":"z"}}"#,
+                "z: unknown type \"x\"",
+            ),
+            (
+                r#"{"ok":{"type":"noul"},"10":{"type":"y"},"2":{"type":"z"}}"#,
+                "10: unknown type \"y\"",
+            ),
+            (
+                r#"{"ok":{"type":"noul"},"b":{"type":"score"},"a":7}"#,
+                "b: missing criteria",
+            ),
+        ] {
+            assert_eq!(refused(&asks(questions)).1, message);
+        }
+    }
+
+    #[test]
+    fn as_many_questions_as_the_limit_are_taken_in_the_order_of_the_text() {
+        let body = asks(r#"{"z":{"type":"noul"},"10":{"type":"noul"},"2":{"type":"noul"}}"#);
+        let request = parse(body.as_bytes(), MOST).expect("three questions");
+        let ids: Vec<&str> = request
+            .questions
+            .iter()
+            .map(|each| each.id.as_str())
+            .collect();
+        assert_eq!(ids, ["z", "10", "2"]);
+    }
+
+    #[test]
+    fn a_state_that_is_a_string_is_its_text_and_any_other_its_json_as_sent() {
+        for (sent, text) in [
+            (r#""caf\u00e9\n""#, "café\n"),
+            (r#""a\ud83d""#, "a\u{fffd}"),
+            ("null", "null"),
+            ("1.50", "1.50"),
+            (r#"{ "b":1, "b" :[ ]}"#, r#"{ "b":1, "b" :[ ]}"#),
+            (r#"{"a":"\u00e9"}"#, r#"{"a":"\u00e9"}"#),
+        ] {
+            let body = format!(r#"{{"questions":{{"q":{{"type":"noul"}}}},"state": {sent} }}"#);
+            let request = parse(body.as_bytes(), MOST).expect("a request");
+            assert_eq!(request.state, text);
+        }
+    }
+
+    #[test]
+    fn instructions_are_a_text_or_compact_json_and_may_be_absent() {
+        for (sent, text) in [
+            (r#"{"type":"noul"}"#, ""),
+            (r#"{"type":"noul","instructions":null}"#, ""),
+            (
+                r#"{"type":"noul","instructions":" Is it?","weight":1}"#,
+                " Is it?",
+            ),
+            (
+                r#"{"instructions":{ "10" : 1.50, "2":[ true ] },"type":"noul"}"#,
+                r#"{"10":1.50,"2":[true]}"#,
+            ),
+        ] {
+            assert_eq!(question(sent).instructions, text);
+        }
+    }
+
+    #[test]
+    fn an_answer_is_keyed_by_its_id_and_has_the_outcomes_in_the_order_of_the_request() {
+        let body = asks(
+            r#"{"a\"b":{"type":"noul"},"c":{"type":"choice","criteria":["10","2"]},
+                "s":{"type":"score","criteria":[null,{ "x" : 1 }]}}"#,
+        );
+        let questions = parse(body.as_bytes(), MOST).expect("a request").questions;
+        let answer = |outcomes: [f32; 2], action| {
+            let outcomes = outcomes.to_vec();
+            let calibration = Calibration {
+                temperature: 1.0,
+                bias: &[],
+            };
+            Answer::decode(&Logits { outcomes, action }, calibration).expect("an answer")
+        };
+        let answers = [
+            answer([0.0, 90.0], None),
+            answer([0.0, 90.0], Some([0.0, 0.0])),
+            answer([0.0, 0.0], None),
+        ];
+        let usage = Usage {
+            input_tokens: 7,
+            truncated_tokens: 0,
+            server_ms: 1.006,
+        };
+        let expected = concat!(
+            r#""answers":{"a\"b":{"type":"noul","noul":1,"probabilities":{"false":0,"true":1},"#,
+            r#""confidence":1,"answer_confidence":1},"#,
+            r#""c":{"type":"choice","choice":"2","probabilities":{"10":0,"2":1},"#,
+            r#""confidence":1,"answer_confidence":1,"action":{"act_probability":0.5}},"#,
+            r#""s":{"type":"score","score":0.5,"probabilities":{"0":0.5,"1":0.5},"#,
+            r#""confidence":0,"answer_confidence":0.5,"legend":{"0":"0","1":{ "x" : 1 }}}},"#,
+            r#""usage":{"input_tokens":7,"output_tokens":0,"server_ms":1.01"#,
+        );
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        assert_eq!(
+            text(write(&questions, &answers, &usage)),
+            format!("{{\"model\":\"svc\",{expected}}}}}")
+        );
+        let cut = Usage {
+            truncated_tokens: 2,
+            ..usage
+        };
+        assert_eq!(
+            text(write_result(&questions, &answers, &cut)),
+            format!("{{{expected},\"truncated_tokens\":2}}}}")
+        );
+    }
+
+    #[test]
+    fn what_criteria_say_of_each_outcome() {
+        let owned = |text: &str| Some(text.to_owned());
+        let of = |name: &str, text: Option<&str>, legend: Option<&str>| {
+            (
+                name.to_owned(),
+                text.and_then(owned),
+                legend.and_then(owned),
+            )
+        };
+        let nothing = [of("false", None, None), of("true", None, None)];
+        for criteria in [
+            "null",
+            "{}",
+            r#"{"true":null}"#,
+            r#"{"false":"","other":7}"#,
+        ] {
+            assert_eq!(outcomes("noul", criteria), nothing, "{criteria}");
+        }
+        assert_eq!(
+            outcomes("noul", r#"{"true":"a","false":{ "b" : 1 }}"#),
+            [
+                of("false", Some(r#"{"b":1}"#), None),
+                of("true", Some("a"), None)
+            ]
+        );
+        for criteria in [r#"{"10":null,"2":""}"#, r#"["10","2"]"#] {
+            let plain = [of("10", None, None), of("2", None, None)];
+            assert_eq!(outcomes("choice", criteria), plain, "{criteria}");
+        }
+        assert_eq!(
+            outcomes("choice", r#"{"b":"text","a":[ 1 ]}"#),
+            [of("b", Some("text"), None), of("a", Some("[1]"), None)]
+        );
+        // A score has its levels in its answer as they were sent.
+        assert_eq!(
+            outcomes("score", r#"[null,"","calm\u0021",{ "a" : 1 }]"#),
+            [
+                of("0", Some("0"), Some(r#""0""#)),
+                of("1", Some(""), Some(r#""""#)),
+                of("2", Some("calm!"), Some(r#""calm\u0021""#)),
+                of("3", Some(r#"{"a":1}"#), Some(r#"{ "a" : 1 }"#)),
+            ]
+        );
+    }
+}
