@@ -216,6 +216,16 @@ const CONFIGS: readonly Spoilt[] = [
     problem: /^longer than 16777216 bytes$/,
   },
   {
+    what: 'has a calibration whose key is no digest of a question, by its length',
+    spoil: set('calibration', { ['a'.repeat(201)]: { temperature: 1 } }),
+    problem: /^calibration: a key must have at most 200 characters$/,
+  },
+  {
+    what: 'has a calibration with far more biases than a question has options',
+    spoil: set('calibration', { abc: { temperature: 1, bias: Array(100_001).fill(0) } }),
+    problem: /^calibration\.abc: must have at most 100000 biases$/,
+  },
+  {
     what: 'has a calibration that cannot be',
     spoil: set('calibration', { abc: { temperature: 0 } }),
     problem: /^calibration\.abc: needs a temperature greater than 0/,

@@ -34,6 +34,21 @@ suite('the reference answers of a model folder', () => {
     assert.equal(await tryReferences(engine, fixture('marker'), never), MOST_LINES);
   });
 
+  test('may have other probabilities where products cannot be exact, but no other answers', async (t) => {
+    const folder = copyOfFixture(t, 'marker');
+    const engine = await startEngine(t, { model: folder });
+    const info = engine.info();
+    t.mock.method(engine, 'info', () => ({ ...info, exactness: 'cannot be' }));
+    const reference = (probabilities: string) =>
+      `{"request":{"state":"","questions":{"a":{"type":"noul"}}},"probabilities":${probabilities}}`;
+    writeFileSync(join(folder, 'golden.jsonl'), reference('{"a":{"true":9}}'));
+    assert.equal(await tryReferences(engine, folder, never), 1);
+    writeFileSync(join(folder, 'golden.jsonl'), reference('{"a":{"maybe":0}}'));
+    await assert.rejects(tryReferences(engine, folder, never), {
+      message: /a: maybe is undefined, the reference is 0$/,
+    });
+  });
+
   for (const [what, line, message] of [
     [
       'another model',

@@ -16,8 +16,10 @@ use crate::tokenize::Tokenizer;
 
 /// The longest `config.json`, in bytes: with calibrations of thousands of questions it is shorter.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
-/// The longest name and version, in characters.
+/// The longest name, version and key of a calibration, in characters.
 const MAX_NAME_CHARS: usize = 200;
+/// The most biases of one question: a request has fewer options by far.
+const MAX_BIASES: usize = 100_000;
 /// Temperatures are from one over this to this, and biases from minus this to this: no logit overflows.
 const MAX_SCALE: f64 = 1e6;
 
@@ -326,6 +328,15 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
         }
     }
     for (key, value) in &manifest.calibration {
+        if key.chars().nth(MAX_NAME_CHARS).is_some() {
+            let problem =
+                format!("calibration: a key must have at most {MAX_NAME_CHARS} characters");
+            return Err(folder.bad_config(problem));
+        }
+        if value.bias.len() > MAX_BIASES {
+            let problem = format!("calibration.{key}: must have at most {MAX_BIASES} biases");
+            return Err(folder.bad_config(problem));
+        }
         let is_far = |bias: &f64| !(-MAX_SCALE..=MAX_SCALE).contains(bias);
         if !usable(value.temperature) || value.bias.iter().any(is_far) {
             return Err(folder.bad_config(format!(
