@@ -110,20 +110,24 @@ suite('times', () => {
     answer(stats, 100);
     assert.equal(stats.latency().maxMs, 900);
     assert.equal(stats.latency().avgMs, 500);
-    clock.nowMs += 1 * MINUTE_MS;
+    // The step that leaves first has an answer, the one behind it has none.
+    clock.nowMs += 1 * MINUTE_MS + 7_000;
     assert.deepEqual(stats.latency(), { avgMs: 100, p50Ms: 100, p95Ms: 100, p99Ms: 100, maxMs: 100 });
     clock.nowMs += 4 * MINUTE_MS;
     assert.equal(stats.latency().maxMs, 0);
     assert.equal(stats.phases().run.p50Ms, 0);
   });
 
-  test('are forgotten after any time without a request', () => {
-    const { clock, stats } = testStats();
-    answer(stats, 900);
-    clock.nowMs += 1000 * MINUTE_MS;
-    answer(stats, 10);
-    assert.deepEqual(stats.latency(), { avgMs: 10, p50Ms: 10, p95Ms: 10, p99Ms: 10, maxMs: 10 });
-  });
+  // Some end in the place of the step that has the answer, some in that of an empty one.
+  for (const seconds of [300, 307, 595, 60_000, 60_067]) {
+    test(`are forgotten after ${seconds} s without a request`, () => {
+      const { clock, stats } = testStats();
+      answer(stats, 900);
+      clock.nowMs += seconds * 1000;
+      answer(stats, 10);
+      assert.deepEqual(stats.latency(), { avgMs: 10, p50Ms: 10, p95Ms: 10, p99Ms: 10, maxMs: 10 });
+    });
+  }
 
   test('leave out what got no answer', () => {
     const { stats } = testStats();
@@ -193,6 +197,15 @@ suite('the series', () => {
         .map(({ waiting }) => waiting),
       [0, 7, 3],
     );
+  });
+
+  test('says that who waits now waited in all steps since the last request', () => {
+    const { clock, stats } = testStats();
+    answer(stats, 10);
+    clock.nowMs += 20_000;
+    clock.waiting = 7;
+    const waiting = stats.series().map((step) => step.waiting);
+    assert.deepEqual(waiting.slice(-6), [0, 7, 7, 7, 7, 7]);
   });
 
   test('drops a step after five minutes', () => {
