@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
 import { EventEmitter, once } from 'node:events';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { Agent, type AgentOptions, type IncomingMessage, request } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { createAgent } from '../src/gate/agent.ts';
+import { DEFAULT_TIMEOUTS } from '../src/server.ts';
 import { freePort, type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
 import { rawHeader, until, Wire } from './http/server-under-test.ts';
 
@@ -87,6 +89,21 @@ suite('headers to the server', () => {
       const answer = await send(gate, { path: '/v1/systemone', body, headers });
       assert.equal(answer.body.toString(), String(body.length));
       assert.equal(gate.requests.at(-1)?.headers['x-svc-state'], undefined);
+    }
+  });
+
+  test('have the digest of a body of 1 MiB, and none of one that is a byte longer', async (t) => {
+    const gate = await startGate(t, { answer: async (req, res) => res.end(String((await buffer(req)).length)) });
+    for (const [bytes, hasDigest] of [
+      [MIB, true],
+      [MIB + 1, false],
+    ] as const) {
+      const body = '{"state":"a"}'.padEnd(bytes);
+      for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
+        const answer = await send(gate, { path: '/v1/systemone', body, headers });
+        assert.equal(answer.body.toString(), String(bytes));
+        assert.equal(gate.requests.at(-1)?.headers['x-svc-state'], hasDigest ? 'ca978112ca1bbdca' : undefined);
+      }
     }
   });
 
@@ -382,13 +399,30 @@ suite('when the server fails', () => {
     assert.equal(gate.log[0]?.code, 'upstream_timeout');
   });
 
-  test('a server that takes no connection is 504', async (t) => {
+  test('a server that takes no connection is 504 after the time to connect, not before and not later', async (t) => {
     const gate = await startGate(t, { upstream: new URL('http://server.example'), timeouts: { connectMs: 60 } });
-    t.mock.method(dns, 'lookup', () => {});
-    const answer = await answerTo(t, gate);
-    assert.match(answer, /^HTTP\/1\.1 504 /);
-    assert.ok(answer.endsWith('no answer from the server within 0.06 s'));
+    const [looked, look] = latch();
+    t.mock.method(dns, 'lookup', look);
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const answer = answerTo(t, gate);
+    await looked;
+    await new Promise(setImmediate);
+    t.mock.timers.tick(59);
+    assert.equal((await send(gate, { method: 'GET', path: '/livez' })).status, 404);
+    assert.deepEqual(
+      gate.log.map(({ path }) => path),
+      ['/livez'],
+    );
+    t.mock.timers.tick(1);
+    assert.match(await answer, /^HTTP\/1\.1 504 [\s\S]+no answer from the server within 0\.06 s$/);
   });
+
+  for (const protocol of ['http:', 'https:']) {
+    test(`an idle connection over ${protocol} is given up before the server closes it`, () => {
+      const { timeout } = (createAgent(protocol) as Agent & { readonly options: AgentOptions }).options;
+      assert.ok(timeout && timeout < DEFAULT_TIMEOUTS.keepAliveMs, `${timeout}`);
+    });
+  }
 
   test('a server that answers before it has read the body gets through', async (t) => {
     const gate = await startGate(t, {
