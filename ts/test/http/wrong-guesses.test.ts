@@ -109,7 +109,7 @@ suite('wrong guesses', () => {
   });
 });
 
-suite('over HTTP', () => {
+suite('over HTTP', { timeout: 30_000 }, () => {
   const wrongKey = (headers: OutgoingHttpHeaders = {}) => ({ headers: { Authorization: 'Bearer wrong', ...headers } });
 
   /** A server whose answers are late by a clock that stands still until the test moves it. */
