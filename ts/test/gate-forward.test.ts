@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
 import { EventEmitter, once } from 'node:events';
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { Agent, type AgentOptions, type IncomingMessage, type RequestListener, request } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { createAgent } from '../src/gate/agent.ts';
+import { DEFAULT_TIMEOUTS } from '../src/server.ts';
 import { freePort, type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
 import { rawHeader, until, Wire } from './http/server-under-test.ts';
 
@@ -90,11 +92,26 @@ suite('headers to the server', () => {
     }
   });
 
+  test('have the digest of a body of 1 MiB, and none of one that is a byte longer', async (t) => {
+    const gate = await startGate(t, { answer: async (req, res) => res.end(String((await buffer(req)).length)) });
+    for (const [bytes, hasDigest] of [
+      [MIB, true],
+      [MIB + 1, false],
+    ] as const) {
+      const body = '{"state":"a"}'.padEnd(bytes);
+      for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
+        const answer = await send(gate, { path: '/v1/systemone', body, headers });
+        assert.equal(answer.body.toString(), String(bytes));
+        assert.equal(gate.requests.at(-1)?.headers['x-svc-state'], hasDigest ? 'ca978112ca1bbdca' : undefined);
+      }
+    }
+  });
+
   test('are not sent to the server when the caller goes, or takes too long, before the body is there', async (t) => {
-    const gate = await startGate(t, { bodyMs: 80 });
+    const gate = await startGate(t, { bodyMs: 400 });
     const wire = await Wire.open(t, gate.port);
     wire.send(`POST /v1/systemone HTTP/1.1\r\n${KEYED}Content-Length: 9\r\n\r\n{`);
-    assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]+body did not arrive within 0\.08 s$/);
+    assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]+body did not arrive within 0\.4 s$/);
     const gone = await Wire.open(t, gate.port);
     gone.send(`POST /v1/systemone HTTP/1.1\r\n${KEYED}Content-Length: 9\r\n\r\n{`);
     await until(() => gate.log.length === 1);
@@ -382,13 +399,30 @@ suite('when the server fails', () => {
     assert.equal(gate.log[0]?.code, 'upstream_timeout');
   });
 
-  test('a server that takes no connection is 504', async (t) => {
+  test('a server that takes no connection is 504 after the time to connect, not before and not later', async (t) => {
     const gate = await startGate(t, { upstream: new URL('http://server.example'), timeouts: { connectMs: 60 } });
-    t.mock.method(dns, 'lookup', () => {});
-    const answer = await answerTo(t, gate);
-    assert.match(answer, /^HTTP\/1\.1 504 /);
-    assert.ok(answer.endsWith('no answer from the server within 0.06 s'));
+    const [looked, look] = latch();
+    t.mock.method(dns, 'lookup', look);
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const answer = answerTo(t, gate);
+    await looked;
+    await new Promise(setImmediate);
+    t.mock.timers.tick(59);
+    assert.equal((await send(gate, { method: 'GET', path: '/livez' })).status, 404);
+    assert.deepEqual(
+      gate.log.map(({ path }) => path),
+      ['/livez'],
+    );
+    t.mock.timers.tick(1);
+    assert.match(await answer, /^HTTP\/1\.1 504 [\s\S]+no answer from the server within 0\.06 s$/);
   });
+
+  for (const protocol of ['http:', 'https:']) {
+    test(`an idle connection over ${protocol} is given up before the server closes it`, () => {
+      const { timeout } = (createAgent(protocol) as Agent & { readonly options: AgentOptions }).options;
+      assert.ok(timeout && timeout < DEFAULT_TIMEOUTS.keepAliveMs, `${timeout}`);
+    });
+  }
 
   test('a server that answers before it has read the body gets through', async (t) => {
     const gate = await startGate(t, {
@@ -430,7 +464,7 @@ suite('a body that drips', { timeout: 20_000 }, () => {
         const open = new Set<IncomingMessage>();
         const gate = await startGate(t, {
           ...SILENT,
-          bodyMs: 200,
+          bodyMs: 400,
           answer: (req) => {
             open.add(req);
             req.on('error', () => open.delete(req)).resume();
@@ -440,7 +474,7 @@ suite('a body that drips', { timeout: 20_000 }, () => {
         wire.send(`POST ${path} HTTP/1.1\r\n${KEYED}${framing}\r\n\r\n${first}`);
         const timer = setInterval(() => wire.socket.writable && wire.send(drop), 20);
         t.after(() => clearInterval(timer));
-        assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]*body did not arrive within 0\.2 s/);
+        assert.match(await wire.ends(), /^HTTP\/1\.1 408 [\s\S]*body did not arrive within 0\.4 s/);
         await until(() => open.size === 0);
       });
     }
@@ -510,12 +544,12 @@ suite('when the caller goes', { timeout: 10_000 }, () => {
   });
 
   test('a body that does not come in time is 408', async (t) => {
-    const gate = await startGate(t, { answer: () => {}, bodyMs: 80 });
+    const gate = await startGate(t, { answer: () => {}, bodyMs: 400 });
     const wire = await Wire.open(t, gate.port);
     wire.send(`POST /v1/x HTTP/1.1\r\n${KEYED}Content-Length: 10\r\n\r\nhalf`);
     const answer = await wire.ends();
     assert.match(answer, /^HTTP\/1\.1 408 /);
-    assert.ok(answer.endsWith('body did not arrive within 0.08 s'));
+    assert.ok(answer.endsWith('body did not arrive within 0.4 s'));
   });
 });
 
@@ -557,7 +591,10 @@ suite('the end', () => {
   });
 
   test('many callers at once all get their own answer', async (t) => {
-    const gate = await startGate(t, { answer: async (req, res) => res.end(await buffer(req)) });
+    // However long it takes.
+    const timeouts = { connectMs: 60_000, silenceMs: 60_000 };
+    const answer: RequestListener = async (req, res) => res.end(await buffer(req));
+    const gate = await startGate(t, { answer, timeouts, bodyMs: 60_000 });
     const agent = new Agent({ keepAlive: true, maxSockets: 32 });
     t.after(() => agent.destroy());
     const ask = async (text: string) => {

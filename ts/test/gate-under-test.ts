@@ -49,6 +49,8 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     requests.push(req);
     answer(req, res);
   });
+  // As long as a server of ours; after Node's five seconds one could be used that is being closed.
+  upstreamServer.keepAliveTimeout = DEFAULT_TIMEOUTS.keepAliveMs;
   const upstream = options.upstream ?? new URL(`http://127.0.0.1:${await listen(test, upstreamServer)}`);
   const log: LogLine[] = [];
   const parts = {

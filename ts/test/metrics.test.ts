@@ -161,6 +161,24 @@ suite('GET /metrics', () => {
     assert.equal(value(loading, 'svc_queue_waiting'), 0);
   });
 
+  test('says nothing any more of a model that was replaced', async (t) => {
+    const server = await startServer(t);
+    await metrics(server);
+    server.slot.loaded(new FakeEngine({ version: '2', sha256: 'cd'.repeat(32) }), { source: '/models/fake' });
+    const { samples } = await metrics(server);
+    const labels = `name="fake",version="2",sha256="${'cd'.repeat(32)}",device="cpu",exactness="exact"`;
+    assert.deepEqual(
+      samples.filter(({ name }) => name === 'svc_model_info'),
+      [{ name: 'svc_model_info', labels, value: 1 }],
+    );
+  });
+
+  test('has no failed reload while no model was ever loaded', async (t) => {
+    const server = await startServer(t, { isLoading: true });
+    server.slot.failed('bad_model');
+    assert.equal(value(await metrics(server), 'svc_model_reload_failed'), 0);
+  });
+
   test('says how the kept states are doing, the same at every look, and nothing of a model that has gone', async (t) => {
     const server = await startServer(t);
     const shown = async () => {

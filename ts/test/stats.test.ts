@@ -110,20 +110,24 @@ suite('times', () => {
     answer(stats, 100);
     assert.equal(stats.latency().maxMs, 900);
     assert.equal(stats.latency().avgMs, 500);
-    clock.nowMs += 1 * MINUTE_MS;
+    // The step that leaves first has an answer, the one behind it has none.
+    clock.nowMs += 1 * MINUTE_MS + 7_000;
     assert.deepEqual(stats.latency(), { avgMs: 100, p50Ms: 100, p95Ms: 100, p99Ms: 100, maxMs: 100 });
     clock.nowMs += 4 * MINUTE_MS;
     assert.equal(stats.latency().maxMs, 0);
     assert.equal(stats.phases().run.p50Ms, 0);
   });
 
-  test('are forgotten after any time without a request', () => {
-    const { clock, stats } = testStats();
-    answer(stats, 900);
-    clock.nowMs += 1000 * MINUTE_MS;
-    answer(stats, 10);
-    assert.deepEqual(stats.latency(), { avgMs: 10, p50Ms: 10, p95Ms: 10, p99Ms: 10, maxMs: 10 });
-  });
+  // Some end in the place of the step that has the answer, some in that of an empty one.
+  for (const seconds of [300, 307, 595, 60_000, 60_067]) {
+    test(`are forgotten after ${seconds} s without a request`, () => {
+      const { clock, stats } = testStats();
+      answer(stats, 900);
+      clock.nowMs += seconds * 1000;
+      answer(stats, 10);
+      assert.deepEqual(stats.latency(), { avgMs: 10, p50Ms: 10, p95Ms: 10, p99Ms: 10, maxMs: 10 });
+    });
+  }
 
   test('leave out what got no answer', () => {
     const { stats } = testStats();
@@ -195,6 +199,15 @@ suite('the series', () => {
     );
   });
 
+  test('says that who waits now waited in all steps since the last request', () => {
+    const { clock, stats } = testStats();
+    answer(stats, 10);
+    clock.nowMs += 20_000;
+    clock.waiting = 7;
+    const waiting = stats.series().map((step) => step.waiting);
+    assert.deepEqual(waiting.slice(-6), [0, 7, 7, 7, 7, 7]);
+  });
+
   test('drops a step after five minutes', () => {
     const { clock, stats } = testStats();
     answer(stats, 10);
@@ -241,8 +254,12 @@ test('to count a decision takes microseconds', () => {
   const confidences = { choice: [], score: [], noul: [0.5] };
   const counts = { choice: 0, score: 0, noul: 1, inputTokens: 1, truncatedTokens: 0, confidences };
   const finished = { timeMs: 0, ms: 10, timing: timing(10), counts };
-  const startMs = performance.now();
-  for (let i = 0; i < 10_000; i += 1) stats.record(finished);
-  const us = (performance.now() - startMs) / 10;
+  // On a busy machine a round may hold the time of other programs; not all of them do.
+  const rounds = Array.from({ length: 20 }, () => {
+    const startMs = performance.now();
+    for (let i = 0; i < 500; i += 1) stats.record(finished);
+    return (performance.now() - startMs) * 2;
+  });
+  const us = Math.min(...rounds);
   assert.ok(us < 50, `${us} us`);
 });

@@ -26,6 +26,8 @@ const QUESTIONS = '{"q":{"type":"choice","criteria":{"10":"ten","9":"nine"}}}';
 
 const MAX_ROW_BYTES = 10_000;
 
+const TORN = `{"torn${' '.repeat(2 ** 20)}`;
+
 /** Answers every state by its length, later for some, and refuses those with "card". */
 class FakeDecider implements Decider {
   readonly window = 7;
@@ -168,11 +170,11 @@ suite('a batch', () => {
             ({ done }) => done,
             (error: Error) => assert.equal(error.message, 'stopped'),
           )) === true;
-        // What a kill leaves behind the last commit.
+        // What a kill leaves behind the last commit; it is longer than all that is written over it.
         for (const file of isDone
           ? []
           : readdirSync(broken.folder).filter((file) => /\.answers.*(jsonl|csv|rows)$/.test(file))) {
-          appendFileSync(join(broken.folder, file), '{"torn');
+          appendFileSync(join(broken.folder, file), TORN);
         }
       }
       assert.ok(runs > 5);
@@ -312,6 +314,11 @@ suite('the plan of a batch refuses', () => {
       'a.csv',
       { questions: 'q', output: 'o', errors: 'o' },
       `${resolve('o')}: cannot be two of input, questions, output and errors`,
+    ],
+    [
+      'o.progress',
+      { questions: 'q', output: 'o', format: 'csv' },
+      `${resolve('o.progress')}: cannot be two of input, questions, output and errors`,
     ],
     ['a.csv', { questions: 'q', resume: true, overwrite: true }, '--resume and --overwrite exclude each other'],
     ['a.csv', { questions: 'nowhere.json' }, 'nowhere.json: cannot be read (ENOENT)'],

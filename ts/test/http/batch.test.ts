@@ -4,7 +4,7 @@ import { request, ServerResponse } from 'node:http';
 import { suite, test } from 'node:test';
 import type { BatchChunk, StateResult } from '../../src/engine.ts';
 import { REPLY } from '../fake-engine.ts';
-import { rawHeader, type Sent, startServer, until, Wire } from './server-under-test.ts';
+import { rawHeader, type Sent, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
 
 const BATCH: Sent = { path: '/v1/systemone/batch', body: '{"states":[ 1.0 ]}' };
 const LINES = { ...BATCH, headers: { Accept: 'application/x-ndjson' } };
@@ -32,6 +32,22 @@ suite('POST /v1/systemone/batch', () => {
     assert.match(String(headers['x-request-id']), /^[\da-f-]{36}$/);
     const call = engine.batches[0];
     assert.deepEqual([call?.body.toString(), call?.lines, call?.maxStates], ['{"states":[ 1.0 ]}', false, 7]);
+  });
+
+  test('tells the engine the time since the reading of the body began', async (t) => {
+    const { port, engine } = await startServer(t);
+    engine.chunks = () => [chunk('{"results":[]}', { timing })];
+    const wire = await Wire.open(t, port);
+    const startMs = performance.now();
+    const headers = 'Host: localhost\r\nExpect: 100-continue\r\nContent-Length: 2';
+    wire.send(`POST /v1/systemone/batch HTTP/1.1\r\n${headers}\r\n\r\n`);
+    // The server says so when it begins to read.
+    await wire.receives('100 Continue\r\n\r\n');
+    const waitedMs = await waitAtLeast(50);
+    wire.send('{}');
+    await wire.receives('{"results":[]}');
+    const { elapsedMs = -1 } = engine.batches[0] ?? {};
+    assert.ok(elapsedMs >= waitedMs && elapsedMs <= performance.now() - startMs, `${elapsedMs} ${waitedMs}`);
   });
 
   test('sends a long answer in pieces, and its time behind it', async (t) => {

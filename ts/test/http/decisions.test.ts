@@ -53,6 +53,16 @@ suite('POST /v1/decisions', () => {
     });
   }
 
+  test('says that a failure of the engine is the fault of the server', async (t) => {
+    const { decide, engine } = await startServer(t);
+    for (const code of ['model_failed', 'panicked']) {
+      engine.answer = () => ({ failure: { code, message: 'the model failed' } });
+      const { status, text } = await decide({ path: PATH });
+      const error = { message: 'the model failed', type: 'server_error', param: null, code };
+      assert.deepEqual([status, JSON.parse(text)], [500, { error }]);
+    }
+  });
+
   test('says when to come again', async (t) => {
     const { decide } = await startServer(t, { isLoading: true });
     const { status, text, headers } = await decide({ path: PATH });

@@ -66,7 +66,7 @@ suite('an orderly end', () => {
   });
 
   test('closes idle connections at once, also those on which nothing was asked', async (t) => {
-    const { http, port, engine } = await startServer(t, { config: { drainMs: 2000 } });
+    const { http, port, engine } = await startServer(t, { config: { drainMs: 5000 } });
     const [idle, unused] = [await Wire.open(t, port), await Wire.open(t, port)];
     idle.send(GET);
     await idle.receives('\r\nok');
@@ -78,6 +78,8 @@ suite('an orderly end', () => {
     await Promise.all([idle.ends(), unused.ends()]);
     assert.equal(busy.received, '');
     release();
+    // It was not the end of drain_ms that closed the others: that would have cut off this one too.
+    assert.ok((await busy.ends()).endsWith(ANSWER));
     await drained;
   });
 

@@ -191,3 +191,10 @@ export function rawHeader(answer: string, name: string): string | undefined {
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
+
+/** Waits `ms` by the clock, and returns how long it was: a timer counts from when its turn of the event loop began. */
+export async function waitAtLeast(ms: number): Promise<number> {
+  const startMs = performance.now();
+  await until(() => performance.now() - startMs >= ms);
+  return performance.now() - startMs;
+}

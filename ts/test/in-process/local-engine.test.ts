@@ -38,6 +38,19 @@ suite('an engine in the process and a server on the same model', () => {
     }
   });
 
+  test('give the same answer to bytes that are a part of others', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const expected = answersText(await engine.decideJson(THREE_TYPES));
+    const around = Buffer.from(`xxxxx${THREE_TYPES}yyy`);
+    const part = around.subarray(5, around.length - 3);
+    // Node cuts short buffers out of a large one.
+    const [, pooled] = [Buffer.from('{}'), Buffer.from(THREE_TYPES)];
+    assert.ok(pooled.byteOffset > 0 && pooled.buffer.byteLength > pooled.length);
+    for (const body of [part, pooled, new Uint8Array(part.buffer, part.byteOffset, part.length)]) {
+      assert.equal(answersText(await engine.decideJson(body)), expected);
+    }
+  });
+
   test('take the same states, and give the same numbers from values as from text', async (t) => {
     const [server, engine] = await Promise.all([LiveServer.start(t, { model: MODEL }), start(t, { model: MODEL })]);
     for (const state of [
@@ -146,6 +159,22 @@ suite('a full queue', () => {
     assert.ok((refused.retryAfterSeconds ?? 0) >= 1);
     await Promise.all(calls);
   });
+});
+
+suite('a DecisionError', () => {
+  for (const [code, retryAfterSeconds, expected] of [
+    ['queue_full', 2.1, 3],
+    ['queue_full', 0, 1],
+    ['queue_full', undefined, 1],
+    ['panicked', undefined, undefined],
+    ['model_failed', 5, undefined],
+    ['text_too_long', undefined, undefined],
+    ['a code of a later version', undefined, undefined],
+  ] as const) {
+    test(`of "${code}" with ${retryAfterSeconds} s says when to ask again: ${expected}`, () => {
+      assert.equal(new DecisionError({ code, message: 'm', retryAfterSeconds }).retryAfterSeconds, expected);
+    });
+  }
 });
 
 suite('close', () => {

@@ -37,6 +37,19 @@ export function tarOf(files: Readonly<Record<string, string | Buffer>>): Buffer 
   return tarGz(Object.entries(files).map(([path, content]) => ({ path, content })));
 }
 
+/** What gzip makes of `content`, with one byte of it, behind a very long file name, in the first `bytes` bytes. */
+export function gzipFirstByteAlone(content: Buffer, bytes: number): Buffer {
+  // Flags: a name follows, which ends with a zero.
+  const head = Buffer.from([0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3]);
+  // A block as it is, with its length and the complement of that.
+  const block = Buffer.from([0, 1, 0, 0xfe, 0xff, content[0] ?? 0]);
+  const name = Buffer.from(`${'n'.repeat(bytes - head.length - block.length - 1)}\0`);
+  const end = Buffer.alloc(8);
+  end.writeUInt32LE(zlib.crc32(content), 0);
+  end.writeUInt32LE(content.length, 4);
+  return Buffer.concat([head, name, block, zlib.deflateRawSync(content.subarray(1)), end]);
+}
+
 export interface ZipItem {
   readonly name: string;
   readonly content?: string | Buffer;

@@ -7,11 +7,12 @@ import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type FetchRequest, fetchModel } from '../../src/model/fetch-model.ts';
 import { SourceError } from '../../src/model/source-error.ts';
-import type { Store } from '../../src/model/store.ts';
+import type { Listed, Opened, OpenOptions, Store } from '../../src/model/store.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf } from './archives.ts';
 
 const TOTAL_MS = 100;
+const AMPLE = { maxBytes: 2 ** 20, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1 };
 const ARCHIVE: Store = { open: async () => ({ body: Readable.from([tarOf({ 'config.json': '{}' })]) }) };
 
 /** Fetches an archive into `folder`. */
@@ -22,7 +23,7 @@ function fetchInto(folder: string, changes: Partial<FetchRequest> = {}) {
     source: 's3://a/b.tar.gz',
     name: 'b',
     pinned: '',
-    limits: { maxBytes: 2 ** 20, totalMs: TOTAL_MS, spanMs: 30_000, minBytesPerSpan: 1 },
+    limits: { ...AMPLE, totalMs: TOTAL_MS },
     signal: new AbortController().signal,
     isHere: async () => false,
     workspace: async () => folder,
@@ -62,12 +63,69 @@ suite('the time of a fetch', () => {
   }
 });
 
+/** A bucket's prefix without a manifest, with one file. */
+class OneFile implements Store {
+  etag = '"one"';
+  /** What it was asked for, each with the tag that was sent along. */
+  readonly asked: [string | undefined, string | undefined][] = [];
+  /** What an object has that is sent: another tag when it has changed since it was listed. */
+  sentEtag = () => this.etag;
+  body = Readable.from([]);
+
+  async open(path: string | undefined, { etag }: OpenOptions): Promise<Opened> {
+    this.asked.push([path, etag]);
+    if (path !== 'config.json') throw new SourceError('none', { isAway: true, isMissing: true });
+    this.body = Readable.from([Buffer.from('{}')]);
+    return { body: this.body, etag: this.sentEtag() };
+  }
+
+  async list(): Promise<Listed[]> {
+    return [{ path: 'config.json', bytes: 2, etag: this.etag }];
+  }
+}
+
+suite('a folder without a manifest', () => {
+  const fetchFolder = (t: TestContext, store: Store, etag?: string) =>
+    fetchInto(temporaryFolder(t), { store, packaging: { kind: 'folder' }, source: 's3://a/b', etag, limits: AMPLE });
+
+  test('is not taken when an object has changed since it was listed', async (t) => {
+    const store = new OneFile();
+    store.sentEtag = () => '"two"';
+    await assert.rejects(fetchFolder(t, store), {
+      name: 'SourceError',
+      message: 's3://a/b: config.json: changed while it was read',
+    });
+    assert.ok(store.body.destroyed);
+  });
+
+  test('is known by the tags of its objects, which are no tag of a manifest', async (t) => {
+    const store = new OneFile();
+    const first = await fetchFolder(t, store);
+    assert.ok(first !== 'unchanged');
+    const { etag = assert.fail() } = first;
+    const again = () => fetchFolder(t, store, etag);
+    assert.equal(await again(), 'unchanged');
+    store.etag = '"two"';
+    assert.notEqual(await again(), 'unchanged');
+    assert.deepEqual(
+      store.asked.filter(([path]) => path === 'manifest.json'),
+      Array(3).fill(['manifest.json', undefined]),
+    );
+  });
+
+  test('whose tag is that of a manifest asks for the manifest with it', async (t) => {
+    const store = new OneFile();
+    await fetchFolder(t, store, '"manifest"');
+    assert.deepEqual(store.asked[0], ['manifest.json', '"manifest"']);
+  });
+});
+
 test('a config.json that no memory should be filled with is not read', async (t: TestContext) => {
   const folder = join(temporaryFolder(t), 'w');
   mkdirSync(folder);
   const files = { 'config.json': Buffer.alloc(17 * 2 ** 20, ' '), 'model.onnx': randomBytes(2 ** 19) };
   const store: Store = { open: async () => ({ body: Readable.from([tarOf(files)]) }) };
-  const limits = { maxBytes: 2 ** 26, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1 };
+  const limits = { ...AMPLE, maxBytes: 2 ** 26 };
   await assert.rejects(fetchInto(folder, { store, limits }), { message: /config\.json: more than 16777216 bytes$/ });
 });
 

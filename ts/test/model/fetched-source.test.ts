@@ -289,6 +289,13 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
     message: /\/m\.tar\.gz: fewer than 1024 bytes in 0\.3 s$/,
     away: true,
   },
+  'that stops after a good start': {
+    path: '/m.tar.gz',
+    set: (server) => server.on('/m.tar.gz', (_, response) => void response.write(Buffer.alloc(8192))),
+    limits: { spanMs: 300, totalMs: 10_000 },
+    message: /\/m\.tar\.gz: fewer than 1024 bytes in 0\.3 s$/,
+    away: true,
+  },
   'that never answers': {
     path: '/m.tar.gz',
     set: (server) => server.on('/m.tar.gz', () => {}),
@@ -931,7 +938,33 @@ suite('the cache of models', () => {
     assert.ok(isEmbedded(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)));
   });
 
-  test('removes what was not used for longest, but not what is in use or the last good one', async (t) => {
+  test('removes what was not used for longest, and no more than it must', async (t) => {
+    const folder = temporaryFolder(t);
+    const everything = new ModelCache({ folder, maxBytes: 2 ** 30 });
+    // The order of their names is another one than that of their use.
+    const [early, late, latest] = ['b', 'c', 'a'].map((letter) => letter.repeat(64)) as [string, string, string];
+    for (const [at, sha256] of [early, late, latest].entries()) {
+      const workspace = await everything.workspace();
+      const model = join(workspace.folder, 'm');
+      mkdirSync(model);
+      writeFileSync(join(model, 'config.json'), 'x'.repeat(1000));
+      await everything.keep(workspace, model, { sha256, signal: never });
+      await workspace.remove();
+      utimesSync(join(folder, sha256), 1000 + at, 1000 + at);
+    }
+    const models = () => readdirSync(folder).filter((name) => name.length === 64);
+    const room = (maxBytes: number) => new ModelCache({ folder, maxBytes });
+    await room(3000).prune(new Set());
+    assert.deepEqual(models(), [latest, early, late]);
+    // Who opens a model uses it.
+    await (await everything.open(early))?.release();
+    await room(2999).prune(new Set());
+    assert.deepEqual(models(), [latest, early]);
+    await room(1000).prune(new Set());
+    assert.deepEqual(models(), [early]);
+  });
+
+  test('removes what there is no room for, but not what is in use or the last good one', async (t) => {
     const server = await serverWith(t);
     const folder = temporaryFolder(t);
     const cache = new ModelCache({ folder, maxBytes: 1 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
@@ -7,7 +8,7 @@ import { filesIn } from '../../src/model/file-digest.ts';
 import type { ArchiveFormat } from '../../src/model/location.ts';
 import { modelFolderIn, unpack } from '../../src/model/unpack.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { tarGz, tarOf, zipOf } from './archives.ts';
+import { gzipFirstByteAlone, tarGz, tarOf, zipOf } from './archives.ts';
 
 /** Unpacks and returns the folder; all that is written is in a folder that holds nothing else. */
 async function unpackBytes(
@@ -147,6 +148,28 @@ suite('unpacking', () => {
     }
   });
 
+  test('takes what is 150 times as long as its archive, and refuses what is 300 times as long', async (t) => {
+    const bytes = 20 * 2 ** 20;
+    for (const [ratio, isTaken] of [
+      [150, true],
+      [300, false],
+    ] as const) {
+      // Zeros take a thousandth of their length; noise takes its own.
+      const content = Buffer.alloc(bytes);
+      randomBytes(Math.round(bytes / ratio - bytes / 1024)).copy(content);
+      for (const [format, archive] of [
+        ['tar', tarOf({ 'config.json': content })],
+        ['zip', zipOf([{ name: 'config.json', content }])],
+      ] as const) {
+        const found = bytes / archive.length;
+        assert.ok(found > 0.9 * ratio && found < 1.1 * ratio, `${found}`);
+        const unpacked = unpackBytes(t, archive, { format });
+        if (isTaken) assert.deepEqual(await paths(await unpacked), ['config.json']);
+        else await assert.rejects(unpacked, { message: 'unpacked more than 200 times its size' });
+      }
+    }
+  });
+
   test('counts what macOS adds: its files, and their bytes', async (t) => {
     const zeros = Buffer.alloc(32 * 2 ** 20);
     const bombs = { tar: tarOf({ '._a': zeros }), zip: zipOf([{ name: '__MACOSX/a', content: zeros }]) };
@@ -174,6 +197,13 @@ suite('unpacking', () => {
     const tar = tarOf({ 'config.json': '{}' });
     await assert.rejects(unpackBytes(t, gzipSync(tar)), { message: 'it is packed twice' });
     await assert.rejects(unpackBytes(t, gzipSync(brotliCompressSync(gunzipSync(tar)))), { name: 'SourceError' });
+  });
+
+  test('refuses what is packed twice, also when its first byte comes alone', async (t) => {
+    const tar = tarOf({ 'config.json': '{}' });
+    const twice = gzipFirstByteAlone(tar, 2 ** 16);
+    assert.ok(gunzipSync(twice).equals(tar));
+    await assert.rejects(unpackBytes(t, twice), { message: 'it is packed twice' });
   });
 
   test('refuses an archive that is cut off, anywhere', async (t) => {

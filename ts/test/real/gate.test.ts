@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -49,6 +49,16 @@ async function isGone(url: string): Promise<boolean> {
     () => false,
     () => true,
   );
+}
+
+/** Begins a request whose body is not sent yet, and returns it when the gate has it. */
+async function openRequest(url: string): Promise<ClientRequest> {
+  const headers = { ...BEARER, expect: '100-continue' };
+  const open = request(`${url}/v1/systemone`, { method: 'POST', headers, agent: false });
+  open.flushHeaders();
+  await once(open, 'continue');
+  open.on('error', () => {});
+  return open;
 }
 
 /** Resolves when nothing answers at `url` any more; the test's time-out bounds it. */
@@ -144,13 +154,12 @@ suite('svc gate --run', { concurrency: 2 }, () => {
       const { gate, url } = await started(t, { cwd });
       const pid = await serverPid(gate);
       process.kill(pid, 'SIGSTOP');
-      const open = fetch(`${url}/v1/systemone`, { method: 'POST', body: BODY, headers: BEARER }).catch(() => {});
-      await new Promise((done) => setTimeout(done, 200));
+      const open = await openRequest(url);
+      open.end(BODY);
       const startMs = performance.now();
       gate.signal('SIGTERM');
       const { code, stderr } = await gate.finished;
       const ms = performance.now() - startMs;
-      await open;
       assert.equal(code, 0);
       assert.match(stderr, /did not end in time and was killed/);
       assert.throws(() => process.kill(pid, 0));
@@ -162,10 +171,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
   test('a second signal ends both at once', async (t) => {
     const { gate, url, upstream } = await started(t);
     // A request that never comes to its end keeps the drain waiting.
-    const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{')) });
-    const open = fetch(`${url}/v1/systemone`, { method: 'POST', body, duplex: 'half', headers: BEARER } as RequestInit);
-    open.catch(() => {});
-    await new Promise((done) => setTimeout(done, 100));
+    (await openRequest(url)).write('{');
     gate.signal('SIGTERM');
     await gate.logged(/SIGTERM: finishing/);
     gate.signal('SIGTERM');
