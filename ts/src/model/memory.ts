@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts';
 
 const MIB = 2 ** 20;
 
-/** A server under load with nothing kept, the files of its model not counted. With less the kernel ends it. */
+/** A server under load with nothing kept, its graph not counted. With less the kernel ends it. */
 const SERVER_BYTES = 190 * MIB;
 
 /** What it reserves beside what it had before it loaded a model: for itself, and for the stack of each thread. */
@@ -22,7 +22,7 @@ export interface MemoryLimit {
   readonly bytes: number;
   /** Who sets it, for the person who can change it. */
   readonly origin: string;
-  /** What a server takes of it, beside the files of its model. */
+  /** What a server takes of it, besides its graph. */
   readonly serverBytes: number;
 }
 
@@ -46,7 +46,7 @@ export interface MemorySettings {
  * @throws Refusal when the model itself does not fit: the process would be killed by its first requests.
  */
 export function fitMemory(folder: string, settings: MemorySettings, limits = memoryLimits()): Fit {
-  const modelBytes = folderBytes(folder);
+  const modelBytes = graphBytes(folder);
   let { stateCacheBytes } = settings;
   const notes: string[] = [];
   for (const { bytes, origin, serverBytes } of limits) {
@@ -95,11 +95,19 @@ function textOf(file: string): string {
   }
 }
 
-/** Bytes of the files in a model folder; what cannot be read is told by the load. */
-function folderBytes(folder: string): number {
+/**
+ * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one graph
+ * in several precisions, of which one is loaded. A folder that cannot be read is reported by the load.
+ */
+function graphBytes(folder: string): number {
   try {
-    const files = readdirSync(folder).map((name) => statSync(join(folder, name)));
-    return files.reduce((sum, file) => sum + (file.isFile() ? file.size : 0), 0);
+    const files = readdirSync(folder).map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
+    const graphs = files.filter(({ name }) => name.endsWith('.onnx'));
+    const whole = graphs.map((graph) => {
+      const parts = files.filter(({ name }) => name.startsWith(graph.name));
+      return parts.reduce((sum, { bytes }) => sum + bytes, 0);
+    });
+    return whole.length === 0 ? 0 : Math.min(...whole);
   } catch {
     return 0;
   }

@@ -57,6 +57,15 @@ suite('the memory that a process may take', () => {
     });
   });
 
+  test('is compared with one graph and the weights beside it, whatever else is in the folder', (t) => {
+    const [folder, limits] = place(t, 115);
+    writeFileSync(join(folder, 'model.onnx_data'), Buffer.alloc(4 * MIB));
+    for (const other of ['larger.onnx', 'checkpoint.safetensors']) {
+      writeFileSync(join(folder, other), Buffer.alloc(50 * MIB));
+    }
+    assert.equal(fitMemory(folder, SETTINGS, limits).stateCacheBytes, MIB);
+  });
+
   test('is the least of several limits', (t) => {
     const [folder, limits] = place(t, 150);
     const [, more] = place(t, 120);

@@ -1,0 +1,236 @@
+/**
+ * Changes the code in small ways, one at a time (mutants), and runs the tests of its area against each: a change that no test
+ * notices shows what is not tested. A sample is drawn by a seed from each area. TypeScript is changed by Stryker's
+ * instrumenter, which builds all changes in at once, each behind a switch; Rust by cargo-mutants, which builds each.
+ *
+ *     npm run test:mutants -- [--areas gate,queue] [--sample 40] [--seed 1] [--jobs 2]
+ *
+ * It needs `cargo install cargo-mutants` for the areas in Rust, and fetches the instrumenter from the registry of npm. It
+ * prints how many changes of each area were caught, and those that were not.
+ */
+import { spawn, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { ONNX_RUNTIME } from './platform.mjs';
+import { filesUnder } from './stamp.mjs';
+
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+
+/** What of `ts/src` an area is, and its tests below `dist/test`. */
+const TYPESCRIPT = {
+  gate: { source: /^gate\//, tests: /^(gate-.*|real\/gate)\.test/ },
+  middleware: { source: /^(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
+  batch: { source: /^batch\//, tests: /^batch\/.*\.test/ },
+  model: { source: /^model\//, tests: /^(model\/.*|reload|real\/reload)\.(test|system)/ },
+  metrics: { source: /^(metrics|stats|latencies)\.ts$/, tests: /^(metrics|stats|http\/stats)\.test/ },
+};
+/** What of `crates/engine/src` an area is, and which tests `cargo test` runs for it. */
+const RUST = {
+  queue: { files: ['queue*', 'queue/*'], tests: ['--lib'] },
+  wire: { files: ['wire/*', 'batch*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
+  onnx: { files: ['onnx/*'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
+  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'reading'] },
+};
+
+const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';
+/** A text of a message is not what tests should hold to the letter. */
+const LEFT_OUT = ['StringLiteral'];
+/** A mutant may run this many times as long as the tests do without one, and so much longer. */
+const [SLOWER, LONGER_MS] = [3, 30_000];
+
+const { values } = parseArgs({
+  options: {
+    areas: { type: 'string', default: [...Object.keys(TYPESCRIPT), ...Object.keys(RUST)].join(',') },
+    sample: { type: 'string', default: '40' },
+    seed: { type: 'string', default: '1' },
+    jobs: { type: 'string', default: '2' },
+  },
+});
+const [size, seed, jobs] = [values.sample, values.seed, values.jobs].map(Number);
+const areas = values.areas.split(',');
+
+const say = (line) => process.stdout.write(`mutants: ${line}\n`);
+
+/** Returns numbers from 0 to 1, the same for each seed (mulberry32). */
+function randomOf(start) {
+  let state = start >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** As many of `all` as the sample has, each as likely as any other, in their own order. */
+function sampleOf(all) {
+  const random = randomOf(seed);
+  const drawn = all.map((one) => [random(), one]).sort(([one], [other]) => one - other);
+  const chosen = new Set(drawn.slice(0, size).map(([, one]) => one));
+  return all.filter((one) => chosen.has(one));
+}
+
+function run(command, args, options = {}) {
+  const { status, stderr } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 28, ...options });
+  if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${String(stderr).slice(-2000)}`);
+}
+
+/** A copy of what the tests need, with `ts/src` to be changed. */
+function copyOfRepository(folder) {
+  const copied = new Set(['ts', 'dist', 'scripts', 'bin', 'package.json']);
+  for (const name of readdirSync('.')) {
+    if (name === '.git' || name === 'target') continue;
+    if (copied.has(name)) cpSync(name, join(folder, name), { recursive: true });
+    else symlinkSync(resolve(name), join(folder, name));
+  }
+}
+
+/** Builds all mutants of all areas into the copy; returns them by area. */
+async function instrument(folder) {
+  const packages = join(folder, 'instrumenter');
+  mkdirSync(packages);
+  run('npm', ['install', '--silent', '--no-save', '--prefix', packages, INSTRUMENTER]);
+  const entry = createRequire(join(packages, 'x.js')).resolve('@stryker-mutator/instrumenter');
+  const { Instrumenter } = await import(pathToFileURL(entry).href);
+  const silent = { debug() {}, info() {}, warn() {}, isDebugEnabled: () => false };
+  const source = join(folder, 'ts', 'src');
+  const names = filesUnder(source).map((file) => file.slice(source.length + 1));
+  const wanted = names.filter((name) => Object.values(TYPESCRIPT).some((area) => area.source.test(name)));
+  const files = wanted.map((name) => ({
+    name: join(source, name),
+    content: readFileSync(join(source, name), 'utf8'),
+    mutate: true,
+  }));
+  const options = { plugins: null, ignorers: [], excludedMutations: LEFT_OUT };
+  const { files: changed, mutants } = await new Instrumenter(silent).instrument(files, options);
+  for (const { name, content } of changed) writeFileSync(name, `// @ts-nocheck\n${content}`);
+  const build =
+    "const { bundleProgram, bundleLibrary } = await import('./scripts/bundle.mjs'); bundleProgram(); bundleLibrary();";
+  // The compiler tells of types that no longer fit, and writes its output all the same.
+  spawnSync(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts'], { cwd: folder });
+  run(process.execPath, ['--input-type=module', '-e', build], { cwd: folder });
+  return (area) =>
+    mutants
+      .map((mutant) => ({ ...mutant, name: mutant.fileName.slice(source.length + 1) }))
+      .filter(({ name }) => TYPESCRIPT[area].source.test(name));
+}
+
+/** Runs test files until one fails; whether one did, or they took too long. */
+function fails(folder, { files, mutant = '', timeoutMs }) {
+  const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
+  const env = { ...process.env, __STRYKER_ACTIVE_MUTANT__: mutant };
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    detached: true,
+  });
+  return new Promise((done) => {
+    const end = (isCaught) => {
+      clearTimeout(timer);
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended by itself.
+      }
+      done(isCaught);
+    };
+    const timer = setTimeout(() => end(true), timeoutMs);
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      if (/^\s*not ok /m.test(text)) end(true);
+    });
+    child.on('close', (code) => end(code !== 0));
+  });
+}
+
+/** Runs `work` on each of `all`, `jobs` at a time. */
+async function each(all, work) {
+  const left = [...all];
+  const worker = async () => {
+    for (let one = left.shift(); one !== undefined; one = left.shift()) await work(one);
+  };
+  await Promise.all(Array.from({ length: jobs }, worker));
+}
+
+async function typescriptArea(folder, area, mutants) {
+  const tests = join(folder, 'dist', 'test');
+  const files = filesUnder(tests)
+    .filter((file) => file.endsWith('.js') && TYPESCRIPT[area].tests.test(file.slice(tests.length + 1)))
+    .sort();
+  const startMs = performance.now();
+  if (await fails(folder, { files, timeoutMs: 600_000 })) throw new Error(`${area}: the tests fail without a mutant`);
+  const timeoutMs = SLOWER * (performance.now() - startMs) + LONGER_MS;
+  const sample = sampleOf(mutants);
+  const left = [];
+  await each(sample, async ({ id, name, location: { start }, mutatorName, replacement }) => {
+    if (await fails(folder, { files, mutant: id, timeoutMs })) return;
+    const text = replacement.replaceAll(/\s+/g, ' ').slice(0, 100);
+    left.push(`ts/src/${name}:${start.line + 1}: ${mutatorName}: ${text}`);
+    say(`not caught: ${left.at(-1)}`);
+  });
+  return { area, all: mutants.length, tried: sample.length, left };
+}
+
+const CRATE = ['-p', 'svc-engine'];
+
+/** cargo-mutants' own list of what it can change. */
+function rustMutants({ files }) {
+  const args = [
+    'mutants',
+    '--list',
+    '--json',
+    ...CRATE,
+    ...files.flatMap((file) => ['-f', `crates/engine/src/${file}`]),
+  ];
+  const { stdout, status, stderr } = spawnSync('cargo', args, { encoding: 'utf8', maxBuffer: 2 ** 28 });
+  if (status !== 0) throw new Error(`cargo mutants: ${stderr.trim().split('\n').at(-1)}`);
+  return JSON.parse(stdout).map(({ name }) => name);
+}
+
+const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+
+function rustArea(area) {
+  const { tests } = RUST[area];
+  const all = rustMutants(RUST[area]);
+  const sample = sampleOf(all);
+  const out = mkdtempSync(join(tmpdir(), 'svc-mutants-rust-'));
+  const chosen = sample.flatMap((name) => ['--re', `^${literally(name)}$`]);
+  const options = ['--output', out, '--no-shuffle', '--jobs', '1', '--timeout-multiplier', '5', '--profile', 'release'];
+  const args = ['mutants', ...CRATE, ...options, ...chosen, '--', ...tests];
+  const env = { ...process.env, SVC_RUNTIME: resolve(ONNX_RUNTIME) };
+  spawnSync('cargo', args, { stdio: 'inherit', env });
+  const list = (name) =>
+    readFileSync(join(out, 'mutants.out', `${name}.txt`), 'utf8')
+      .split('\n')
+      .filter(Boolean);
+  const [left, unviable] = [list('missed'), list('unviable')];
+  rmSync(out, { recursive: true, force: true });
+  for (const one of left) say(`not caught: ${one}`);
+  return { area, all: all.length, tried: sample.length - unviable.length, left };
+}
+
+const results = [];
+const folder = mkdtempSync(join(tmpdir(), 'svc-mutants-'));
+try {
+  const wanted = areas.filter((area) => area in TYPESCRIPT);
+  if (wanted.length > 0) {
+    copyOfRepository(folder);
+    const mutantsOf = await instrument(folder);
+    for (const area of wanted) results.push(await typescriptArea(folder, area, mutantsOf(area)));
+  }
+  for (const area of areas.filter((name) => name in RUST)) results.push(rustArea(area));
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+process.stdout.write(`\nseed ${seed}\n\n| area | mutants | tried | caught |\n|---|---|---|---|\n`);
+for (const { area, all, tried, left } of results) {
+  const caught = tried - left.length;
+  process.stdout.write(`| ${area} | ${all} | ${tried} | ${caught} (${Math.round((100 * caught) / tried)} %) |\n`);
+}
+for (const one of results.flatMap(({ left }) => left)) process.stdout.write(`- ${one}\n`);
