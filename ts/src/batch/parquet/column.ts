@@ -32,7 +32,10 @@ export interface ColumnOptions {
   readonly metadata: ColumnMetaData;
   /** The path in the schema, from the root to the column. */
   readonly schemaPath: SchemaTree[];
-  /** Returns the number of further bytes that may be held; the bytes that this column holds are already subtracted. */
+  /**
+   * Returns the number of further bytes that may be held, besides the bytes that this and all other columns hold
+   * already.
+   */
   readonly room: () => number;
   /** The number of rows in its row group. */
   readonly rows: number;
