@@ -82,7 +82,10 @@ export class HangUp implements CancelSignal {
   }
 }
 
-/** Returns the value of a `Server-Timing` header. The engine has rounded to two decimals; `total` is its `server_ms`. */
+/**
+ * Returns the value of a `Server-Timing` header. The engine has rounded the times to two decimals; `total` is its
+ * `server_ms`.
+ */
 export function serverTiming({ encodeMs, waitMs, runMs, totalMs }: Timing): string {
   const [encode, wait, run, total] = [encodeMs, waitMs, runMs, totalMs].map((ms) => ms.toFixed(2));
   return `encode;dur=${encode}, wait;dur=${wait}, run;dur=${run}, total;dur=${total}`;
