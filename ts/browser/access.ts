@@ -1,26 +1,27 @@
 /**
- * The operator's password, when it came in the address: it is taken out of the address at once, kept in memory alone,
- * and sent as Basic auth. Without it the browser sends what the operator has typed into its own dialog.
+ * The operator's password, if it came in the address: it is removed from the address at once, kept only in memory, and
+ * sent as Basic auth. Without it, the browser sends the password that the operator has typed into the browser's own
+ * dialog.
  */
 
 let basic: string | undefined;
 
-/** Takes the password out of the address. */
+/** Takes the password out of the address, if there is one. */
 export function takePassword(): void {
   const url = new URL(location.href);
   const password = url.searchParams.get('password');
   if (password === null) return;
   url.searchParams.delete('password');
   history.replaceState(history.state, '', url);
-  // btoa takes bytes; the header carries UTF-8.
+  // btoa takes bytes, and the header carries UTF-8.
   const bytes = new TextEncoder().encode(`operator:${password}`);
   basic = `Basic ${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(''))}`;
   tellBrowser(password);
 }
 
 /**
- * Lets the browser itself know the password, as if it had been typed into the dialog, so that links to the other pages
- * work. Only this old way of asking does that; where it does not, the dialog comes.
+ * Makes the password known to the browser itself, as if it had been typed into the dialog, so that links to the other
+ * pages work. Only this old kind of request can do that; in browsers where it does not, the dialog appears.
  */
 function tellBrowser(password: string): void {
   const request = new XMLHttpRequest();
@@ -29,7 +30,7 @@ function tellBrowser(password: string): void {
 }
 
 /**
- * Asks the server with the operator's password.
+ * Sends a request to the server with the operator's password.
  *
  * @param key - The API key, for a server whose password is off.
  */

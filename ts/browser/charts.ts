@@ -4,11 +4,11 @@ import { formatMs, formatRate } from '../src/dashboard/format.ts';
 import { BUCKET_SECONDS, type Bucket, isAnswered } from '../src/dashboard/snapshot.ts';
 import { find, write } from './page.ts';
 
-/** One line of a chart: its values, and how it is drawn. */
+/** One line of a chart: its values and its style. */
 interface Line {
   readonly name: string;
   readonly value: (bucket: Bucket) => number;
-  /** The custom property with its colour. */
+  /** The CSS custom property that holds its colour. */
   readonly color: string;
   readonly dash?: readonly number[];
   readonly isFilled?: boolean;
@@ -16,9 +16,9 @@ interface Line {
 
 interface ChartKind {
   readonly lines: readonly Line[];
-  /** Each line stands on the ones before it. */
+  /** Whether each line is stacked on the lines before it. */
   readonly isStacked?: boolean;
-  /** Where nothing happened it is zero, and not unknown. */
+  /** Whether a bucket without requests has the value zero; otherwise its value is unknown. */
   readonly isCount?: boolean;
   readonly format: (value: number) => string;
 }
@@ -61,7 +61,7 @@ const HEIGHT = 160;
 
 const AXIS = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
-/** Draws all charts in `root`, anew when the colours of the page change. */
+/** Draws all charts in `root`, and redraws them when the colours of the page change. */
 export class Charts {
   readonly #charts: readonly Chart[];
 
@@ -95,7 +95,7 @@ class Chart {
 
   show(series: readonly Bucket[]): void {
     const { lines, format, isCount = false } = this.#kind;
-    // The newest bucket is not over: it would end every line in a dive.
+    // The newest bucket is not over, so every line would drop at its end.
     const done = series.slice(0, -1);
     this.#data = plotData(done, this.#kind);
     const last = done.at(-1);
@@ -121,7 +121,7 @@ class Chart {
   }
 }
 
-/** A bucket without answers is a gap in what is measured, and a zero in what is counted. */
+/** Returns the data of a chart. A bucket without answers is a gap in measured values, and a zero in counts. */
 function plotData(
   series: readonly Bucket[],
   { lines, isStacked = false, isCount = false }: ChartKind,
@@ -134,7 +134,7 @@ function plotData(
       return under.reduce((sum, line) => sum + line.value(bucket), value(bucket));
     }),
   );
-  // The highest of a stack is drawn first, the others over it.
+  // The highest line of a stack is drawn first, and the others over it.
   return [times, ...(isStacked ? values.reverse() : values)] as uPlot.AlignedData;
 }
 
@@ -144,7 +144,7 @@ function plotOptions({ lines, isStacked = false }: ChartKind, size: { width: num
   const axis = { stroke: text, font: `11px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false } };
   return {
     ...size,
-    // At the right, room for half of a time.
+    // The right edge needs room for half of a time label.
     padding: [8, 16, 0, 0],
     legend: { show: false },
     cursor: { show: false },
@@ -167,7 +167,7 @@ function plotSeries({ color: name, dash, isFilled = false }: Line): uPlot.Series
   const stroke = color(name);
   return {
     stroke,
-    // The edge of an area of nothing would be a line.
+    // The outline of an empty area would be visible as a line.
     width: isFilled ? 0 : 1.75,
     ...(dash && { dash: [...dash] }),
     ...(isFilled && { fill: stroke }),
@@ -175,7 +175,10 @@ function plotSeries({ color: name, dash, isFilled = false }: Line): uPlot.Series
   };
 }
 
-/** A line needs two neighbours; single values would not be seen. */
+/**
+ * Whether any value has no known neighbour: a line needs two points, so such a value would be invisible without a
+ * point.
+ */
 function isAlone(values: ArrayLike<number | null | undefined> | undefined): boolean {
   const known = Array.from(values ?? []);
   return known.some((value, index) => value != null && known[index - 1] == null && known[index + 1] == null);

@@ -1,9 +1,9 @@
-/** A button that copies the text beside it. */
+/** A button that copies the text next to it. */
 import { findAll } from './page.ts';
 
 const SAID_MS = 1500;
 
-/** Gives every snippet in `root` its button. */
+/** Adds the button to every snippet in `root`. */
 export function addCopyButtons(root: ParentNode): void {
   for (const snippet of findAll(root, '.snippet')) {
     const text = snippet.querySelector('pre');
@@ -26,7 +26,10 @@ async function copyFrom(element: HTMLElement, button: HTMLButtonElement): Promis
   }, SAID_MS);
 }
 
-/** The clipboard is for pages from this machine or over TLS; the others select the text and use the old way. */
+/**
+ * Copies the text of an element and returns whether that worked. Only pages from this machine or over TLS may use the
+ * clipboard; on other pages the text is selected and copied in the old way.
+ */
 async function copy(element: HTMLElement): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(element.textContent ?? '');

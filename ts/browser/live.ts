@@ -1,4 +1,4 @@
-/** Keeps the dashboard's numbers fresh: asks `/stats` again and again, and rests while nobody looks. */
+/** Keeps the dashboard's numbers fresh: requests `/stats` again and again, and pauses while the page is hidden. */
 import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
 import { formatTime } from '../src/dashboard/format.ts';
 import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
@@ -10,10 +10,10 @@ import { Charts } from './charts.ts';
 import { fill, find, findAll, write } from './page.ts';
 
 const EVERY_MS = 1000;
-/** A server that hangs must not keep the page from asking again. */
+/** The timeout of one request, so that a server that hangs does not keep the page from asking again. */
 const TIMEOUT_MS = 5000;
 
-/** Starts asking. It never ends. */
+/** Starts the updates, which never end. */
 export function goLive(): void {
   const view = new LiveView();
   let isPaused = false;
@@ -47,7 +47,7 @@ const STATES = {
   replaced: 'New version: reload',
 } as const;
 
-/** Returns what the server says now, or why there is nothing. */
+/** Returns the server's current statistics, or the reason why there are none. */
 async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
   try {
     const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
@@ -58,7 +58,7 @@ async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
   }
 }
 
-/** What is said of the server's health where it cannot be known. */
+/** The texts in the place of the server's status when it is unknown. */
 const UNKNOWN = {
   gone: 'The server does not answer',
   refused: 'Not known: the password is needed',
@@ -79,13 +79,13 @@ class LiveView {
     this.#series.addEventListener('toggle', () => this.#show());
   }
 
-  /** Asks once and shows what came. Returns false when this script cannot read it, now or ever. */
+  /** Sends one request and shows its result. Returns false if this script can no longer read the server's answers. */
   async refresh(): Promise<boolean> {
     const answer = await latestStats();
     if (typeof answer === 'string') {
       this.#lose(answer);
     } else if (answer.version !== this.#version) {
-      // Another server has come in the place of ours; the page stays, as somebody may have typed into it.
+      // The server was replaced by another version. The page is not reloaded, because the user may have typed into it.
       this.#lose('replaced');
       return false;
     } else {
@@ -101,7 +101,7 @@ class LiveView {
     this.#state.dataset.state = state;
   }
 
-  /** The numbers stay as they were; nothing must look healthy for that. */
+  /** Shows that the status is unknown: the old numbers stay on the page, and must not make the server look healthy. */
   #lose(state: keyof typeof UNKNOWN): void {
     this.say(state);
     find(document, '.hero').dataset.status = 'unknown';
@@ -117,7 +117,7 @@ class LiveView {
     this.#charts.show(snapshot.series);
     const onlyErrors = this.#onlyErrors.checked;
     fill(find(document, '[data-rows="recent"]'), recentRows(snapshot.recent, { onlyErrors }));
-    // Nobody looks into a folded table.
+    // A folded table is not visible, so it is not updated.
     if (this.#series.open) fill(find(document, '[data-rows="series"]'), seriesRows(snapshot.series));
     fill(find(document, '[data-rows="confidence"]'), histogramRows(snapshot));
     fill(find(document, '[data-histograms]'), histograms(snapshot));
@@ -125,7 +125,7 @@ class LiveView {
   }
 }
 
-/** Writes the times of the page, which the server gave in UTC, as this browser's own. */
+/** Rewrites the times of the page, which the server wrote in UTC, in this browser's time zone. */
 export function localizeTimes(): void {
   for (const time of findAll<HTMLTimeElement>(document, 'tbody time')) write(time, formatTime(time.dateTime));
 }

@@ -1,4 +1,4 @@
-/** The script of all operator pages: does what the page in question has a place for. */
+/** The script of all operator pages: it starts the parts that the current page has a place for. */
 import { takePassword } from './access.ts';
 import { addCopyButtons } from './copy.ts';
 import { goLive, localizeTimes } from './live.ts';

@@ -1,4 +1,4 @@
-/** The playground: sends the request that stands in its form, and shows the answer beside it. */
+/** The playground: it sends the request in its form, and shows the answer next to it. */
 import { readDecision } from '../src/dashboard/answer.ts';
 import { decisionView, type TimingSplit } from '../src/dashboard/answer-view.ts';
 import { formatMs } from '../src/dashboard/format.ts';
@@ -12,7 +12,7 @@ import { fill, find, findAll, write } from './page.ts';
 import { RequestForm } from './request-form.ts';
 import { makeTabs } from './tabs.ts';
 
-/** Fills the playground and waits for somebody to use it. */
+/** Fills the playground and makes it ready for use. */
 export function startPlayground(root: HTMLElement): void {
   new Playground(root);
 }
@@ -44,7 +44,7 @@ class Playground {
     addEventListener('hashchange', () => this.#takeRecipe());
   }
 
-  /** Takes the recipe that the address asks for. */
+  /** Loads the recipe that the address names. */
   #takeRecipe(): void {
     const asked = /^#recipe=([\w-]+)$/.exec(location.hash)?.[1];
     if (asked === undefined) return;
@@ -70,7 +70,7 @@ class Playground {
   }
 
   async #send(): Promise<void> {
-    // The keys would send a second time; a button that is disabled would lose the focus.
+    // The keyboard shortcut could send a second request meanwhile; a disabled button would lose the focus.
     if (this.#decide.ariaDisabled === 'true') return;
     this.#decide.ariaDisabled = 'true';
     try {
@@ -95,7 +95,7 @@ class Playground {
     this.#say(`Answered in ${formatMs(timing.total)} ms`);
   }
 
-  /** The server says it best. */
+  /** Shows the server's own message, or, if the API key is missing or wrong, asks for the key. */
   #showRefusal(response: Response, text: string): void {
     const wantsKey = response.headers.get('WWW-Authenticate')?.startsWith('Bearer') === true;
     if (wantsKey) {
@@ -121,13 +121,16 @@ class Playground {
   }
 }
 
-/** Reads the durations of a `Server-Timing` header; one that is missing is 0. */
+/** Returns the durations in a `Server-Timing` header, in milliseconds; a missing one is 0. */
 function readTiming(header: string | null): TimingSplit {
   const duration = (name: string) => Number(new RegExp(`\\b${name};dur=([\\d.]+)`).exec(header ?? '')?.[1] ?? 0);
   return { encode: duration('encode'), wait: duration('wait'), run: duration('run'), total: duration('total') };
 }
 
-/** Writes the address that this browser came from into the code: the server does not know of a proxy in front of it. */
+/**
+ * Replaces the server's address in the code with the one that this browser used: the server does not know of a proxy in
+ * front of it.
+ */
 export function writeOrigin(): void {
   for (const place of findAll(document, '[data-origin]')) {
     const { origin = '' } = place.dataset;

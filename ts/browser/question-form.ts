@@ -1,4 +1,4 @@
-/** The form of a request's questions: drawn from a draft, and read back as one. */
+/** The form of a request's questions: it is drawn from a draft and read back as one. */
 import type { OptionDraft, QuestionDraft } from '../src/dashboard/draft.ts';
 import { type Html, html } from '../src/dashboard/html.ts';
 import { QUESTION_TYPES, type QuestionType } from '../src/dashboard/snapshot.ts';
@@ -10,7 +10,7 @@ const TYPE_WORDS: Readonly<Record<QuestionType, string>> = {
   noul: 'noul: yes or no',
 };
 
-/** A new option or level has this many rows at least: fewer than two are refused. */
+/** The least number of rows for options or levels, since the server refuses fewer than two. */
 const MIN_ROWS = 2;
 
 /** Returns the forms of all questions. */
@@ -64,7 +64,7 @@ function removeButton(action: string, what: string): Html {
   return html`<button type="button" class="remove" data-action="${action}" aria-label="Remove ${what}" title="Remove ${what}">×</button>`;
 }
 
-/** Returns the questions as they stand in the form, empty rows and all. */
+/** Returns the questions as they stand in the form, including empty rows. */
 export function readQuestions(root: HTMLElement): QuestionDraft[] {
   return findAll(root, '[data-question]').map((form) => ({
     id: value(form, 'id'),
@@ -84,7 +84,7 @@ function value(root: HTMLElement, name: string): string {
   return find<HTMLInputElement>(root, `[name="${name}"]`).value;
 }
 
-/** Returns the question without the rows that nobody has filled in. */
+/** Returns the question without the rows that are empty. */
 export function withoutEmptyRows(question: QuestionDraft): QuestionDraft {
   return {
     ...question,

@@ -19,7 +19,7 @@ export class RequestForm {
   readonly #onChange: () => void;
   #view: View = 'form';
 
-  /** @param onChange is called after every change of the request */
+  /** @param onChange - Called after every change of the request. */
   constructor(form: HTMLFormElement, onChange: () => void) {
     this.#form = form;
     this.#state = find(form, '#state');
@@ -31,12 +31,12 @@ export class RequestForm {
     form.addEventListener('input', onChange);
   }
 
-  /** The request as it will be sent. */
+  /** The text of the request as it will be sent. */
   get text(): string {
     return this.#view === 'json' ? this.#json.value : requestText(this.#draft());
   }
 
-  /** Shows a request in the view that is open, as JSON if a form cannot. */
+  /** Shows a request in the open view, or as JSON if the form cannot show it. */
   set text(text: string) {
     this.#json.value = text;
     const draft = readRequest(text);
@@ -120,7 +120,7 @@ export class RequestForm {
     const rows = findAll(button.parentElement ?? this.#form, '[data-row]');
     const row = rows.at(-1)?.cloneNode(true);
     if (!(row instanceof HTMLElement)) {
-      // All rows are gone: drawing the questions anew brings the first ones back.
+      // All rows were removed; redrawing the questions brings the first rows back.
       this.#fillQuestions(readQuestions(this.#questions));
       return;
     }
@@ -145,7 +145,10 @@ function showCriteria(select: HTMLInputElement | HTMLSelectElement): void {
   for (const part of findAll(question, '[data-criteria]')) part.hidden = part.dataset.criteria !== select.value;
 }
 
-/** Takes an element away. The focus, which would be lost with it, goes to what stands before it. */
+/**
+ * Removes an element. The focus, which would be lost with it, moves to the first field of the element before it, or to
+ * the button that adds a question.
+ */
 function removeAndFocus(element: HTMLElement | null, form: HTMLFormElement): void {
   const [before, parent] = [element?.previousElementSibling, element?.parentElement];
   element?.remove();
@@ -154,7 +157,7 @@ function removeAndFocus(element: HTMLElement | null, form: HTMLFormElement): voi
   next.focus();
 }
 
-/** Numbers the rows that are left: a level's place is its meaning. */
+/** Numbers the remaining rows, because a level's position is its meaning. */
 function number(parent: HTMLElement | null): void {
   if (parent === null) return;
   for (const [index, row] of findAll(parent, ':scope > [data-row]').entries()) {

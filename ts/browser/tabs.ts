@@ -1,4 +1,4 @@
-/** Turns sections that stand one under the other into tabs, with the keys that people know from tabs. */
+/** Turns sections that stand one below the other into tabs, with the usual keys of tabs. */
 import { find, findAll } from './page.ts';
 
 let count = 0;

@@ -4,7 +4,7 @@ import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 SwaggerUI({
   domNode: document.querySelector('#api'),
   url: '/openapi.json',
-  // Else the document's address would go to a server of others, to be checked there.
+  // With a validator, Swagger UI would send the document's address to another operator's server to be checked there.
   validatorUrl: null,
   docExpansion: 'list',
   defaultModelsExpandDepth: 0,

@@ -1,5 +1,5 @@
 declare module 'swagger-ui-dist/swagger-ui-es-bundle.js' {
-  /** The settings that are used here, of https://swagger.io/docs/open-source-tools/swagger-ui/usage/configuration/. */
+  /** The settings used here, from https://swagger.io/docs/open-source-tools/swagger-ui/usage/configuration/. */
   interface Settings {
     readonly domNode: Element | null;
     readonly url: string;

@@ -1,29 +1,30 @@
-/** What the output says of a decision, read from the body of the answer. */
+/** The parts of a decision that the output repeats, read from the body of the answer. */
 import type { Asked } from './asked.ts';
 import { memberTexts } from './json-text.ts';
 import type { ColumnType } from './row.ts';
 
-/** A decision as it came. */
+/** A decision as it was received. */
 export interface Answered {
-  /** The `answers` of the body, as they stand there, in one line. */
+  /** The `answers` of the body as they stand there, but in one line. */
   readonly answersJson: string;
   readonly inputTokens: number;
-  /** Tokens that were left out because a text was too long for the model. */
+  /** The number of tokens that were left out because a text was too long for the model. */
   readonly truncatedTokens: number;
 }
 
-/** The decision in a body; undefined when it is none. */
+/** Returns the decision in a body; undefined if the body is no decision. */
 export function readAnswered(body: string): Answered | undefined {
   const members = memberTexts(body);
   const [answersJson, usage] = [members?.get('answers'), members?.get('usage')];
   if (!answersJson?.startsWith('{') || !usage?.startsWith('{')) return undefined;
   const { input_tokens = 0, truncated_tokens = 0 } = JSON.parse(usage) as Readonly<Record<string, number | undefined>>;
-  // A line break in JSON never stands in a text, and a row of the output is one line.
+  // A row of the output is one line, and a raw line break can stand only between the tokens of JSON, never inside a
+  // string.
   const oneLine = answersJson.replaceAll(/\s*[\r\n]\s*/g, ' ');
   return { answersJson: oneLine, inputTokens: input_tokens, truncatedTokens: truncated_tokens };
 }
 
-/** An answer, read for its fields; their order is that of `AnswerColumn`s. */
+/** The fields of an answer that the output's columns use. */
 interface Answer {
   readonly type: 'choice' | 'score' | 'noul';
   readonly choice?: string;
@@ -37,7 +38,7 @@ interface Answer {
 
 type Answers = Readonly<Record<string, Answer>>;
 
-/** A column that the output has for the answers. */
+/** A column of the output for a part of the answers. */
 export interface AnswerColumn {
   readonly name: string;
   readonly type: ColumnType;
@@ -45,8 +46,9 @@ export interface AnswerColumn {
 }
 
 /**
- * The columns of a table for the answers to `asked`: for each question the verdict, the confidences, the probabilities. Of
- * `sample`, which answers them, only that is taken which no question says: whether the model has an action.
+ * Returns the columns of a table for the answers to `asked`: for each question its verdict, its confidences and its
+ * probabilities. The answers in `sample` only decide whether there are columns for the model's action, since the
+ * questions do not tell.
  */
 export function answerColumns(asked: readonly Asked[], sample: Answered): AnswerColumn[] {
   const answers: Answers = JSON.parse(sample.answersJson);

@@ -1,4 +1,4 @@
-/** A file that grows at its end, and whose length after each commit is known. */
+/** A file that only grows at its end, and whose length after each commit is known. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Refusal } from '../refusal.ts';
@@ -15,9 +15,10 @@ export class AppendFile {
   }
 
   /**
-   * The file with its first `length` bytes; what is behind them was written by a run that did not come to commit it.
+   * Opens the file at `path` with its first `length` bytes; the bytes behind them are uncommitted output of an earlier
+   * run and are cut off.
    *
-   * @throws Refusal when it is shorter.
+   * @throws Refusal when the file is shorter.
    */
   static async open(path: string, length: number): Promise<AppendFile> {
     const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o666);
@@ -30,7 +31,7 @@ export class AppendFile {
     return new AppendFile(file, length);
   }
 
-  /** Bytes in the file, without what is not committed. */
+  /** The number of committed bytes in the file. */
   get length(): number {
     return this.#length;
   }
@@ -44,12 +45,13 @@ export class AppendFile {
     this.#pendingCharacters += text.length;
   }
 
-  /** Resolves when all that was appended is on the disk. */
+  /** Resolves when all appended text is on the disk. */
   async commit(): Promise<void> {
     if (this.#pending.length === 0) return;
     const bytes = Buffer.from(this.#pending.join(''));
     [this.#pending, this.#pendingCharacters] = [[], 0];
-    // At a place that is known, and not at the end: two processes by mistake then write the same over the same.
+    // The write goes to a known offset instead of the end: if two processes run by mistake, they write the same bytes
+    // to the same place.
     for (let done = 0; done < bytes.length; ) {
       const { bytesWritten } = await this.#file.write(bytes, done, bytes.length - done, this.#length + done);
       done += bytesWritten;
@@ -58,7 +60,7 @@ export class AppendFile {
     this.#length += bytes.length;
   }
 
-  /** Takes everything out of it again. */
+  /** Empties the file. */
   async clear(): Promise<void> {
     await this.#file.truncate(0);
     this.#length = 0;

@@ -1,19 +1,21 @@
-/** What was asked: it says which answers there can be, whoever gives them. */
+/**
+ * The questions that were asked: they determine which answers are possible, from the engine as well as from a server.
+ */
 import { memberTexts } from './json-text.ts';
 
-/** A question, read for what its answer must name. */
+/** A question, reduced to the parts that its answer must repeat. */
 export interface Asked {
   readonly id: string;
   readonly type: string;
-  /** The names of its probabilities, in their order; none when the criteria are not understood. */
+  /** The names of its probabilities, in their order; empty if the criteria are not understood. */
   readonly labels: readonly string[];
-  /** Of a score: the value that the legend has for each label. */
+  /** For a score, the legend's value for each label; otherwise empty. */
   readonly legend: readonly unknown[];
 }
 
 /**
- * The questions in an object of them, as JSON text. The engine is not asked for them: where servers answer, this
- * machine may have none.
+ * Returns the questions in an object of them, given as JSON text. The engine does not parse them here, because a
+ * machine whose rows are answered by servers may have no engine.
  */
 export function askedQuestions(questionsJson: string): Asked[] {
   return [...(memberTexts(questionsJson) ?? [])].map(([id, json]) => {
@@ -23,7 +25,7 @@ export function askedQuestions(questionsJson: string): Asked[] {
   });
 }
 
-/** Names are read from the text: an object of JavaScript would have those that look like integers first. */
+/** The names are read from the text, because a JavaScript object would put names that look like integers first. */
 function outcomes(type: string, criteriaJson: string): Pick<Asked, 'labels' | 'legend'> {
   if (type === 'noul') return { labels: ['false', 'true'], legend: [] };
   const criteria = jsonValue(criteriaJson);

@@ -1,4 +1,7 @@
-/** Which server gets which row: rows go where they are answered, and no server holds one that another could answer. */
+/**
+ * The assignment of rows to servers: rows go to the servers that answer, and no server holds a row that another could
+ * answer.
+ */
 import { Refusal } from '../refusal.ts';
 import type { Asked } from './asked.ts';
 import type { Outcome } from './decider.ts';
@@ -7,57 +10,57 @@ import { BAD_REQUEST, BUSY, post, problemOf, type Received, type Sent } from './
 import type { Problem } from './row.ts';
 import type { Server } from './server.ts';
 
-/** A row that servers fail on so often is at fault itself. */
+/** A row on which servers fail this many times is at fault itself. */
 const MAX_FAILURES = 3;
 
-/** A server that a row's own is preferred to may be so many times faster. */
+/** The server preferred for a row's state gets the row unless the best one is more than this many times faster. */
 const OWN_SERVER_WORTH = 2;
 
-/** So long another server is asked about a row that one has refused. */
+/** The shortest timeout of a second server that is asked about a row which the first has refused. */
 const SECOND_OPINION_MS = 2000;
 
 export interface DispatchOptions {
   readonly servers: readonly Server[];
   readonly headers: Readonly<Record<string, string>>;
-  /** How long no server may answer before the run ends. */
+  /** The time without an answer from any server after which the run ends, in milliseconds. */
   readonly giveUpMs: number;
-  /** Tells who started the run of a server that is no use now. */
+  /** Reports a server that is of no use now to the person who started the run. */
   readonly tell: (line: string) => void;
 }
 
-/** A request that is under way. */
+/** A request under way. */
 interface Attempt {
   readonly server: Server;
   readonly startMs: number;
   readonly controller: AbortController;
-  /** Whether nobody waits for it any more. */
+  /** Whether the response is no longer wanted. */
   isOver: boolean;
 }
 
-/** A row that has no outcome yet. */
+/** A row without an outcome. */
 interface Job {
   readonly sent: Sent;
   readonly asked: readonly Asked[];
   readonly resolve: (outcome: Outcome) => void;
   readonly reject: (reason: unknown) => void;
-  /** Two at most: the second at another server, when the first takes too long. */
+  /** The requests for this row: at most two, the second at another server if the first takes too long. */
   attempts: Attempt[];
-  /** Answers in time that were none. */
+  /** The number of failures of each server on this row: refusals, and responses in time that were no valid answer. */
   readonly failures: Map<Server, number>;
-  /** That a server has refused it, until another has been asked as well. */
+  /** The first server's refusal of the row, kept until another server has been asked as well. */
   refusal: { readonly by: Attempt; readonly problem: Problem } | undefined;
-  /** How often it was given up waiting for an answer to it. */
+  /** The number of requests for this row that timed out. */
   cuts: number;
 }
 
 export class Dispatch {
   readonly #options: DispatchOptions;
   readonly #open = new Set<Job>();
-  /** Rows that no server has now, the oldest first. */
+  /** The rows that no server has now, in the order in which they are given out. */
   #waiting: Job[] = [];
   #timer: NodeJS.Timeout | undefined;
   #answeredMs = 0;
-  /** What the last server that failed said. */
+  /** The message of the last failed server. */
   #lastWords: string | undefined;
   #end: { readonly reason: unknown } | undefined;
 
@@ -65,7 +68,11 @@ export class Dispatch {
     this.#options = options;
   }
 
-  /** The outcome of one row. @throws What the run has ended with. */
+  /**
+   * Returns the outcome of one row.
+   *
+   * @throws The reason with which the run has ended.
+   */
   async decide(sent: Sent, asked: readonly Asked[]): Promise<Outcome> {
     this.throwIfEnded();
     if (this.#open.size === 0) this.#answeredMs = performance.now();
@@ -85,7 +92,7 @@ export class Dispatch {
     if (this.#end !== undefined) throw this.#end.reason;
   }
 
-  /** Ends all that is open, and all that is asked later, with `reason`. */
+  /** Rejects all open rows, and all later ones, with `reason`. */
   end(reason: unknown): void {
     if (this.#end !== undefined) return;
     this.#end = { reason };
@@ -98,7 +105,10 @@ export class Dispatch {
     this.#waiting = [];
   }
 
-  /** A server has said what is no answer to any row: it is let alone for a while, and named when that is no accident. */
+  /**
+   * Records a response that concerns the server and not the row: the server rests for a while, and is named if it fails
+   * again and again.
+   */
   setBack(server: Server, received: Received): void {
     const { status, retryAfterMs } = received;
     const what = whatItSays(received);
@@ -108,14 +118,17 @@ export class Dispatch {
     this.#lastWords = `${server.url.origin}: ${problemOf(received).message}`;
     if (status !== 200 && status < 500 && !BUSY.has(status)) {
       server.refusal = `${server.url.origin} ${what}`;
-      // It would be the same for every row.
+      // Every server refuses all requests, so each further row would end the same way.
       const isEverybody = this.#options.servers.every(({ refusal }) => refusal !== undefined);
       if (isEverybody) this.end(new Refusal(server.refusal));
     }
     if (status === 0 ? server.isLongSilent : isMany && !BUSY.has(status)) this.#name(server, what);
   }
 
-  /** Gives rows to the servers that have room now, and comes back when there will be something to do. */
+  /**
+   * Gives rows to the servers that have room now, and sets a timer for the next time at which there may be something to
+   * do.
+   */
   schedule(): void {
     if (this.#end !== undefined) return;
     const now = performance.now();
@@ -152,8 +165,9 @@ export class Dispatch {
   }
 
   /**
-   * The server that `job` goes to: one of those that have failed on it least often, by when it would be done; for equal
-   * states the same one, if it can. A server that has not failed on it is waited for.
+   * Returns the server for `job`: among the servers with room that have failed on it least often, the one that would be
+   * done first, or the one preferred for the row's state if it is fast enough. Undefined if only servers without room
+   * have failed on it less often: then the row waits for them.
    */
   #serverFor({ sent, failures }: Job, now: number): Server | undefined {
     const { servers } = this.#options;
@@ -169,7 +183,10 @@ export class Dispatch {
     return (ownMs ?? 0) <= OWN_SERVER_WORTH * (bestMs ?? ownMs ?? 0) ? own : best;
   }
 
-  /** Asks servers that are idle what others have had for too long; the result is when there may be more of it. */
+  /**
+   * Gives rows that a server has held for too long to other servers with room as well, and returns the time at which
+   * the next row will be held too long.
+   */
   #takeOver(now: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const job of this.#open) {
@@ -199,7 +216,7 @@ export class Dispatch {
     const { server, controller } = attempt;
     const { headers } = this.#options;
     const bytes = job.sent.body.length;
-    // A second opinion is not worth a long wait.
+    // A second server's answer to a refused row is not worth a long wait.
     const timeoutMs = job.refusal
       ? Math.max(SECOND_OPINION_MS, server.pace.takeoverMs(bytes))
       : server.pace.timeoutMs(bytes, job.cuts);
@@ -230,7 +247,10 @@ export class Dispatch {
     }
   }
 
-  /** The row has its outcome: what others still do about it ends. Who had it first and is late is given less. */
+  /**
+   * Ends a row with its outcome and aborts its other requests. A server that had the row before `by` and was overtaken
+   * gets fewer requests.
+   */
   #settle(job: Job, by: Attempt, outcome: Outcome): void {
     const now = performance.now();
     this.#answeredMs = now;
@@ -247,7 +267,10 @@ export class Dispatch {
     job.resolve(outcome);
   }
 
-  /** The row is at fault, unless a server that is well answers it: limits of servers may differ. */
+  /**
+   * Ends the row with the refusal, unless a server that works well may still answer it: the limits of servers may
+   * differ.
+   */
   #refused(job: Job, attempt: Attempt, problem: Problem): void {
     this.#answeredMs = performance.now();
     job.failures.set(attempt.server, 1);
@@ -263,7 +286,7 @@ export class Dispatch {
     return this.#options.servers.some((server) => server.isWell(now) && !failures.has(server));
   }
 
-  /** A server that refuses what another answers is at fault itself. */
+  /** Decides a refusal by the row's outcome: a server that refuses a row which another answers is at fault itself. */
   #judge({ by: { server }, problem }: NonNullable<Job['refusal']>, outcome: Outcome): void {
     if (outcome.problem !== undefined) server.answered();
     else if (server.failed()) {
@@ -272,7 +295,7 @@ export class Dispatch {
     }
   }
 
-  /** The server has answered, but not the row. */
+  /** Records that the server has answered, but not with an answer to the row. */
   #failed(job: Job, server: Server, received: Received): void {
     const { failures } = job;
     failures.set(server, (failures.get(server) ?? 0) + 1);

@@ -1,12 +1,12 @@
-/** What is wrong with the body of an answer: nothing that does not answer what was asked is taken for an answer. */
+/** The check of an answer's body: only a body that answers exactly the questions asked counts as an answer. */
 import { isDeepStrictEqual } from 'node:util';
 import { parseTree } from 'jsonc-parser';
 import type { Asked } from './asked.ts';
 
-/** Probabilities have six decimals, each of them rounded; a server may round otherwise than ours. */
+/** Probabilities are rounded to six decimals; another server may round otherwise than this one. */
 const ROUNDING = 1e-3;
 
-/** The fields of a body, of an answer and of what is in it that are looked at. */
+/** The checked fields of a body, of an answer and of their parts. */
 type Field =
   | ('answers' | 'usage' | 'input_tokens' | 'truncated_tokens')
   | ('type' | 'noul' | 'choice' | 'score' | 'legend')
@@ -14,7 +14,7 @@ type Field =
 
 type Values = Readonly<Record<string, unknown>> & { readonly [field in Field]?: unknown };
 
-/** What is wrong with `body` as an answer to the questions, in a few words; undefined when nothing is. */
+/** Returns the fault of `body` as an answer to the questions, in a few words; undefined if it has none. */
 export function faultIn(body: string, asked: readonly Asked[]): string | undefined {
   const value = parsed(body);
   if (value === undefined) return 'no JSON';
@@ -32,7 +32,7 @@ export function faultIn(body: string, asked: readonly Asked[]): string | undefin
     : 'no usage';
 }
 
-/** All that was asked is among `names`; one more is too many. */
+/** Returns the fault in `names`, which include every asked question: a further name is too many. */
 function faultInNames(names: readonly string[], asked: readonly Asked[]): string | undefined {
   if (names.length === asked.length) return undefined;
   const ids = new Set(asked.map(({ id }) => id));
@@ -40,7 +40,9 @@ function faultInNames(names: readonly string[], asked: readonly Asked[]): string
   return other === undefined ? 'two answers to one question' : `an answer to ${quoted(other)}, which was not asked`;
 }
 
-/** The names as they stand there: a value that was parsed has each of them once. */
+/**
+ * Returns the names of the answers from the text of `body`, because a parsed object keeps only one of two equal names.
+ */
 function answerNames(body: string): string[] {
   const members = parseTree(body)?.children ?? [];
   const named = members.filter(({ children }) => children?.[0]?.value === 'answers');
@@ -63,7 +65,7 @@ function faultInAnswer(answer: unknown, asked: Asked): string | undefined {
   return isVerdict(answer, asked, shares) ? undefined : 'that does not fit its probabilities';
 }
 
-/** Whether the verdict is that of the probabilities, and the levels are those that were sent. */
+/** Whether the verdict follows from the probabilities, and the legend repeats the levels that were sent. */
 function isVerdict(answer: Values, { type, labels, legend }: Asked, shares: readonly number[]): boolean {
   if (type === 'noul') return isNear(answer.noul, shares[1] ?? 0);
   if (type === 'choice') {
@@ -111,7 +113,10 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** A name for a message: it is of others, and may be long. */
+/**
+ * Returns a name quoted for a message and shortened to 60 characters: it comes from the questions or from a server, and
+ * may be long.
+ */
 function quoted(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }

@@ -5,18 +5,21 @@ import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 
-/** Nobody else asks this engine, so that its line is as long as we make it and nobody waits too long in it. */
+/**
+ * The batch is the only user of this engine, so the engine's queue may be as long as the batch makes it, and no other
+ * request waits too long in it.
+ */
 const OWN_LINE = { maxQueue: 1_000_000, maxQueueBytes: 2 ** 40, requestTimeoutMs: 2 ** 31 - 1 };
 
 /**
- * The engine that `config` names.
+ * Loads the engine that `config` names and returns a decider that asks it.
  *
- * @throws Refusal when it cannot be loaded.
+ * @throws Refusal when the engine cannot be loaded.
  */
 export async function decideHere(config: Config, stop: AbortSignal): Promise<Decider> {
   const { engine } = await loadConfiguredEngine({ ...config, ...OWN_LINE });
   const { digest, threads } = engine.info();
-  // Each request of the line listens to it.
+  // Each queued request adds a listener to this signal, more than Node's warning limit.
   setMaxListeners(0, stop);
   return {
     window: 8 + 4 * threads,

@@ -1,15 +1,17 @@
-/** Work on many things at once whose results come in the order of the things. */
+/** Concurrent work on many items, with the results in the order of the items. */
 
-/** How much may be at work, or wait for what is before it. One thing may always be, however large it is. */
+/**
+ * The limits on the items that are at work or wait for an earlier one. One item is always allowed, however large it is.
+ */
 export interface Window<Item> {
   readonly items: number;
-  /** What the items may have together, in the unit that `of` says of each; the last one may go beyond it. */
+  /** The total size that the items may have, in the unit that `of` returns for each; the last item may exceed it. */
   readonly size?: { readonly of: (item: Item) => number; readonly most: number };
 }
 
 /**
- * Each item of `items` with what `work` makes of it, in order, with no more at once than `window` says. What `work` throws
- * is thrown in its turn.
+ * Yields each item of `items` with the result of `work` for it, in order, within the limits of `window`. An error of
+ * `work` is thrown when its item's turn comes.
  */
 export async function* inOrder<Item, Result>(
   items: AsyncIterable<Item>,
@@ -21,7 +23,7 @@ export async function* inOrder<Item, Result>(
   let size = 0;
   for await (const item of items) {
     const result = work(item).then((value) => [item, value] as const);
-    // It may fail long before its turn; that is no failure that nobody looks at.
+    // The promise may reject long before its turn; this handler keeps Node from reporting an unhandled rejection.
     result.catch(() => {});
     line.push({ size: sizeOf(item), result });
     size += sizeOf(item);

@@ -1,4 +1,4 @@
-/** How far a run has come, in a file beside its output: what is written in it is on the disk, for good. */
+/** The progress of a run, in a file next to its output: a written state is synced to the disk. */
 import { readFileSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -24,13 +24,16 @@ const JournalSchema = Type.Object({
   done: Type.Boolean(),
 });
 
-/** One state of a run. Rows, bytes and parts are counts. */
+/**
+ * One state of a run. `row` and `offset` are the position in the input; the other numbers are counts of rows, bytes and
+ * parts.
+ */
 export type Journal = Static<typeof JournalSchema>;
 
 /**
- * The journal at `path`; undefined when there is none.
+ * Returns the journal at `path`; undefined if there is none.
  *
- * @throws Refusal when the file is something else.
+ * @throws Refusal when the file cannot be read or is no journal.
  */
 export function readJournal(path: string): Journal | undefined {
   try {
@@ -43,7 +46,7 @@ export function readJournal(path: string): Journal | undefined {
   throw new Refusal(`${path}: does not say how far a run has come; --overwrite starts anew`);
 }
 
-/** Puts a new state in the place of the old one, so that there is always a whole one. */
+/** Replaces the journal atomically, so that a complete one exists at any time. */
 export async function writeJournal(path: string, journal: Journal): Promise<void> {
   const temporary = `${path}.tmp`;
   const file = await open(temporary, 'w');
@@ -57,7 +60,7 @@ export async function writeJournal(path: string, journal: Journal): Promise<void
   await syncFolder(dirname(path));
 }
 
-/** Makes the names in a folder last; Windows cannot, and need not. */
+/** Syncs a folder, so that its new file names survive a crash; Windows neither can nor needs to do this. */
 export async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = await open(path, 'r');

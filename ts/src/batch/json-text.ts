@@ -1,4 +1,4 @@
-/** JSON as text, so that no name moves and no number is spelled anew. */
+/** JSON as text, so that members keep their order and numbers their spelling. */
 import { type Node, parseTree } from 'jsonc-parser';
 import { LazyJson, LazyText } from './parquet/lazy.ts';
 
@@ -12,12 +12,15 @@ export function isJson(text: string): boolean {
   }
 }
 
-/** An object's text, of names and the texts of their values, in this order. */
+/** Returns the text of an object with these names and JSON texts of values, in this order. */
 export function objectText(members: readonly (readonly [name: string, json: string])[]): string {
   return `{${members.map(([name, json]) => `${JSON.stringify(name)}:${json}`).join(',')}}`;
 }
 
-/** The texts of an object's members as they stand in `json`, of the last where a name stands twice; undefined if it is none. */
+/**
+ * Returns the members of the object in `json`, each value's text exactly as written; the last one counts if a name
+ * stands twice. Undefined if `json` is not an object.
+ */
 export function memberTexts(json: string): ReadonlyMap<string, string> | undefined {
   const root = parseTree(json);
   if (root?.type !== 'object') return undefined;
@@ -29,7 +32,9 @@ function memberText(json: string, { children }: Node): [string, string] {
   return [String(name?.value), value ? json.slice(value.offset, value.offset + value.length) : 'null'];
 }
 
-/** The JSON text of a value as Parquet files have them: big integers in full, bytes as base64, times in ISO 8601. */
+/**
+ * Returns the JSON text of a value read from a Parquet file: big integers in full, bytes as base64, times in ISO 8601.
+ */
 export function valueText(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (typeof value === 'bigint') return String(value);

@@ -1,4 +1,7 @@
-/** A file as lines of bytes. Node's readline ends a line at characters that may stand in JSON, and tells no places. */
+/**
+ * A file as lines of bytes. Node's readline also ends a line at characters that may stand inside JSON, and it does not
+ * report byte offsets.
+ */
 import { createReadStream } from 'node:fs';
 
 const NEWLINE = 10;
@@ -6,21 +9,21 @@ const CHUNK_BYTES = 1024 * 1024;
 
 export interface LinesOptions {
   readonly path: string;
-  /** The byte to start at. */
+  /** The byte offset to start at. */
   readonly from: number;
-  /** Of a longer line only its end is told: it is not held in memory. */
+  /** The longest line that is held in memory, in bytes; of a longer one only its end is reported. */
   readonly maxBytes: number;
 }
 
 /** A line of a file. */
 export interface Line {
-  /** Without its end; undefined when there are too many of them. */
+  /** The line without its line feed; undefined if it is longer than `maxBytes`. */
   readonly bytes: Buffer | undefined;
-  /** Where the next line begins. */
+  /** The byte offset at which the next line begins. */
   readonly end: number;
 }
 
-/** The lines of a file from a byte on, ended by a line feed or by the end of the file. */
+/** Yields the lines of a file from the byte offset `from` on; a line ends at a line feed or at the end of the file. */
 export async function* lines({ path, from, maxBytes }: LinesOptions): AsyncGenerator<Line> {
   let pieces: Buffer[] = [];
   let length = 0;

@@ -1,4 +1,4 @@
-/** What a run has made so far: its files, and the journal that says how much of them counts. */
+/** The output of a run: its files, and the journal that says how much of them is committed. */
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { Refusal } from '../refusal.ts';
@@ -11,24 +11,24 @@ import type { Sink, TableColumns } from './sink.ts';
 
 /** The files of a run. */
 export interface OutputPaths {
-  /** The rows; of a Parquet output, those of the part that is being made. */
+  /** The file of the rows; for a Parquet output, of those of the part that is being made. */
   readonly rows: string;
   readonly errors: string;
   readonly journal: string;
-  /** The path of a finished part; undefined where there are none. */
+  /** Returns the path of a finished part; undefined for an output without parts. */
   readonly part?: ((number: number) => string) | undefined;
 }
 
 export interface OutputOptions {
   readonly paths: OutputPaths;
   readonly sink: Sink;
-  /** Present where the output has parts. */
+  /** The columns of a part and its number of rows; undefined for an output without parts. */
   readonly parts?: { readonly columns: TableColumns; readonly rows: number } | undefined;
-  /** What tells whether the input before a position is still the same. */
+  /** Returns a digest that shows whether the input before a position is still the same. */
   readonly fingerprint: (position: Position) => Promise<string>;
 }
 
-/** A part is finished before it has more characters than this, whatever the number of its rows. */
+/** A part with more characters than this is finished, however few rows it has. */
 const MAX_PART_CHARACTERS = 64 * 1024 * 1024;
 
 export class Output {
@@ -45,14 +45,14 @@ export class Output {
   }
 
   /**
-   * The output as `journal` says that it is: what was written after it is taken away.
+   * Opens the output in the state that `journal` records: everything written after it is cut off.
    *
-   * @throws Refusal when a file is shorter than it says.
+   * @throws Refusal when a file is shorter than the journal says.
    */
   static async open(options: OutputOptions, journal: Journal): Promise<Output> {
     const { paths, sink } = options;
     const own = { ...journal, run: randomUUID() };
-    // Before the files: a run that ends here finds that it has begun.
+    // The journal is written before the files are created, so that a run that ends here counts as begun.
     await writeJournal(paths.journal, own);
     const rows = await AppendFile.open(paths.rows, journal.output_bytes);
     const errors = await AppendFile.open(paths.errors, journal.error_bytes);
@@ -61,12 +61,12 @@ export class Output {
     return output;
   }
 
-  /** How far it has come, committed or not. */
+  /** The current progress, committed or not. */
   get journal(): Journal {
     return this.#journal;
   }
 
-  /** Characters that are not committed. */
+  /** The number of characters that are not committed. */
   get pendingCharacters(): number {
     return this.#rows.pendingCharacters + this.#errors.pendingCharacters;
   }
@@ -83,7 +83,7 @@ export class Output {
     this.#journal = { ...this.#journal, ...row.end, bad: this.#journal.bad + 1 };
   }
 
-  /** Whether the part that is being made has as many rows as it should. */
+  /** Whether the part that is being made is full. */
   get isPartFull(): boolean {
     const { parts } = this.#options;
     if (parts === undefined) return false;
@@ -92,7 +92,7 @@ export class Output {
     );
   }
 
-  /** Resolves when all that was written so far is on the disk and the journal says so. */
+  /** Resolves when everything written so far is on the disk and the journal says so. */
   commit(): Promise<void> {
     return this.#writing(() => this.#commit());
   }
@@ -107,14 +107,14 @@ export class Output {
   }
 
   /**
-   * Ends it after a failure: what is done is committed, unless writing is what failed. What is in memory is then ahead of
-   * the disk, and must not be noted as done.
+   * Closes the output after a failure. Finished rows are committed first, unless writing itself failed: then the memory
+   * is ahead of the disk, and must not be recorded as done.
    */
   async leave(): Promise<void> {
     try {
       if (!this.#isBroken) await this.commit();
     } catch {
-      // What it failed on first is what is told.
+      // The caller reports the failure that came first, so a failure of this commit is not reported.
     } finally {
       await this.close();
     }
@@ -133,7 +133,7 @@ export class Output {
     });
   }
 
-  /** Makes a part of the rows that were gathered for it. */
+  /** Makes a part from the rows that were collected for it. */
   async finishPart(): Promise<void> {
     const { paths, parts } = this.#options;
     const { part } = paths;
@@ -147,13 +147,13 @@ export class Output {
     });
   }
 
-  /** Resolves when the output is whole. An input without rows has one part all the same, for its columns. */
+  /** Resolves when the output is complete. An input without rows still gets one part, for its columns. */
   async finish(): Promise<void> {
     const { parts, part_rows: partRows } = this.#journal;
     if (partRows > 0 || parts === 0) await this.finishPart();
     await this.commit();
     await this.close();
-    // A run that ends here makes them again, empty.
+    // A run that ends here creates these files again, empty, when it is resumed.
     const { parts: gathered, paths } = this.#options;
     if (gathered !== undefined) await rm(paths.rows, { force: true });
     if (this.#journal.bad === 0) await rm(paths.errors, { force: true });

@@ -1,27 +1,29 @@
-/** How long a server takes for an answer, from what its last answers took. */
+/** The expected time of a server for an answer, estimated from the times of its last answers. */
 
-/** What a request costs beside its bytes, counted as bytes. */
+/** The fixed cost of a request besides its bytes, expressed in bytes. */
 const REQUEST_BYTES = 512;
 
-/** How much the last answer counts. */
+/** The weight of the last answer in the moving average. */
 const LAST_SHARE = 0.2;
 
-/** An answer may take so many times what it should before it is no longer waited for. */
+/** The timeout of an answer, as a multiple of its expected time. */
 const PATIENCE = 20;
 const SHORTEST_TIMEOUT_MS = 10_000;
-/** Longer than any server lets a request wait and run. */
+/** This is longer than any server lets a request wait and run. */
 const LONGEST_TIMEOUT_MS = 180_000;
 
-/** Another server takes over what it would have answered so many times in the meantime. */
+/** Another server takes over a request once it could have answered it this many times since the request was sent. */
 const TAKEOVER = 3;
 const SHORTEST_TAKEOVER_MS = 100;
-/** Of a server that has not answered yet. */
+/** The takeover time of a server that has not answered yet. */
 const FIRST_TAKEOVER_MS = 2000;
 
 export class Pace {
   #msPerByte: number | undefined;
 
-  /** What an answer to `bytes` should take; undefined when there was none yet. */
+  /**
+   * Returns the expected time of an answer to a request of `bytes`, in milliseconds; undefined before the first answer.
+   */
   expectedMs(bytes: number): number | undefined {
     return this.#msPerByte === undefined ? undefined : this.#msPerByte * (bytes + REQUEST_BYTES);
   }
@@ -32,21 +34,25 @@ export class Pace {
     this.#msPerByte += LAST_SHARE * (last - this.#msPerByte);
   }
 
-  /** It has taken so long already, without an answer. */
+  /** Records that a request of `bytes` has taken at least `ms` milliseconds, without an answer. */
   tookAtLeast(bytes: number, ms: number): void {
     if (ms > (this.expectedMs(bytes) ?? 0)) this.answered(bytes, ms);
   }
 
   /**
-   * How long an answer to `bytes` is waited for. The first answer of a server may take long, since a model may have to be
-   * read for it; and what was cut `cuts` times before may be larger than it looks.
+   * Returns the timeout of a request of `bytes`, in milliseconds. The first answer of a server may take long, since the
+   * server may have to load a model first; a request that has timed out `cuts` times may cost more than its bytes
+   * suggest, so each timeout doubles the next one.
    */
   timeoutMs(bytes: number, cuts: number): number {
     const expectedMs = this.expectedMs(bytes) ?? LONGEST_TIMEOUT_MS;
     return Math.min(LONGEST_TIMEOUT_MS, Math.max(SHORTEST_TIMEOUT_MS, PATIENCE * expectedMs) * 2 ** cuts);
   }
 
-  /** How long another server may have `bytes` before this one, which is idle, is asked too. */
+  /**
+   * Returns the time, in milliseconds, that another server may hold a request of `bytes` before this idle one is asked
+   * as well.
+   */
   takeoverMs(bytes: number): number {
     const expectedMs = this.expectedMs(bytes);
     return expectedMs === undefined ? FIRST_TAKEOVER_MS : Math.max(SHORTEST_TAKEOVER_MS, TAKEOVER * expectedMs);

@@ -1,11 +1,11 @@
-/** One part of a Parquet output, made from the file in which its rows were gathered. */
+/** One part of a Parquet output, made from the file that collects its rows. */
 import { open, rename, rm } from 'node:fs/promises';
 import { type BasicType, fileWriter, parquetWriteRows } from 'hyparquet-writer';
 import { lines } from './lines.ts';
 import type { ColumnType } from './row.ts';
 import { columnNames, type TableColumns } from './sink.ts';
 
-/** JSON stays text: a number in it may be larger than any that JavaScript has. */
+/** JSON stays text: a number in it may be larger than JavaScript's largest exact number. */
 const TYPES: Readonly<Record<ColumnType, BasicType>> = {
   text: 'STRING',
   boolean: 'BOOLEAN',
@@ -17,17 +17,20 @@ const TYPES: Readonly<Record<ColumnType, BasicType>> = {
   json: 'STRING',
 };
 
-/** Rows that are encoded at once. */
+/** The number of rows that are encoded at once. */
 const GROUP_ROWS = 10_000;
 
-/** Makes the part at `path` of the rows in the file `gathered`; it is there in whole or not at all. */
+/**
+ * Writes the part at `path` from the rows in the file `gathered`. The part appears under its name complete or not at
+ * all.
+ */
 export async function writePart(path: string, gathered: string, columns: TableColumns): Promise<void> {
   const temporary = `${path}.tmp`;
   try {
     await writeRows(temporary, gathered, columns);
     await rename(temporary, path);
   } catch (error) {
-    // A disk that is full has room again for the journal, and for who looks after it.
+    // This frees space on a full disk, for the journal and for the person who repairs it.
     await rm(temporary, { force: true });
     throw error;
   }
@@ -61,7 +64,7 @@ function answerValue(type: ColumnType, value: unknown): unknown {
   return type === 'int64' ? BigInt(value as number) : value;
 }
 
-/** The other way of what the source made of a value. */
+/** Returns the Parquet value of a cell: the inverse of the source's conversion to text. */
 function inputValue(type: ColumnType, cell: unknown): unknown {
   if (typeof cell !== 'string' || cell === '') return null;
   if (type === 'text') return cell.slice(1);

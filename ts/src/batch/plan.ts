@@ -1,4 +1,4 @@
-/** What a batch is to do, made of the command's options. */
+/** The plan of a batch, made from the options of the command. */
 
 import { readFileSync } from 'node:fs';
 import { extname, parse, resolve } from 'node:path';
@@ -10,7 +10,7 @@ import type { Selection } from './row.ts';
 
 export type Format = 'jsonl' | 'csv' | 'parquet';
 
-/** The options of `svc batch` that say what is read, asked and written. */
+/** The options of `svc batch` that determine its input, questions and output. */
 export interface BatchOptions {
   readonly questions?: string;
   readonly output?: string;
@@ -30,15 +30,15 @@ export interface BatchPlan {
   readonly selection: Selection;
   readonly delimiter: string;
   readonly partRows: number;
-  /** The questions as JSON text, and the file that they are from. */
+  /** The questions as JSON text, and the file that they come from. */
   readonly questionsJson: string;
   readonly questionsFile: string;
-  /** What the person who started it calls the output; of Parquet, the path that the numbers of the parts go into. */
+  /** The output's path as the user gave it; for Parquet, the path into which the numbers of the parts are inserted. */
   readonly output: string;
   readonly paths: OutputPaths;
   readonly isResumed: boolean;
   readonly isOverwritten: boolean;
-  /** A digest of all that the rows of the output depend on, but for the input and the model. */
+  /** A digest of everything that the rows of the output depend on, except the input and the model. */
   readonly settings: string;
 }
 
@@ -54,9 +54,9 @@ const DEFAULT_PART_ROWS = 100_000;
 const MAX_PART_ROWS = 10_000_000;
 
 /**
- * The plan for the file `input`.
+ * Returns the plan for the file `input`.
  *
- * @throws Refusal when an option is wrong, or the file with the questions.
+ * @throws Refusal when an option or the file with the questions is wrong.
  */
 export function batchPlan(input: string, options: BatchOptions): BatchPlan {
   const { questions, state = [], keep } = options;
@@ -94,7 +94,7 @@ export function batchPlan(input: string, options: BatchOptions): BatchPlan {
   };
 }
 
-/** What is overwritten must not be what is read. */
+/** Checks that no output file is also an input file or another output. */
 function requireOwnFiles(files: readonly string[]): void {
   const paths = files.map((file) => resolve(file));
   const at = paths.findIndex((path, index) => paths.indexOf(path) !== index);
@@ -127,7 +127,10 @@ function withStem(path: string, change: (stem: string) => string): string {
   return dir === '' ? file : `${dir}${dir.endsWith('/') || dir.endsWith('\\') ? '' : '/'}${file}`;
 }
 
-/** The file's text becomes a part of every request: what is no object by itself could end it and go on as something else. */
+/**
+ * Returns the file's text, which becomes a part of every request: a text that is not one JSON object could close the
+ * `questions` and add other fields.
+ */
 function readQuestions(file: string): string {
   let text: string;
   try {
@@ -148,9 +151,9 @@ function readQuestions(file: string): string {
 }
 
 /**
- * The number that `text` is, at least 1.
+ * Returns the number that `text` spells, at least 1.
  *
- * @throws Refusal when it is none, or above `most`.
+ * @throws Refusal when `text` is not a whole number, or the number is less than 1 or above `most`.
  */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const number = /^\d+$/.test(text) ? Number(text) : 0;

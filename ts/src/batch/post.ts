@@ -1,19 +1,19 @@
-/** One request to a server, and what comes back. */
+/** One request to a server, and its response. */
 import { isUtf8 } from 'node:buffer';
 import { errorCode } from '../exclusive-file.ts';
 import { STATE_HEADER } from '../state-header.ts';
 import type { Problem } from './row.ts';
 
-/** What a server is sent. */
+/** A request for a server. */
 export interface Sent {
   readonly body: Buffer;
   /** The digest of the state. */
   readonly state: string;
-  /** Of a probe, by which the server's log tells it from a row. */
+  /** The request id of a probe, which tells it from a row in the server's log; undefined for a row. */
   readonly id?: string;
 }
 
-/** A response as it came; status 0 when there was none. */
+/** A response as it was received; its status is 0 if there was none. */
 export interface Received {
   readonly status: number;
   readonly text: string;
@@ -24,22 +24,28 @@ export interface Posting {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
-  /** Ends it before its time. */
+  /** The controller that ends the request before its timeout. */
   readonly controller: AbortController;
 }
 
-/** Statuses that say something of the request itself. */
+/** The statuses that blame the request itself. */
 export const BAD_REQUEST: ReadonlySet<number> = new Set([400, 413, 422]);
 
-/** Statuses that pass; 0 stands for no response. */
+/** The statuses of a temporary failure; 0 stands for no response. */
 export const BUSY: ReadonlySet<number> = new Set([0, 408, 425, 429, 502, 503, 504]);
 
-/** More than the answer to as many questions and options as a server takes: an answer without an end stops here. */
+/**
+ * This is more than the answer to the most questions and options that a server takes; the limit stops an endless
+ * answer.
+ */
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 const LONGEST_RETRY_AFTER_MS = 3_600_000;
 
-/** What the server says; status 0 when it says nothing in time, breaks off, or is left before. */
+/**
+ * Sends the request and returns the server's response; its status is 0 if the server does not answer in time, breaks
+ * off, or the request is aborted.
+ */
 export async function post(sent: Sent, { url, headers, timeoutMs, controller }: Posting): Promise<Received> {
   const silence = new Error(`no answer in ${Math.round(timeoutMs / 1000)} s`);
   const timer = setTimeout(() => controller.abort(silence), timeoutMs);
@@ -67,7 +73,10 @@ function reasonOf(cause: unknown): string {
   return code === 'UND_ERR_SOCKET' ? 'the connection broke off' : code || cause.message;
 }
 
-/** The body as text; nothing where an answer is no UTF-8, so that no letter stands in the place of what was sent. */
+/**
+ * Returns the body as text; an empty text for an answer that is not UTF-8, because decoding would replace some of its
+ * bytes.
+ */
 async function textOf({ status, body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -80,14 +89,19 @@ async function textOf({ status, body }: Response): Promise<string> {
   return status === 200 && !isUtf8(bytes) ? '' : new TextDecoder().decode(bytes);
 }
 
-/** Seconds, or a date; undefined when it is neither. Nobody is waited for longer than an hour. */
+/**
+ * Parses a `retry-after` header of seconds or a date, and returns its time in milliseconds, one hour at most; undefined
+ * if the value is neither.
+ */
 function retryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   const ms = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
 }
 
-/** What a response that is no answer says; the text of one with status 200 is what is wrong with it. */
+/**
+ * Returns the problem in a response that is not a valid answer; if the status is 200, `text` already holds the fault.
+ */
 export function problemOf({ status, text }: Received): Problem {
   if (status === 200) return { code: 'bad_answer', message: `wrong answer: ${text}` };
   try {

@@ -1,12 +1,12 @@
-/** Whether servers answer alike: the same model can compute otherwise on another processor or device. */
+/** The comparison of servers' answers: the same model can compute otherwise on another processor or device. */
 import { Refusal } from '../refusal.ts';
 
-/** Probabilities of two servers may be so far apart. */
+/** The largest difference allowed between two servers' values of one probability. */
 export const MAX_APART = 1e-3;
 
 /**
- * What each server is asked before it gets a row. The embedded model answers these alike on every processor, since they are
- * among its reference requests (training/golden.py).
+ * The states that each server is asked about before it gets a row. The embedded model answers these alike on every
+ * processor, since they are among its reference requests (training/golden.py).
  */
 const STATES: readonly unknown[] = [
   'I was charged twice and nobody answers',
@@ -31,14 +31,14 @@ const QUESTIONS = {
   tone: { type: 'score', instructions: 'How positive is the tone?', criteria: ['negative', 'neutral', 'positive'] },
 };
 
-/** The bodies of the probes, and the request ids by which a server's log tells them from rows. */
+/** The probes, with the request ids that tell them from rows in a server's log. */
 export const PROBES = STATES.map((state, index) => ({
   id: `svc-batch-probe-${index + 1}`,
   stateJson: JSON.stringify(state),
   questionsJson: JSON.stringify(QUESTIONS),
 }));
 
-/** The answers to all probes, as a server sent them. */
+/** The bodies of the answers to all probes, as a server sent them. */
 export interface Probed {
   readonly url: string;
   readonly answers: readonly string[];
@@ -47,7 +47,8 @@ export interface Probed {
 /**
  * Checks that two servers give the same answers.
  *
- * @throws Refusal that says which probability is how much apart, or that there is none.
+ * @throws Refusal that names a probability and both values of it, if they are more than `MAX_APART` apart or one of the
+ * answers does not have it.
  */
 export function requireSameAnswers(reference: Probed, other: Probed): void {
   for (const [index, answer] of other.answers.entries()) {
@@ -64,7 +65,7 @@ export function requireSameAnswers(reference: Probed, other: Probed): void {
   }
 }
 
-/** The probabilities of an answer by question and label; none where it is no answer. */
+/** Returns the probabilities of an answer, keyed `question.label`; an empty map if `body` is no answer. */
 function probabilities(body: string): Map<string, number> {
   const found = new Map<string, number>();
   for (const [id, answer] of entries(entries(parsed(body)).find(([key]) => key === 'answers')?.[1])) {

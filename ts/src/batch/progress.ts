@@ -1,10 +1,10 @@
-/** How a run tells how far it is: one line that is drawn anew on a terminal, a line now and then in a log. */
+/** The progress display of a run: one line that is redrawn on a terminal, or a new line every ten seconds in a log. */
 
 export interface ProgressState {
-  /** Rows that are done, here and in the runs before. */
+  /** The number of finished rows, of this run and the earlier ones. */
   readonly rows: number;
   readonly bad: number;
-  /** How much of the input is done, from 0 to 1. */
+  /** The finished share of the input, from 0 to 1. */
   readonly share: number;
 }
 
@@ -16,7 +16,7 @@ export interface ProgressOptions {
 
 const TERMINAL_INTERVAL_MS = 200;
 const LOG_INTERVAL_MS = 10_000;
-/** The rate is that of the last so many milliseconds. */
+/** The time over which the rate is measured. */
 const WINDOW_MS = 30_000;
 const BAR_CELLS = 24;
 export const ERASE_LINE = '\r\u001b[K';
@@ -25,7 +25,7 @@ interface Sample extends ProgressState {
   readonly timeMs: number;
 }
 
-/** Starts telling, and returns what ends it. */
+/** Starts the display, and returns a function that ends it. */
 export function showProgress({ isTerminal, write, state }: ProgressOptions): () => void {
   const samples: Sample[] = [{ ...state(), timeMs: performance.now() }];
   const tell = () => {
@@ -42,7 +42,7 @@ export function showProgress({ isTerminal, write, state }: ProgressOptions): () 
   };
 }
 
-/** One line, made of the state now and one some time before. */
+/** Returns one line of progress, computed from the state `now` and the earlier state `before`. */
 export function progressLine(before: Sample, now: Sample, hasBar: boolean): string {
   const seconds = (now.timeMs - before.timeMs) / 1000;
   const rate = seconds > 0 ? (now.rows - before.rows) / seconds : 0;
@@ -59,12 +59,12 @@ export function progressLine(before: Sample, now: Sample, hasBar: boolean): stri
   return `${bar}${percent}, ${parts.join(', ')}`;
 }
 
-/** A number with commas, such as `20,000`. */
+/** Returns a number with commas, such as `20,000`. */
 export function grouped(number: number): string {
   return number.toLocaleString('en');
 }
 
-/** Seconds as a person says them. */
+/** Returns a duration in words that suit its length, such as `45 s`, `12 min` or `3.5 h`. */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;

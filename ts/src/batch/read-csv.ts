@@ -1,4 +1,4 @@
-/** CSV: the first record names the columns, every other one is a row. */
+/** CSV: the first record names the columns, every other record is a row. */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { CsvError, parse } from 'csv-parse';
@@ -9,26 +9,26 @@ import { badRow, type Position, type Row, type Selection, type Source } from './
 
 const CHUNK_BYTES = 256 * 1024;
 
-/** What a byte becomes that is not UTF-8. */
+/** The character that the decoder puts in the place of bytes that are not UTF-8. */
 const REPLACEMENT = '\ufffd';
 
 export interface CsvOptions extends Selection {
   readonly path: string;
   readonly delimiter: string;
-  /** No row is larger: an opening quote without a closing one would take all that follows for one. */
+  /** The largest row, in bytes; without a limit, an unclosed quote would turn the rest of the file into one row. */
   readonly maxRowBytes: number;
 }
 
 interface CsvRecord {
   readonly cells: readonly string[];
-  /** Bytes of the file up to the next record. */
+  /** The byte offset at which the next record begins, from the start of the file. */
   readonly end: number;
 }
 
 /**
- * The file as rows, counted without the one that names the columns.
+ * Opens the file as a source of rows, counted without the record that names the columns.
  *
- * @throws Refusal when there is no such first row, or a column that is asked for is not in it.
+ * @throws Refusal when the first record is missing, names a column twice, or lacks a column that was asked for.
  */
 export async function openCsv(options: CsvOptions): Promise<Source> {
   const header = await firstRecord(options);
@@ -68,7 +68,7 @@ function columnIndexes({ path }: CsvOptions, names: readonly string[], wanted: r
   });
 }
 
-/** What the columns are called, and which are the state and which are kept, by their places. */
+/** The names of the columns, and the indexes of those that form the state and of those that are kept. */
 interface Table {
   readonly names: readonly string[];
   readonly state: readonly number[];
@@ -108,7 +108,10 @@ function stateText({ names, state }: Table, cells: readonly string[]): string {
   return objectText(state.map((index) => [names[index] ?? '', JSON.stringify(cells[index] ?? '')]));
 }
 
-/** The parser puts a sign in the place of what is not UTF-8; the text may also have had it. */
+/**
+ * Whether a record has bytes that are not UTF-8. The parser replaces such bytes, but the text itself may also contain
+ * the replacement character, so the record's bytes are read again.
+ */
 async function isBroken(
   file: FileHandle,
   { cells, start, end }: { readonly cells: readonly string[]; readonly start: number; readonly end: number },
@@ -122,7 +125,7 @@ async function isBroken(
   }
 }
 
-/** The records from a position on, in their order. A quote inside of a cell is a part of its text. */
+/** Yields the records from a position on, in order. A quote inside an unquoted cell is a part of its text. */
 async function* records({ path, delimiter, maxRowBytes }: CsvOptions, from: Position): AsyncGenerator<CsvRecord> {
   let found: CsvRecord[] = [];
   let count = 0;
@@ -136,7 +139,7 @@ async function* records({ path, delimiter, maxRowBytes }: CsvOptions, from: Posi
     on_record: (cells, { bytes }) => {
       found.push({ cells, end: from.offset + bytes });
       count += 1;
-      // It has been taken here, with its place: the parser need not pass it on.
+      // The record and its offset are already kept here, so the parser need not pass it on.
       return undefined;
     },
   });

@@ -5,16 +5,16 @@ import { isJson, memberTexts, objectText } from './json-text.ts';
 import { lines } from './lines.ts';
 import { badRow, type Position, type Row, type Selection, type Source } from './row.ts';
 
-/** How much of a line that is no JSON is shown. */
+/** The number of characters that the file of errors shows of a line that is not JSON. */
 const SHOWN_CHARACTERS = 1000;
 
 export interface JsonlOptions extends Selection {
   readonly path: string;
-  /** A longer line is a bad row, and not held in memory. */
+  /** The longest row, in bytes; a longer line is a bad row and is not held in memory. */
   readonly maxRowBytes: number;
 }
 
-/** The file as rows, their numbers those of its lines. */
+/** Opens the file as a source whose rows have the numbers of their lines. */
 export async function openJsonl(options: JsonlOptions): Promise<Source> {
   const file = await open(options.path);
   const { size } = await file.stat();
@@ -44,7 +44,7 @@ interface NumberedLine {
   readonly end: Position;
 }
 
-/** The row of a line; nothing for one that is blank. */
+/** Returns the row of a line; undefined if the line is blank. */
 function lineRow(options: JsonlOptions, { number, bytes, end }: NumberedLine): Row | undefined {
   const lost = { number, end, inputJson: () => 'null' };
   if (bytes === undefined) return badRow(lost, `row larger than ${options.maxRowBytes} bytes (max_body_bytes)`);
@@ -52,7 +52,8 @@ function lineRow(options: JsonlOptions, { number, bytes, end }: NumberedLine): R
   if (text === '') return undefined;
   if (text === undefined) return badRow(lost, 'not UTF-8');
   const shown = { number, end, inputJson: () => JSON.stringify(text.slice(0, SHOWN_CHARACTERS)) };
-  // It becomes a part of the request: what is no JSON value by itself could end it and go on as something else.
+  // The text becomes a part of the request: a text that is not one JSON value could close the `state` and add other
+  // fields.
   if (!isJson(text)) return badRow(shown, 'not valid JSON');
   return selectedRow(options, { number, end, inputJson: () => text }, text);
 }
@@ -75,7 +76,7 @@ function selectedRow(
 
 const DECODER = new TextDecoder('utf-8', { fatal: true });
 
-/** The text of the bytes without a byte order mark; undefined when they are not UTF-8. */
+/** Returns the text of the bytes, without a byte order mark; undefined if they are not UTF-8. */
 function utf8(bytes: Buffer): string | undefined {
   try {
     return DECODER.decode(bytes);

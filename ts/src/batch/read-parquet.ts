@@ -1,4 +1,7 @@
-/** Parquet: rows page by page, so that what is in memory is a page of each column that is needed, whatever its rows. */
+/**
+ * Parquet: rows are read page by page, so that only a page of each needed column is in memory, however many rows the
+ * file has.
+ */
 import { type FileHandle, open } from 'node:fs/promises';
 import { type FileMetaData, parquetMetadata, parquetSchema, type RowGroup, type SchemaTree } from 'hyparquet';
 import { assembleNested } from 'hyparquet/src/assemble.js';
@@ -22,16 +25,19 @@ import {
   type Source,
 } from './row.ts';
 
-/** Rows that are taken out of their pages at once: what is nested is put together for so many. */
+/** The number of rows taken from their pages at once; nested values are assembled for this many rows. */
 const SLICE_ROWS = 256;
-/** What pages may take together once they are decoded; DuckDB writes pages of up to 100 MB. */
+/** The largest size of all decoded pages together, in bytes; DuckDB writes pages of up to 100 MB. */
 const MAX_HELD_BYTES = 192 * 1024 * 1024;
-/** The footer has a few hundred bytes for each column of each row group; as objects it takes many times that. */
+/**
+ * The largest footer, in bytes. A footer has a few hundred bytes for each column of each row group, and takes many
+ * times that as objects.
+ */
 const MAX_FOOTER_BYTES = 8 * 1024 * 1024;
 
 export interface ParquetOptions extends Selection {
   readonly path: string;
-  /** A larger row is a bad one, and its text is not made. */
+  /** The largest row, in bytes; a larger one is a bad row, and its text is not made. */
   readonly maxRowBytes: number;
 }
 
@@ -47,9 +53,9 @@ interface Table {
 }
 
 /**
- * The file as rows, counted from 1.
+ * Opens the file as a source of rows, counted from 1.
  *
- * @throws Refusal when it is no Parquet file, or has not a column that is asked for.
+ * @throws Refusal when it is not a Parquet file or lacks a column that was asked for.
  */
 export async function openParquet(options: ParquetOptions): Promise<Source> {
   const handle = await open(options.path);
@@ -75,7 +81,7 @@ async function openTable(options: ParquetOptions, handle: FileHandle): Promise<S
     columns,
     rows: (from) => rows({ options, handle, metadata, tree, names, columns }, from),
     share: ({ row }) => (count === 0 ? 1 : row / count),
-    // What it is made of stands at its end.
+    // The footer at the end of the file describes all of its contents.
     fingerprint: () => fingerprintBefore(handle, size),
     close: () => handle.close(),
   };
@@ -84,7 +90,7 @@ async function openTable(options: ParquetOptions, handle: FileHandle): Promise<S
 interface Metadata {
   readonly metadata: FileMetaData;
   readonly tree: SchemaTree;
-  /** Rows. */
+  /** The number of rows. */
   readonly count: number;
 }
 
@@ -108,7 +114,7 @@ async function readMetadata(
   }
 }
 
-/** What the row groups say: not every writer notes how many there are of all. */
+/** Returns the number of rows that the row groups have, since not every writer records the total. */
 function countRows({ row_groups, schema }: FileMetaData): number {
   const isNamed = schema.every(({ name }) => typeof name === 'string');
   if (!isNamed) throw new Damage('it has a column without a name');
@@ -137,7 +143,7 @@ async function* rows(table: Table, from: Position): AsyncGenerator<Row> {
   }
 }
 
-/** The rows of a group behind the first `skip`. */
+/** Yields the rows of a group after the first `skip`. */
 async function* groupRows(table: Table, group: RowGroup, skip: number): AsyncGenerator<Values> {
   const columns = groupColumns(table, group);
   const readers = columns.flatMap((column) => column.readers);
@@ -163,7 +169,7 @@ async function passOver(reader: ColumnReader, skip: number): Promise<void> {
 interface GroupColumn {
   readonly name: string;
   readonly tree: SchemaTree;
-  /** Of a nested column, one for each of the columns that it is stored in. */
+  /** The readers of the stored columns: one, or several for a nested column. */
   readonly readers: readonly ColumnReader[];
 }
 
@@ -200,7 +206,10 @@ function columnReader({ chunk, tree, handle, room, rows }: ReaderParts): ColumnR
   return new ColumnReader({ file: handle, metadata, schemaPath, room, rows });
 }
 
-/** Each stored column is there once; and a value whose parts name each other could be without end. */
+/**
+ * Checks that each stored column exists exactly once and that none is a VARIANT, whose parts could refer to each other
+ * without end.
+ */
 function requireColumns(tree: SchemaTree, readers: readonly ColumnReader[]): void {
   const wanted = leaves(tree).map(({ path }) => path.join('.'));
   const found = readers.map(({ path }) => path.join('.'));
@@ -227,7 +236,7 @@ async function named<Result>(path: readonly string[], work: () => Result | Promi
   }
 }
 
-/** The next values of a column, those of a nested one put together. */
+/** Returns the next `count` values of a column; those of a nested column are assembled. */
 function slice({ name, tree, readers }: GroupColumn, count: number): ArrayLike<unknown> {
   const parts = new Map(readers.map((reader) => [reader.path.join('.'), reader.take(count)]));
   if (tree.children.length > 0) assembleNested(parts, tree, DEFAULT_PARSERS);
@@ -241,7 +250,7 @@ interface NumberedRow {
   readonly values: Values;
 }
 
-/** The row in texts: it holds nothing of its pages, which may be a thousand times as long. */
+/** Returns the row as texts, which keep nothing of its pages alive: these may be a thousand times as long. */
 function tableRow(table: Table, { number, values }: NumberedRow): Row {
   const { maxRowBytes } = table.options;
   const lost = { number, end: { row: number, offset: 0 }, inputJson: noInput };
@@ -257,7 +266,7 @@ const noInput = () => 'null';
 interface RowTexts {
   readonly stateJson: string;
   readonly cells: readonly string[];
-  /** False where a value that should be JSON is none. */
+  /** False if a value that should be JSON is not. */
   readonly isJson: boolean;
 }
 
@@ -288,7 +297,10 @@ function goodRow(
   return { ...read, inputJson, stateJson, cells };
 }
 
-/** The value as text; empty for none, and a text with a sign before it, so that one that is empty is not none. */
+/**
+ * Returns the value as text: an empty text for null, and a text value with `=` before it, so that an empty text differs
+ * from null.
+ */
 function cellText(type: ColumnType, value: unknown): string {
   if (value === null || value === undefined) return '';
   if (type === 'text') return `=${value}`;
@@ -318,7 +330,10 @@ const PLAIN_TYPES: Readonly<Record<string, ColumnType>> = {
   DOUBLE: 'double',
 };
 
-/** What the output can have as it is. All else is JSON there: dates, decimals, unsigned numbers, identifiers. */
+/**
+ * Returns the type that the output keeps for a column. All other types become JSON: dates, decimals, unsigned numbers,
+ * identifiers.
+ */
 function leafType({ type, converted_type, logical_type }: SchemaTree['element']): ColumnType {
   const logical = logical_type?.type ?? converted_type?.replace(/_M\w+$/, '');
   const isSigned = logical_type?.type === 'INTEGER' ? logical_type.isSigned : /^INT_\d+$/.test(logical ?? '');

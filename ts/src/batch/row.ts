@@ -1,6 +1,9 @@
-/** What is read and what comes of it, whatever the format of the files. */
+/** The rows of an input and their problems, the same for every file format. */
 
-/** Where reading goes on: after so many rows and so many bytes. Bytes stay 0 in a format that is not read in order. */
+/**
+ * A position in the input: the numbers of rows and of bytes before it. The bytes stay 0 in a format that is not read in
+ * order.
+ */
 export interface Position {
   readonly row: number;
   readonly offset: number;
@@ -8,32 +11,32 @@ export interface Position {
 
 export const START: Position = { row: 0, offset: 0 };
 
-/** Why a row has no answer. */
+/** The reason why a row has no answer. */
 export interface Problem {
-  /** One of `docs/errors.md`, or `bad_row` for one that cannot be read. */
+  /** A code of `docs/errors.md`, or `bad_row` for a row that cannot be read. */
   readonly code: string;
   readonly message: string;
 }
 
 interface ReadRow {
-  /** Counted from 1, in the input. */
+  /** The row's number in the input, counted from 1. */
   readonly number: number;
-  /** Where the next row begins. */
+  /** The position at which the next row begins. */
   readonly end: Position;
   /** The row as JSON text, for the file of errors. */
   readonly inputJson: () => string;
 }
 
-/** A row that can be asked about. */
+/** A row that was read, so that the questions can be asked about it. */
 export interface GoodRow extends ReadRow {
   readonly problem?: undefined;
-  /** What the questions are about, as JSON text. */
+  /** The state that the questions are about, as JSON text. */
   readonly stateJson: string;
-  /** What the output repeats of it, one text for each of the source's columns. */
+  /** The values that the output repeats, one text for each of the source's columns. */
   readonly cells: readonly string[];
 }
 
-/** A row that cannot. */
+/** A row that could not be read, with the reason. */
 export interface BadRow extends ReadRow {
   readonly problem: Problem;
 }
@@ -46,30 +49,33 @@ export interface InputColumn {
   readonly type: ColumnType;
 }
 
-/** How a cell's text is to be understood; `json` is any value. */
+/** The type of a cell's text; `json` stands for any value. */
 export type ColumnType = 'text' | 'boolean' | 'int32' | 'int64' | 'float' | 'double' | 'timestamp' | 'json';
 
-/** An input that is open. */
+/** An open input. */
 export interface Source {
-  /** What `cells` of its rows are. */
+  /** The columns that the `cells` of its rows belong to. */
   readonly columns: readonly InputColumn[];
   rows(from: Position): AsyncIterable<Row>;
-  /** How much of it lies before a position, from 0 to 1. */
+  /** Returns the share of the input before a position, from 0 to 1. */
   share(position: Position): number;
-  /** A digest of what was read last before a position: tells whether that is still the same. */
+  /** Returns a digest that shows whether the input before a position is still the same. */
   fingerprint(position: Position): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Which part of a row is the state, and which the output repeats. */
+/** The columns of a row that form the state, and those that the output repeats. */
 export interface Selection {
-  /** None: the whole row. One: its value. Several: an object of them. */
+  /**
+   * The columns that form the state: with none, the state is the whole row; with one, its value; with several, an
+   * object of them.
+   */
   readonly state: readonly string[];
-  /** Undefined: all. */
+  /** The columns that the output repeats; undefined for all. */
   readonly keep: readonly string[] | undefined;
 }
 
-/** A row that could not be read. */
+/** Returns a row that could not be read, with `message` as the reason. */
 export function badRow(read: ReadRow, message: string): BadRow {
   return { ...read, problem: { code: 'bad_row', message } };
 }

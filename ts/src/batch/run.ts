@@ -1,4 +1,4 @@
-/** A batch from its first row to its last: read, ask, write in order, and note how far it is. */
+/** A batch from its first row to its last: it reads, asks, writes in order and records its progress. */
 import { existsSync, rmSync } from 'node:fs';
 import { errorCode } from '../exclusive-file.ts';
 import { Refusal } from '../refusal.ts';
@@ -15,14 +15,17 @@ import { openParquet } from './read-parquet.ts';
 import { type Row, type Source, START } from './row.ts';
 import { csvSink, jsonlSink, parquetSink, tableColumns } from './sink.ts';
 
-/** A kill costs the rows of so much time. */
+/** The interval between commits: a killed run loses the rows of at most about this time. */
 const COMMIT_INTERVAL_MS = 1000;
 const MAX_PENDING_CHARACTERS = 16 * 1024 * 1024;
-/** Of rows that are asked about at once: each is in memory about ten times, as text, as bytes and as tokens. */
+/**
+ * The limit for the texts of the rows asked about at once: each text is in memory about ten times, as text, bytes and
+ * tokens.
+ */
 const MAX_ASKED_CHARACTERS = 4 * 1024 * 1024;
 
 /**
- * The plan's input, open.
+ * Opens the plan's input.
  *
  * @throws Refusal when it cannot be read.
  */
@@ -39,9 +42,9 @@ export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<S
 }
 
 /**
- * Where the run begins: at the start, or where the one before it ended.
+ * Returns the state in which the run begins: at the start of the input, or where the previous run ended.
  *
- * @throws Refusal when there is an output already that it may not touch or cannot go on with.
+ * @throws Refusal when there is an output already that the run may not touch or cannot continue.
  */
 export async function beginning(plan: BatchPlan, source: Source): Promise<Journal> {
   const { paths, output, settings } = plan;
@@ -80,14 +83,15 @@ export interface Run {
   readonly source: Source;
   readonly decider: Decider;
   readonly stop: AbortSignal;
-  /** Called after each row. */
+  /** A callback after each row. */
   readonly onRow: (journal: Journal) => void;
 }
 
 /**
- * The journal of the finished run. What is done when it ends otherwise is written, and noted.
+ * Runs the batch and returns the journal of the finished run. If the run ends early, its finished rows are written and
+ * recorded.
  *
- * @throws Refusal when it cannot go on; the reason of `stop` when that has fired.
+ * @throws Refusal when the run cannot go on; the reason of `stop` when that signal has fired.
  */
 export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   const { plan, decider } = run;
@@ -97,7 +101,7 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
   }
   const sample = await askSample(run);
   try {
-    // Not before it is known that there will be another.
+    // The old output is removed only now that the sample was answered, so that a new output will follow.
     if (plan.isOverwritten) removeOutput(plan);
     return await writeOutput(run, sample, { ...begun, model: decider.model ?? begun.model });
   } catch (error) {
@@ -109,7 +113,7 @@ export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
 async function writeOutput(run: Run, sample: Answered, begun: Journal): Promise<Journal> {
   const written = await Output.open(outputOptions(run, sample), begun);
   try {
-    // The run before may have ended while it made a part.
+    // The previous run may have ended while it made a part.
     if (written.isPartFull) await written.finishPart();
     await writeRows(run, written);
     await written.finish();
@@ -120,12 +124,15 @@ async function writeOutput(run: Run, sample: Answered, begun: Journal): Promise<
   }
 }
 
-/** Whether two digests tell of two models; they tell nothing when one is not known, or they are of different things. */
+/** Whether the digests show two different models; unknown digests, and digests of different kinds, show nothing. */
 function isOther(begun: string | null, now: string | null): boolean {
   return begun !== null && now !== null && begun !== now && begun.split(' ', 1)[0] === now.split(' ', 1)[0];
 }
 
-/** The questions about an empty text: whether they can be asked, and what the columns of a table are. */
+/**
+ * Asks the questions about an empty text and returns the decision: it shows that they can be asked, and which columns
+ * the table has.
+ */
 async function askSample({ plan, decider }: Run): Promise<Answered> {
   const outcome = await decider.decide({ stateJson: '""', questionsJson: plan.questionsJson });
   if (outcome.problem?.code === 'bad_answer') throw new Refusal(`no server answers: ${outcome.problem.message}`);
@@ -135,7 +142,7 @@ async function askSample({ plan, decider }: Run): Promise<Answered> {
 
 function answeredBy(body: string): Answered {
   const answered = readAnswered(body);
-  // A server's answer was looked at before; this one would be the engine's own.
+  // A server's answer was checked earlier, so this one must come from the engine itself.
   if (answered === undefined) throw new Error('an answer that is no decision');
   return answered;
 }
@@ -170,7 +177,7 @@ async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Ou
   }
 }
 
-/** How long the texts of a row are that stay in memory until its turn. */
+/** Returns the number of characters of a row's texts, which stay in memory until its turn. */
 function characters(row: Row): number {
   return row.problem ? 0 : row.cells.reduce((sum, cell) => sum + cell.length, row.stateJson.length);
 }

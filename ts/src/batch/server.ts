@@ -1,39 +1,41 @@
-/** One server as its answers show it: how many requests it gets at once, and when it is let alone. */
+/** The state of one server, learned from its answers: how many requests it gets at once, and when it rests. */
 import { decisionUrl } from '../decision-url.ts';
 import { Pace } from './pace.ts';
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 
-/** So many failures one after the other are no accident. */
+/** A server with this many failures in a row does not fail by accident. */
 const MANY_FAILURES = 3;
 
-/** A server that has not answered for so long is not waited for by a row that all others failed on. */
+/**
+ * A row on which all other servers failed waits for a failing server only if that one has answered within this time.
+ */
 const AWAY_MS = 60_000;
 
 export interface ServerOptions {
   readonly url: string;
-  /** Requests at once at most. */
+  /** The largest number of requests at once. */
   readonly concurrency: number;
-  /** The longest that it is let alone, whatever it asks for. */
+  /** The longest rest of the server, in milliseconds, even if it asks for a longer one. */
   readonly longestRestMs: number;
-  /** Whether it may be asked rows at once. */
+  /** Whether the server may get rows before its answers to the probes are compared. */
   readonly isCompared: boolean;
 }
 
 export class Server {
   readonly url: URL;
   readonly pace = new Pace();
-  /** Requests that it has now. */
+  /** The number of requests that the server has now. */
   busy = 0;
-  /** Whether its answers were compared with those of the others; it gets no row before. */
+  /** Whether the server's answers were compared with those of the others; it gets no row before. */
   isCompared: boolean;
-  /** What it refuses all requests with; undefined once it has answered one. */
+  /** The message with which the server refuses every request; undefined once it has answered one. */
   refusal: string | undefined;
-  /** What it said when it failed last. */
+  /** The message of the server's last failure. */
   lastWords: string | undefined;
   readonly #options: ServerOptions;
-  /** Requests that it may have at once now: fewer than `concurrency` after failures. */
+  /** The number of requests that the server may have at once now: fewer than `concurrency` after failures. */
   #slots: number;
   #failures = 0;
   #pauses = 0;
@@ -52,32 +54,35 @@ export class Server {
     return this.#restsUntilMs;
   }
 
-  /** Whether it takes one more row. */
+  /** Whether the server can take one more row now. */
   hasRoom(nowMs: number): boolean {
     return this.isCompared && this.#restsUntilMs <= nowMs && this.busy < this.#slots;
   }
 
-  /** Whether nothing speaks against asking it, but for what it has to do already. */
+  /** Whether the server is compared, not resting and without a failure since its last answer; it may be busy. */
   isWell(nowMs: number): boolean {
     return this.isCompared && this.#restsUntilMs <= nowMs && this.#failures === 0;
   }
 
-  /** Whether a row may wait for it. */
+  /** Whether a row may wait for this server. */
   isPresent(nowMs: number): boolean {
     return this.isCompared && (this.#failures === 0 || nowMs - this.#answeredMs < AWAY_MS);
   }
 
-  /** Whether it has rested again and again without an answer in between. */
+  /** Whether the server has rested again and again without an answer in between. */
   get isLongSilent(): boolean {
     return this.#failures >= MANY_FAILURES && this.#pauses >= MANY_FAILURES;
   }
 
-  /** When it would have answered one more row of `bytes`, as a measure to compare servers by. */
+  /**
+   * Returns the time in which the server would answer its requests and one more of `bytes`, in milliseconds; a measure
+   * by which servers are compared.
+   */
   finishMs(bytes: number): number {
     return (this.busy + 1) * (this.pace.expectedMs(bytes) ?? 0);
   }
 
-  /** It has answered in a way that can be used: it gets more at once, and rests less the next time. */
+  /** Records a usable answer: the server gets one more request at once, and its next rest is shorter. */
   answered(): void {
     this.#failures = 0;
     this.refusal = undefined;
@@ -86,13 +91,16 @@ export class Server {
     this.#pauses = Math.max(0, this.#pauses - 1);
   }
 
-  /** It has failed; the result tells whether it does so again and again. */
+  /** Records a failure and returns whether the server fails again and again. */
   failed(): boolean {
     this.#failures += 1;
     return this.#failures >= MANY_FAILURES;
   }
 
-  /** Another has answered before it what it got first. */
+  /**
+   * Records that another server was faster with a row that this one got first, and returns whether this one fails again
+   * and again.
+   */
   overtaken(bytes: number, tookMs: number): boolean {
     this.pace.tookAtLeast(bytes, tookMs);
     this.#slots = Math.max(1, Math.floor(this.#slots / 2));
@@ -100,8 +108,9 @@ export class Server {
   }
 
   /**
-   * Lets it alone for a time that grows, and for what it asks for where that is longer. All requests that fail at the same
-   * time are one reason for one pause. After it the server gets one request, and more as it answers.
+   * Lets the server rest for a time that grows from rest to rest, or for `retryAfterMs` if that is longer. All requests
+   * that fail during one rest count as one reason for it. After the rest the server gets one request at a time, and
+   * more as it answers.
    */
   rest(retryAfterMs = 0): void {
     const now = performance.now();
@@ -115,7 +124,7 @@ export class Server {
     this.#restsUntilMs = Math.max(this.#restsUntilMs, now + Math.min(longest, retryAfterMs));
   }
 
-  /** True the first time. */
+  /** Returns true on the first call only, so that the server is named once. */
   claimNaming(): boolean {
     const isFirst = !this.#isNamed;
     this.#isNamed = true;

@@ -14,34 +14,37 @@ import { Server } from './server.ts';
 
 export interface ServersOptions {
   readonly urls: readonly string[];
-  /** Requests at once at each server. */
+  /** The number of requests at once at each server. */
   readonly concurrency: number;
-  /** How long no server may answer before the run ends. */
+  /** The time without an answer from any server after which the run ends, in milliseconds. */
   readonly giveUpMs: number;
-  /** Whether neither the digests of the models nor the answers to the probes are compared. */
+  /** Whether the comparison of the models' digests and of the answers to the probes is skipped. */
   readonly mayDiffer: boolean;
   readonly config: Config;
-  /** Tells who started the run of a server that is no use now. */
+  /** Reports a server that is of no use now to the person who started the run. */
   readonly tell: (line: string) => void;
 }
 
 const HEALTH_TIMEOUT_MS = 5000;
 
-/** An answer to a probe is waited for so long at first, and then longer. */
+/** The timeout of the first try of a probe; each further try doubles it, up to the longest one. */
 const FIRST_PROBE_TIMEOUT_MS = 10_000;
 const LONGEST_PROBE_TIMEOUT_MS = 180_000;
 
-/** Once one server has told what is asked at the start, the others have so many times as long, and at least so long. */
+/**
+ * Once the first server has answered at the start, the others have this multiple of the time that it took, and at least
+ * `SHORTEST_GRACE_MS`.
+ */
 const GRACE = 3;
 const SHORTEST_GRACE_MS = 1000;
 
-/** The longest that the start waits for the answers to the probes. */
+/** The longest wait of the start for the answers to the probes. */
 const START_MS = 10_000;
 
 /**
- * The servers at `urls`.
+ * Connects to the servers at `urls` and returns a decider that asks them.
  *
- * @throws Refusal when one of them is no address, or two of them have different models or give different answers.
+ * @throws Refusal when a URL is not an address, or two servers have different models or give different answers.
  */
 export async function decideThere(options: ServersOptions, stop: AbortSignal): Promise<Decider> {
   const digests = await inTime(options.urls.map((url) => modelDigest(decisionUrl(url))));
@@ -57,7 +60,9 @@ export async function decideThere(options: ServersOptions, stop: AbortSignal): P
   return servers;
 }
 
-/** The digest in a server's health record; undefined when it does not tell, or cannot be reached now. */
+/**
+ * Returns the digest in a server's health record; undefined if the record has none or the server cannot be reached now.
+ */
 async function modelDigest(endpoint: URL): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
@@ -75,11 +80,11 @@ class Servers implements Decider {
   readonly #options: ServersOptions;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #dispatch: Dispatch;
-  /** Ends with the run. */
+  /** Aborts the probes when the run ends. */
   readonly #ended = new AbortController();
-  /** The answers that those of every other server must be. */
+  /** The reference answers that every other server's answers must match. */
   #reference: Probed | undefined;
-  /** The questions of the last request, which are those of the next one too. */
+  /** The parsed questions of the last request, kept because the next request has the same ones. */
   #asked: { readonly json: string; readonly questions: readonly Asked[] } = { json: '', questions: [] };
 
   constructor(options: ServersOptions, stop: AbortSignal, model: string | null) {
@@ -90,7 +95,7 @@ class Servers implements Decider {
     const limits = { concurrency, longestRestMs: giveUpMs, isCompared };
     this.#servers = urls.map((url) => new Server({ url, ...limits }));
     this.#headers = { ...decisionHeaders(options.config), accept: 'application/json' };
-    // A row that takes long does not keep the servers waiting for those behind it.
+    // The window is wide enough that one slow row does not keep the servers waiting for the rows behind it.
     this.window = 4 * concurrency * urls.length;
     this.#dispatch = new Dispatch({ servers: this.#servers, headers: this.#headers, giveUpMs, tell });
     if (stop.aborted) this.#end(stop.reason);
@@ -116,7 +121,7 @@ class Servers implements Decider {
   }
 
   /**
-   * Compares the answers of the servers that can be asked now. The others are compared before they get a row.
+   * Compares the answers of the servers that answer now. The others are compared before they get a row.
    *
    * @throws Refusal when two of them differ.
    */
@@ -157,7 +162,7 @@ class Servers implements Decider {
     }
   }
 
-  /** What a server answers to the probes; the response that is none, where there is one. */
+  /** Returns the server's answers to the probes, or its first response that is no answer. */
   async #probe(server: Server, timeoutMs: number): Promise<Probed | Received> {
     const answers: string[] = [];
     for (const { id, ...probe } of PROBES) {
@@ -197,8 +202,8 @@ class Servers implements Decider {
 }
 
 /**
- * What all of `tries` come to, undefined for those that come to nothing in time: once one has come to something, the others
- * have a little longer than it took, and no longer than `mostMs` in all.
+ * Returns the results of `tries`, undefined for those without a result in time: once the first has one, the others have
+ * a little longer than it took, and all have `mostMs` milliseconds at most.
  */
 async function inTime<Value>(
   tries: readonly Promise<Value | undefined>[],

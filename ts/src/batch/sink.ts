@@ -1,17 +1,17 @@
-/** What a row of the output is, by format. */
+/** The rows of the output, one kind for each format. */
 import { stringify } from 'csv-stringify/sync';
 import { Refusal } from '../refusal.ts';
 import type { AnswerColumn, Answered } from './answer.ts';
 import type { ColumnType, GoodRow, InputColumn } from './row.ts';
 
-/** Turns answered rows into text. */
+/** A converter of answered rows to text. */
 export interface Sink {
-  /** What stands before the first row. */
+  /** The text before the first row. */
   readonly head: string;
   text(row: GoodRow, answered: Answered): string;
 }
 
-/** The columns of a table: first the input's, then the number of the row, then the answers'. */
+/** The columns of a table: first those of the input, then the row's number, then those of the answers. */
 export interface TableColumns {
   readonly input: readonly InputColumn[];
   readonly answers: readonly AnswerColumn[];
@@ -20,9 +20,9 @@ export interface TableColumns {
 const ROW_COLUMN = 'svc.row';
 
 /**
- * The columns of a table, of which `answers` are those for the answers.
+ * Returns the columns of a table with the columns `input` of the input and `answers` for the answers.
  *
- * @throws Refusal when two of them have the same name.
+ * @throws Refusal when two columns have the same name.
  */
 export function tableColumns(input: readonly InputColumn[], answers: readonly AnswerColumn[]): TableColumns {
   const names = columnNames({ input, answers }).map(({ name }) => name);
@@ -31,7 +31,7 @@ export function tableColumns(input: readonly InputColumn[], answers: readonly An
   throw new Refusal(`column ${JSON.stringify(twice)} would be in the output twice; rename the question, or see --keep`);
 }
 
-/** All names and types, in the order of the output. */
+/** Returns all names and types, in the order of the output. */
 export function columnNames({
   input,
   answers,
@@ -39,7 +39,10 @@ export function columnNames({
   return [...input, { name: ROW_COLUMN, type: 'int64' }, ...answers];
 }
 
-/** One JSON object a line: the row's number, the input, the answers as they came, and what the model read. */
+/**
+ * Returns a sink that writes one JSON object a line: the row's number, the input, the answers as they came, and the
+ * numbers of tokens that the model read and that were left out.
+ */
 export function jsonlSink(): Sink {
   return {
     head: '',
@@ -59,7 +62,10 @@ export function csvSink(columns: TableColumns, delimiter: string): Sink {
   };
 }
 
-/** A line of the file in which the rows of a Parquet part are gathered: their cells, as a JSON array. */
+/**
+ * Returns a sink that writes the lines of the file that collects the rows of a Parquet part: a row's cells, as a JSON
+ * array.
+ */
 export function parquetSink(columns: TableColumns): Sink {
   return {
     head: '',

@@ -1,9 +1,9 @@
-/** A decision's answers as bars with words and numbers beside them. */
+/** A decision's answers as bars, with words and numbers next to them. */
 import type { Answer, Decision, Outcome } from './answer.ts';
 import { formatCount, formatMs, formatPercent } from './format.ts';
 import { type Html, html } from './html.ts';
 
-/** Milliseconds, as the `Server-Timing` header has them. */
+/** The times of a decision in milliseconds, as in the `Server-Timing` header. */
 export interface TimingSplit {
   readonly encode: number;
   readonly wait: number;
@@ -11,7 +11,7 @@ export interface TimingSplit {
   readonly total: number;
 }
 
-/** Returns all answers of a decision. Headings start at `h3`. */
+/** Returns all answers of a decision as HTML. Headings start at `h3`. */
 export function decisionView(decision: Decision, timing: TimingSplit): Html {
   const { truncatedTokens } = decision;
   return html`<div class="answers">${decision.answers.map(answerView)}</div>
@@ -47,7 +47,7 @@ function outcomeRow({ name, label, probability }: Outcome, { type, isBest }: { t
 
 const YES_NO: Readonly<Record<string, string>> = { true: 'yes', false: 'no' };
 
-/** Returns a bar of `share`, 0 to 1. A style attribute is not allowed by the pages' policy; a drawing's size is. */
+/** Returns a bar of `share`, 0 to 1. The pages' policy forbids a style attribute, but not the size of a drawing. */
 export function bar(share: number): Html {
   return html`<svg class="bar" width="100%" height="10"><rect width="${(share * 100).toFixed(2)}%" height="10" rx="2"/></svg>`;
 }
@@ -60,7 +60,7 @@ function verdict({ type, value, outcomes }: Answer): Html {
   return html`<strong>${number.toFixed(2)}</strong> <span class="muted">of ${outcomes.length - 1}${nearest && html`, near “${nearest.label}”`}</span>`;
 }
 
-/** Public clients take a choice of less than 0.6 as not settled. */
+/** Returns the confidence in words. Public clients treat a choice with a confidence below 0.6 as not settled. */
 function sureness(confidence: number): { readonly words: string; readonly kind: string } {
   if (confidence < 0.2) return { words: 'close to a guess', kind: 'low' };
   if (confidence < 0.6) return { words: 'not settled', kind: 'low' };

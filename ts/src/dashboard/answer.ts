@@ -3,9 +3,9 @@ import { type Node, parseTree } from 'jsonc-parser';
 import type { QuestionType } from './snapshot.ts';
 
 export interface Outcome {
-  /** What the caller calls it: an option, `true`, or the number of a level. */
+  /** The caller's name of the outcome: an option, `true` or `false`, or the number of a level. */
   readonly name: string;
-  /** The text of a level; the name otherwise. */
+  /** The text of a level; for other outcomes, the name. */
   readonly label: string;
   readonly probability: number;
 }
@@ -13,9 +13,9 @@ export interface Outcome {
 export interface Answer {
   readonly id: string;
   readonly type: QuestionType;
-  /** The option, the expected level or the probability of yes, as the answer has it. */
+  /** The option, the expected level or the probability of yes, as in the answer. */
   readonly value: string | number;
-  /** In the order of the request; `true` before `false`. */
+  /** The outcomes in the order of the request; `true` before `false`. */
   readonly outcomes: readonly Outcome[];
   readonly confidence: number;
   readonly answerConfidence: number;
@@ -25,7 +25,7 @@ export interface Answer {
 export interface Decision {
   readonly answers: readonly Answer[];
   readonly inputTokens: number;
-  /** How many tokens were left out because a text was too long for the model. */
+  /** The number of tokens that were left out because a text was too long for the model. */
   readonly truncatedTokens: number;
   readonly serverMs: number;
 }
@@ -72,7 +72,7 @@ function number(node: Node | undefined): number {
   return typeof node?.value === 'number' ? node.value : 0;
 }
 
-/** A level may be an object or a list. */
+/** Returns the text of a level; undefined if the level is an object or a list. */
 function labelOf(node: Node | undefined): string | undefined {
   return typeof node?.value === 'string' ? node.value : undefined;
 }

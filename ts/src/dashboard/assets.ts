@@ -1,4 +1,6 @@
-/** The pages' static files: built from `ts/browser` into folders of `dist`, read once, named after what is in them. */
+/**
+ * The pages' static files: built from `ts/browser` into folders of `dist`, read once, and named after their contents.
+ */
 
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -52,7 +54,7 @@ function readFiles<Name extends string>(folder: string, wanted: Readonly<Record<
   const files = new Map<string, Asset>();
   const add = ({ name, ending, type }: AssetFile) => {
     const body = readFileSync(fileURLToPath(new URL(`${folder}/${name}.${ending}`, DIST)));
-    // A new content is a new address, so that browsers may keep the old one for ever.
+    // New content gets a new address, so browsers may keep the old file forever.
     const digest = sha256Of(body).slice(0, 12);
     const path = `/${folder}/${name}.${digest}.${ending}`;
     files.set(path, { type, body });

@@ -1,4 +1,4 @@
-/** The API's page: the OpenAPI document as a kept renderer shows it, from our own files alone. */
+/** The API's page: the OpenAPI document, shown by a maintained renderer from the server's own files only. */
 import { html } from './html.ts';
 
 /** Returns the page. */

@@ -1,6 +1,6 @@
 /**
- * A decision request as a form holds it, and as JSON text. The text is written by hand and read as a syntax tree: a
- * JavaScript object would put option names that look like numbers first, and would not keep a state's raw text.
+ * A decision request as the contents of a form, and as JSON text. The text is composed by hand and parsed as a syntax
+ * tree: a JavaScript object would put option names that look like numbers first, and would not keep a state's raw text.
  */
 import { type Node, type ParseError, parseTree } from 'jsonc-parser';
 import { QUESTION_TYPES, type QuestionType } from './snapshot.ts';
@@ -10,14 +10,17 @@ export interface OptionDraft {
   readonly description: string;
 }
 
-/** One question. Only the criteria of its own type are sent; the others wait for a change of mind. */
+/**
+ * One question. Only the criteria of its own type are sent; those of the other types are kept in case the type is
+ * changed back.
+ */
 export interface QuestionDraft {
   readonly id: string;
   readonly type: QuestionType;
   readonly instructions: string;
   readonly options: readonly OptionDraft[];
   readonly levels: readonly string[];
-  /** What yes and no mean; may be empty. */
+  /** The meaning of yes; `no` holds that of no. Both may be empty. */
   readonly yes: string;
   readonly no: string;
 }
@@ -31,7 +34,7 @@ export interface RequestDraft {
 
 const INDENT = '  ';
 
-/** Returns the JSON text of a request, in the order of the form. Raw JSON goes in as it is, valid or not. */
+/** Returns the JSON text of a request, in the order of the form. Raw JSON is inserted unchanged, valid or not. */
 export function requestText({ isJson, state, questions }: RequestDraft): string {
   const members = questions.map((question) => member(question.id, questionText(question), 2));
   return object(
@@ -78,10 +81,10 @@ function list(texts: readonly string[]): string {
   return `[${texts.map((text) => JSON.stringify(text)).join(', ')}]`;
 }
 
-/** What a text holds that a form cannot show. Its message ends a sentence. */
+/** The error that a text holds something that a form cannot show. Its message is the end of a sentence. */
 class NotShowable extends Error {}
 
-/** Returns the request that `text` holds, or why a form cannot show it: the end of a sentence. */
+/** Returns the request in `text`, or the reason why a form cannot show it, as the end of a sentence. */
 export function readRequest(text: string): RequestDraft | string {
   try {
     const errors: ParseError[] = [];
@@ -90,7 +93,7 @@ export function readRequest(text: string): RequestDraft | string {
     return draft(text, root);
   } catch (error) {
     if (error instanceof NotShowable) return error.message;
-    // The parser calls itself for every level of nesting.
+    // The parser recurses on every level of nesting.
     if (error instanceof RangeError) return 'it is nested too deep';
     throw error;
   }
@@ -117,7 +120,7 @@ function question(id: string, node: Node): QuestionDraft {
   return { id, type, instructions, ...NO_CRITERIA, ...criteria(id, type, fields.get('criteria')) };
 }
 
-/** What a question starts with that has no criteria of its own yet. */
+/** The criteria of a question that has none of its own yet. */
 export const NO_CRITERIA: Criteria = { options: [], levels: [], yes: '', no: '' };
 
 function criteria(id: string, type: QuestionType, node: Node | undefined): Partial<Criteria> {
@@ -143,7 +146,7 @@ function members(node: Node, what: string): [string, Node][] {
   });
 }
 
-/** The members of an object that has no others than `names`, and none of them twice. */
+/** Returns the members of an object; throws if it has a member that is not one of `names`, or one of them twice. */
 function knownMembers(node: Node, what: string, names: readonly string[]): ReadonlyMap<string, Node> {
   const found = members(node, what);
   const other = found.find(([name], index) => !names.includes(name) || found.findIndex(([n]) => n === name) !== index);

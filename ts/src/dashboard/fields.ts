@@ -1,4 +1,6 @@
-/** Every text of the dashboard that changes while it is looked at. The server writes them once, the browser anew. */
+/**
+ * The texts of the dashboard that change while it is open. The server writes them once, and the browser updates them.
+ */
 import {
   formatBytes,
   formatCount,
@@ -23,7 +25,7 @@ const STATUS_WORDS = {
 export function dashboardFields(snapshot: Snapshot) {
   const { requests, queue, model, series } = snapshot;
   const recent = sums(series);
-  // What got no answer took no time that counts.
+  // Failed requests have no time that counts, so without any answered request there is no value to show.
   const ms = (value: number) => (recent.requests === recent.errors ? NOTHING : formatMs(value));
   return {
     status: STATUS_WORDS[model.status],
@@ -59,7 +61,7 @@ type Fields = ReturnType<typeof dashboardFields>;
 
 export type FieldName = keyof Fields;
 
-/** Returns a function that writes a field in such a way that the browser finds it again. */
+/** Returns a function that writes a field so that the browser can find it again. */
 export function fieldWriter(snapshot: Snapshot): (name: FieldName) => Html {
   const fields = dashboardFields(snapshot);
   return (name) => html`<span data-field="${name}">${fields[name]}</span>`;
@@ -100,16 +102,16 @@ function sums(series: readonly Bucket[]): { readonly requests: number; readonly 
   };
 }
 
-/** How many buckets the current rate is taken from; the newest is not over and would pull it down. */
+/** The number of buckets for the current rate; the newest bucket is not over and would pull the rate down. */
 const RATE_BUCKETS = 2;
 
-/** Requests a second over the last ten seconds that are over. */
+/** Returns the number of requests per second in the last two completed buckets, which cover ten seconds. */
 function currentRate(series: readonly Bucket[]): number {
   const latest = series.slice(-RATE_BUCKETS - 1, -1);
   return sums(latest).requests / (RATE_BUCKETS * BUCKET_SECONDS);
 }
 
-/** What an operator should know of where the model came from; empty when all is as configured. */
+/** Returns notes for the operator on the model's source and reloads; empty if everything is as configured. */
 function modelNote({ model }: Snapshot): string {
   const notes = [
     model.fallback === true && 'This is not the wanted model: that one could not be had.',

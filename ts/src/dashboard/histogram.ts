@@ -1,4 +1,4 @@
-/** How sure the answers were: one small histogram for each question type, and the same numbers as a table. */
+/** The confidence of the answers: one small histogram for each question type, and the same numbers as a table. */
 import { formatAmount, formatCount } from './format.ts';
 import { type Html, html } from './html.ts';
 import { QUESTION_TYPES, type Snapshot } from './snapshot.ts';
@@ -16,7 +16,7 @@ function histogram(type: string, counts: readonly number[]): Html {
   const most = Math.max(1, ...counts);
   const step = WIDTH / counts.length;
   const bars = counts.map((count, index) => {
-    // A single answer among thousands is still seen.
+    // Even a single answer among thousands stays visible.
     const height = count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT);
     return html`<rect x="${index * step + 1}" y="${(HEIGHT - height).toFixed(1)}" width="${step - 2}" height="${height.toFixed(1)}" rx="1"><title>${bin(index)}: ${formatCount(count)}</title></rect>`;
   });

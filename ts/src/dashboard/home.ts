@@ -13,13 +13,13 @@ import { tile } from './tile.ts';
 export interface HomeOptions {
   readonly snapshot: Snapshot;
   readonly assets: AssetPaths;
-  /** Scheme, host and port that the page was asked from. */
+  /** The scheme, host and port that the page was requested from. */
   readonly origin: string;
 }
 
 type Write = (name: FieldName) => Html;
 
-/** What the server runs without a clock of its own: the browser writes its own times over it. */
+/** The server writes times in UTC; the browser replaces them with times in its own zone. */
 const SERVER_TIME = { timeZone: 'UTC' } as const;
 
 /** Returns the whole page. */

@@ -1,6 +1,9 @@
-/** HTML as a value of its own, so that text never becomes markup by mistake. It runs in the server and in the browser. */
+/**
+ * HTML as a type of its own, so that text never becomes markup by mistake. The server and the browser both run this
+ * code.
+ */
 
-/** Text that is HTML already. Only {@link html} makes it. */
+/** Text that is HTML already. Only {@link html} creates it. */
 class Html {
   readonly text: string;
 
@@ -15,7 +18,10 @@ class Html {
 
 export type { Html };
 
-/** What a template takes: HTML as it is, text and numbers escaped, lists item by item, nothing for what is not there. */
+/**
+ * A value in a template: HTML is inserted as it is, text and numbers are escaped, lists are inserted item by item, and
+ * undefined, null and false insert nothing.
+ */
 export type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 const ESCAPED: Readonly<Record<string, string>> = {

@@ -1,11 +1,11 @@
-/** How the kept states are doing: how often one was there, and how much memory they take. */
+/** The card of the kept states: how often a needed state was kept, and how much memory the kept states take. */
 import { bar } from './answer-view.ts';
 import type { FieldName } from './fields.ts';
 import { type Html, html } from './html.ts';
 import type { Snapshot } from './snapshot.ts';
 import { tile } from './tile.ts';
 
-/** Returns the card. `write` writes a field in such a way that the browser finds it again. */
+/** Returns the card. `write` writes a field so that the browser can find it again. */
 export function keptCard(snapshot: Pick<Snapshot, 'state_cache'>, write: (name: FieldName) => Html): Html {
   return html`<section class="card" aria-labelledby="kept">
   <h2 id="kept">Kept states</h2>
@@ -20,7 +20,7 @@ export function keptCard(snapshot: Pick<Snapshot, 'state_cache'>, write: (name: 
 </section>`;
 }
 
-/** Returns how much of the memory for kept states is in use, as a bar. The numbers beside it say the same. */
+/** Returns the used share of the memory for kept states, as a bar. The numbers next to it say the same. */
 export function keptBar({ state_cache: { bytes, limit_bytes } }: Pick<Snapshot, 'state_cache'>): Html {
   return html`<span aria-hidden="true">${bar(limit_bytes === 0 ? 0 : bytes / limit_bytes)}</span>`;
 }

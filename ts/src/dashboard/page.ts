@@ -1,7 +1,7 @@
 /** The frame of every operator page. */
 import { type Html, html } from './html.ts';
 
-/** Where the pages' static files are. */
+/** The paths of the pages' static files. */
 export interface AssetPaths {
   readonly script: string;
   readonly style: string;
@@ -10,11 +10,11 @@ export interface AssetPaths {
 
 export interface PageOptions {
   readonly title: string;
-  /** The path of the navigation's entry that is this page, or is above it. */
+  /** The path of the navigation entry of this page, or of the page above it. */
   readonly path: '/' | '/recipes';
   readonly assets: AssetPaths;
   readonly main: Html;
-  /** What stands at the right of the navigation. */
+  /** The content at the right of the navigation. */
   readonly aside?: Html;
 }
 

@@ -1,4 +1,6 @@
-/** The playground before the browser fills it: the form's frame, the place of the answer, the request as code. */
+/**
+ * The playground before the browser fills it: the frame of the form, the place for the answer, and the request as code.
+ */
 import { type Html, html } from './html.ts';
 import { RECIPES } from './recipes/index.ts';
 
@@ -7,7 +9,7 @@ export interface PlaygroundOptions {
   readonly needsKey: boolean;
 }
 
-/** Returns the section. What the browser's script works with has a `data-` attribute. */
+/** Returns the section. The elements that the browser's script uses have a `data-` attribute. */
 export function playground({ origin, needsKey }: PlaygroundOptions): Html {
   return html`<section class="card playground" id="playground" aria-labelledby="playground-title" data-playground data-origin="${origin}"${
     needsKey && html` data-needs-key`

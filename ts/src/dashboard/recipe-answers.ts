@@ -1,17 +1,20 @@
-/** What the loaded model answers to each recipe: asked when somebody first looks, then kept as long as it is loaded. */
+/**
+ * The loaded model's answers to the recipes: each is requested at the first view of its page, and kept as long as the
+ * model is loaded.
+ */
 import { HttpFailure } from '../errors.ts';
 import type { EngineSlot, LoadedModel } from '../model/slot.ts';
 import type { RecipeAnswer } from './recipe-pages.ts';
 import { type Recipe, recipeText } from './recipes/recipe.ts';
 
-/** What the health record calls the source of the model that comes with the server. */
+/** The health record's source of the model that comes with the server. */
 const EMBEDDED = 'embedded';
 
 const NOT_ASKED = 'There is no answer yet. Open the request in the playground to ask for one.';
 
 export class RecipeAnswers {
   readonly #slot: EngineSlot;
-  /** Of the model with the digest. */
+  /** The answers of the model with the digest `#digest`, by the recipes' names. */
   readonly #kept = new Map<string, Promise<RecipeAnswer>>();
   #digest = '';
 
@@ -20,9 +23,10 @@ export class RecipeAnswers {
   }
 
   /**
-   * Returns the answer to `recipe`, or why there is none now. A failure is not kept.
+   * Returns the answer to `recipe`, or the reason why there is none now. A failure is not kept.
    *
-   * @param mayAsk - Whether the one who looks may have the model asked; what is kept is shown to all who see the page.
+   * @param mayAsk - Whether the viewer may cause a request to the model; kept answers are shown to everyone who sees
+   * the page.
    */
   async get(recipe: Recipe, mayAsk: boolean): Promise<RecipeAnswer> {
     const model = this.#slot.model;
@@ -55,7 +59,10 @@ function loadProblem(slot: EngineSlot): string {
   return 'There is no answer yet: look again.';
 }
 
-/** It takes its turn in the queue like any request, and is not counted as one: nobody outside has asked. */
+/**
+ * Asks the model for the answer to a recipe. The request waits in the queue like any other, but is not counted, because
+ * no client has sent it.
+ */
 async function ask({ engine, info, source }: LoadedModel, recipe: Recipe): Promise<RecipeAnswer> {
   const reply = await engine.decide(Buffer.from(recipeText(recipe)));
   if (reply.failure) return { problem: `There is no answer now: ${reply.failure.message}.` };

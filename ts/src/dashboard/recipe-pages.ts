@@ -9,17 +9,17 @@ import { type Recipe, recipeText } from './recipes/recipe.ts';
 import { snippets } from './snippets.ts';
 import { snippetTabs } from './tabs.ts';
 
-/** The answer that the loaded model gave, or why there is none. */
+/** The answer of the loaded model, or the reason why there is none. */
 export type RecipeAnswer = RecipeReply | { readonly problem: string };
 
 export interface RecipeReply {
-  /** As the engine wrote it. */
+  /** The body of the answer as the engine wrote it. */
   readonly body: string;
   readonly timing: TimingSplit;
-  /** RFC 3339. */
+  /** The time of the answer, in RFC 3339. */
   readonly time: string;
   readonly model: { readonly name: string; readonly version: string };
-  /** Whether it is the model that comes with the server, which is known to be weak. */
+  /** Whether the answer is from the model that comes with the server, which is known to be weak. */
   readonly isEmbedded: boolean;
 }
 
@@ -77,7 +77,7 @@ ${neighbours(recipe)}`;
   return page({ title, path: '/recipes', assets, main });
 }
 
-/** The state and the questions as a person would tell them. */
+/** Returns the state and the questions in the words of a person. */
 function caseView({ request: { state, questions } }: Recipe): Html {
   return html`<h2>The case</h2>
 <blockquote>${typeof state === 'string' ? state : html`<code>${JSON.stringify(state, null, 2)}</code>`}</blockquote>

@@ -1,4 +1,4 @@
-/** What the dashboard reads of `GET /stats`. */
+/** The parts of `GET /stats` that the dashboard reads. */
 import type { StatsSnapshot } from '../schemas/stats.ts';
 
 /** The three types of a question, in the order in which the pages show them. */
@@ -8,15 +8,15 @@ export type QuestionType = (typeof QUESTION_TYPES)[number];
 
 export type Snapshot = StatsSnapshot;
 
-/** Five seconds of the server's life. The last one of a series is not over. */
+/** Five seconds of the server's statistics. The last bucket of a series is not over. */
 export type Bucket = StatsSnapshot['series'][number];
 
 export type RecentRequest = StatsSnapshot['recent'][number];
 
-/** How long one bucket of the series is. */
+/** The length of one bucket of the series, in seconds. */
 export const BUCKET_SECONDS = 5;
 
-/** Returns whether a bucket has times: what got no answer took none that counts. */
+/** Whether a bucket has times: failed requests have none that count. */
 export function isAnswered({ requests, errors }: Bucket): boolean {
   return requests > errors;
 }

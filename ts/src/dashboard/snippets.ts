@@ -1,11 +1,11 @@
-/** A decision request as commands and programs that work as they are pasted. They send the text byte by byte. */
+/** A decision request as commands and programs that work when pasted. They send exactly the bytes of the text. */
 
 export interface SnippetOptions {
-  /** Scheme, host and port of the server, without a slash at the end. */
+  /** The scheme, host and port of the server, without a slash at the end. */
   readonly origin: string;
   /** The body of the request. */
   readonly body: string;
-  /** Whether the API key is on. It is read from `SVC_API_KEY`, never written. */
+  /** Whether the API key is on. The key is read from `SVC_API_KEY` and never written. */
   readonly needsKey: boolean;
 }
 
@@ -16,7 +16,7 @@ export interface Snippet {
 
 const PATH = '/v1/systemone';
 
-/** Returns the request in each of the languages that the pages show. */
+/** Returns the request in each language that the pages show. */
 export function snippets(options: SnippetOptions): readonly [Snippet, Snippet, Snippet] {
   return [
     { name: 'curl', text: curl(options) },
@@ -27,7 +27,7 @@ export function snippets(options: SnippetOptions): readonly [Snippet, Snippet, S
 
 function curl({ origin, body, needsKey }: SnippetOptions): string {
   const key = needsKey ? ' \\\n  -H "Authorization: Bearer $SVC_API_KEY"' : '';
-  // --data would read a file where the body starts with @.
+  // With --data, curl would read a file if the body starts with @.
   return `curl -sS ${origin}${PATH}${key} \\\n  --data-raw '${body.replaceAll("'", "'\\''")}'`;
 }
 
@@ -61,7 +61,10 @@ response.raise_for_status()
 print(response.json()["answers"])`;
 }
 
-/** A string literal of JavaScript and of Python: outside the basic plane nothing is escaped, where the two differ. */
+/**
+ * Returns a string literal that is valid in JavaScript and in Python: the two differ in escapes outside the basic
+ * plane, where nothing is escaped.
+ */
 function escaped(text: string): string {
   return JSON.stringify(text);
 }

@@ -1,12 +1,12 @@
-/** The rows of the dashboard's tables that change while it is looked at. */
+/** The rows of the dashboard's tables that change while it is open. */
 import { formatCount, formatMs, formatRate, formatTime, NOTHING } from './format.ts';
 import { type Html, html } from './html.ts';
 import { BUCKET_SECONDS, type Bucket, isAnswered, type RecentRequest } from './snapshot.ts';
 
 export interface RowOptions {
-  /** Left out in the browser, which knows its own. */
+  /** The time zone of the times; left out in the browser, which knows its own. */
   readonly timeZone?: string;
-  /** Leave out what went well. */
+  /** Whether only failed requests are shown; false by default. */
   readonly onlyErrors?: boolean;
 }
 
@@ -30,7 +30,7 @@ function recentRow({ time, status, error, ms, questions, input_tokens }: RecentR
 </tr>`;
 }
 
-/** Returns the buckets in which something happened, newest first. */
+/** Returns rows for the buckets with any requests, newest first. */
 export function seriesRows(series: readonly Bucket[], { timeZone }: RowOptions = {}): Html {
   const busy = series.filter(({ requests, waiting }) => requests > 0 || waiting > 0).reverse();
   if (busy.length === 0) return html`<tr><td colspan="8" class="empty">No request in the last five minutes.</td></tr>`;

@@ -1,4 +1,4 @@
-/** Texts to copy, side by side: one under the other without a script, as tabs with one. */
+/** Texts to copy: one below the other without a script, as tabs with one. */
 import { type Html, html } from './html.ts';
 import type { Snippet } from './snippets.ts';
 

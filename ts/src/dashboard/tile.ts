@@ -1,4 +1,4 @@
-/** One number with its name above and what belongs to it below. */
+/** One number with its name above and further details below. */
 import { type Html, html } from './html.ts';
 
 /** Returns an entry of a `dl` with the class `tiles`. */

@@ -1,9 +1,9 @@
-/** What the processor can do of what makes a model fast. */
+/** Check of the processor: its features that make a model fast. */
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { type Finding, ok, warning } from './finding.ts';
 
-/** The flags of `/proc/cpuinfo`, by architecture, in the order in which they are told. */
+/** The flags of `/proc/cpuinfo` and their names, by architecture, in the order in which they are reported. */
 const FEATURES: Partial<Record<NodeJS.Architecture, ReadonlyMap<string, string>>> = {
   x64: new Map([
     ['avx2', 'AVX2'],
@@ -19,7 +19,7 @@ const DOT_PRODUCT = new Set(['AVX-512 VNNI', 'AVX-VNNI', 'NEON dot product']);
 export function checkCpu(): Finding {
   const { arch, platform } = process;
   const model = cpus()[0]?.model.trim() || arch;
-  // Every Mac with an Apple processor has it; elsewhere Node cannot tell.
+  // Every Mac with an Apple processor has this feature; on other systems than Linux, Node cannot tell.
   if (platform === 'darwin' && arch === 'arm64') return judge(model, arch, new Set(['NEON dot product']));
   const features = platform === 'linux' ? linuxFeatures() : undefined;
   if (features === undefined) return ok('cpu', `${model}; what it can do for 8-bit models is not known here`);
@@ -34,7 +34,10 @@ function linuxFeatures(): ReadonlySet<string> | undefined {
   }
 }
 
-/** The names of the features that the first processor in the text of a `/proc/cpuinfo` has; undefined when it has no list. */
+/**
+ * Returns the names of the features of the first processor in the text of a `/proc/cpuinfo`; undefined if the text has
+ * no list of them or the architecture is not known.
+ */
 export function cpuFeatures(cpuinfo: string, arch: NodeJS.Architecture): ReadonlySet<string> | undefined {
   const known = FEATURES[arch];
   const list = /^(?:flags|Features)\s*:(.*)$/m.exec(cpuinfo)?.[1];
@@ -43,7 +46,7 @@ export function cpuFeatures(cpuinfo: string, arch: NodeJS.Architecture): Readonl
   return new Set([...known].filter(([flag]) => flags.has(flag)).map(([, name]) => name));
 }
 
-/** What the features mean for speed. */
+/** Returns the finding about the speed that these features allow. */
 export function judge(model: string, arch: string, features: ReadonlySet<string>): Finding {
   const names = [...features].join(', ');
   if ([...features].some((name) => DOT_PRODUCT.has(name))) {

@@ -1,12 +1,15 @@
-/** What `svc doctor` says of one thing that it looked at. */
+/** A finding of `svc doctor` about one check. */
 export interface Finding {
-  /** What was looked at. */
+  /** The name of the check. */
   readonly check: string;
-  /** `problem`: the server does not start or does not work like this. `warning`: it does, worse than it could. */
+  /**
+   * The result. `problem`: the server does not start or does not work like this. `warning`: it works, but worse than it
+   * could.
+   */
   readonly status: 'ok' | 'warning' | 'problem';
-  /** One line. */
+  /** The message, in one line. */
   readonly message: string;
-  /** What to do, one line; absent when there is nothing to do. */
+  /** The advice, in one line; absent if there is nothing to do. */
   readonly advice?: string;
 }
 

@@ -1,10 +1,10 @@
-/** The health of a server that runs, asked over HTTP. */
+/** The health of a running server, requested over HTTP. */
 import { isIPv6 } from 'node:net';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
 import { type Address, formatAddress } from '../address.ts';
 
-/** A server that takes longer to say how it is, is not well. */
+/** A server that takes longer than this to report its health does not count as healthy. */
 const MAX_ANSWER_MS = 3000;
 
 /** The parts of a health record that tell a server of this kind from another. */
@@ -14,7 +14,10 @@ const HealthSchema = Type.Object({
   sha256: Type.Union([Type.String(), Type.Null()]),
 });
 
-/** The health record of the server that listens on `listen`; undefined when there is none, or another one. */
+/**
+ * Returns the health record of the server that listens on `listen`; undefined if no server answers, or one of another
+ * kind.
+ */
 export async function healthOf(listen: Address): Promise<Static<typeof HealthSchema> | undefined> {
   const url = `http://${formatAddress({ ...listen, host: reachable(listen.host) })}/health`;
   try {
@@ -26,7 +29,10 @@ export async function healthOf(listen: Address): Promise<Static<typeof HealthSch
   }
 }
 
-/** A server on every address is reached by that of this machine. */
+/**
+ * Returns the host for a request to a server that listens on `host`: one that listens on every address is reached by
+ * loopback.
+ */
 function reachable(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1';
   return isIPv6(host) && /^[0:]+$/.test(host) ? '::1' : host;

@@ -4,7 +4,10 @@ import { type Finding, ok, problem, warning } from './finding.ts';
 
 const MIN_NODE_MAJOR = 20;
 
-/** A server with the embedded model and its default limits stays below it, also while it reads the longest state. */
+/**
+ * A server with the embedded model and its default limits needs less memory than this, even while it reads the longest
+ * state.
+ */
 const ENOUGH_BYTES = 768 * 2 ** 20;
 
 export function checkNode(version = process.version): Finding {
@@ -23,7 +26,7 @@ export function checkMemory(freeBytes = availableBytes()): Finding {
   );
 }
 
-/** Older releases of Node do not know the limit of the container. */
+/** Returns the number of available bytes. Older releases of Node do not know the limit of the container. */
 function availableBytes(): number {
   const { availableMemory } = process as { readonly availableMemory?: () => number };
   return availableMemory?.() ?? freemem();

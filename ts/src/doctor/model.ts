@@ -1,4 +1,4 @@
-/** Checks of the runtime library and the model: they are loaded, and make one decision. */
+/** Checks of the runtime library and the model: both are loaded, and the model makes one decision. */
 import type { Config } from '../config.ts';
 import { defaultRuntime, type Engine, EngineError } from '../engine.ts';
 import type { ErrorCode } from '../errors.ts';
@@ -10,7 +10,7 @@ const REQUEST = Buffer.from(
   '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Does the customer want money back?"}}}',
 );
 
-/** Which check an error of the start belongs to, and what to do. */
+/** The check that an error of the start belongs to, and the advice. */
 const ADVICE: Partial<Record<ErrorCode, readonly [check: string, advice: string]>> = {
   runtime_not_found: ['runtime', 'correct runtime, or leave it out for the one that is shipped'],
   runtime_failed: ['runtime', 'use a build for this machine, or leave runtime out for the one that is shipped'],

@@ -1,4 +1,4 @@
-/** Builds the gate's Koa app: an API-key check in front of a server. It never listens. */
+/** Builds the gate's Koa app: an API-key check in front of a server. The app itself never listens. */
 import Koa, { type Middleware } from 'koa';
 import type { Config } from '../config.ts';
 import { HttpFailure } from '../errors.ts';
@@ -15,18 +15,18 @@ import { gateName, refuseLoops } from './loop.ts';
 import { targetAccess } from './target.ts';
 
 export interface GateParts extends ForwardParts, Pick<Config, 'listen' | 'allowedHosts'> {
-  /** Empty: no key is checked. */
+  /** The accepted keys; if empty, no key is checked. */
   readonly keys: readonly ApiKey[];
 }
 
-/** The server behind it counts what it answers. */
+/** Metrics that count nothing: the server behind the gate counts its own answers. */
 export const UNCOUNTED: Pick<Metrics, 'countResponse'> = { countResponse: () => {} };
 
 export function createGate(parts: GateParts): Koa<RequestState> {
   const { keys, lifecycle, log } = parts;
   const app = new Koa<RequestState>();
   const name = gateName();
-  // What arrives here is a connection that broke under an answer; Koa would print it.
+  // This event reports a connection that broke during an answer; without a listener, Koa would print it.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   app.use(handleRequests({ log, lifecycle, metrics: UNCOUNTED }));
   app.use(requireFraming());
@@ -42,7 +42,7 @@ export function createGate(parts: GateParts): Koa<RequestState> {
   return app;
 }
 
-/** Lets `/health` pass, `/v1/` with the key, and nothing else. */
+/** Returns the middleware that lets `/health` pass, `/v1/` with the key, and nothing else. */
 function checkTarget(key: Middleware<RequestState>): Middleware<RequestState> {
   return (ctx, next) => {
     const access = targetAccess(ctx.req.url ?? '');

@@ -1,4 +1,4 @@
-/** Passes requests on to the server behind the gate and its answers back; what is long as a stream. */
+/** Forwards requests to the server behind the gate and its answers back; long bodies are streamed. */
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as https from 'node:https';
@@ -17,28 +17,31 @@ import { bareHost, viaHeader } from './loop.ts';
 import { type ReadRequest, readState } from './state-header.ts';
 import { targetAccess } from './target.ts';
 
-/** Answers that say only that another will follow. None of ours sends one, and reading them costs time. */
+/**
+ * The most interim answers, which only announce another one, that the gate reads. This project's server sends none, and
+ * reading them costs time.
+ */
 const MAX_INTERIM = 16;
 
 export interface ForwardTimeouts {
-  /** Until the server has taken the connection. */
+  /** The longest time until the server has accepted the connection. */
   readonly connectMs: number;
   /**
-   * How long nothing may come from the server or be taken by it, how long its answer may take to begin, and, from then
-   * on, to be whole.
+   * The longest time without data to or from the server, also the longest time until its answer begins, and, from then
+   * on, until the answer is complete.
    */
   readonly silenceMs: number;
-  /** How long the answer to a batch, which is sent state by state, may take to be whole. */
+  /** The longest time until the answer to a batch, which is sent state by state, is complete. */
   readonly batchMs: number;
 }
 
-/** Whose answer is sent while it is made. */
+/** The target whose answer is sent while it is made. */
 const BATCH_TARGET = /^\/v1\/systemone\/batch(?:\?|$)/;
 
 export interface ForwardParts {
-  /** Where the server is: scheme, host and port. */
+  /** The address of the server: scheme, host and port. */
   readonly upstream: URL;
-  /** The server's own key, for what needs one. */
+  /** The server's own key, for targets that need one. */
   readonly upstreamKey: Secret | undefined;
   readonly timeouts: ForwardTimeouts;
   readonly lifecycle: Lifecycle;
@@ -46,8 +49,8 @@ export interface ForwardParts {
 }
 
 /**
- * Returns the middleware that answers with what the server says. The target goes on byte by byte as it came; all else is
- * made of what was parsed.
+ * Returns the middleware that answers with the server's response. The target is forwarded byte by byte as received; the
+ * rest of the request is rebuilt from its parsed form.
  *
  * @param name - The gate's name in `Via`.
  */
@@ -70,12 +73,12 @@ export function forward(parts: ForwardParts, name: string): Middleware<RequestSt
       if (lifecycle.phase === 'draining') ctx.set('Connection', 'close');
       await Promise.race([passAnswer(ctx, answer), failure]);
     } catch (error) {
-      // Nothing that still comes on this connection is an answer to anybody.
+      // Data that still arrives on this connection belongs to no request.
       answer?.destroy();
       outgoing.destroy();
       throw error;
     } finally {
-      // Of a body that is not wanted any more the rest is thrown away: the caller may be reading the answer already.
+      // The rest of an unwanted body is discarded, because the caller may be reading the answer already.
       req.unpipe(outgoing).resume();
       if (!outgoing.writableEnded) outgoing.destroy();
     }
@@ -84,7 +87,7 @@ export function forward(parts: ForwardParts, name: string): Middleware<RequestSt
 
 type Call = (ctx: RequestContext, read: ReadRequest, framing: Framing | undefined) => http.ClientRequest;
 
-/** Returns what begins a request to the server. */
+/** Returns a function that begins a request to the server. */
 function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string): Call {
   const { request } = upstream.protocol === 'https:' ? https : http;
   const agent = createAgent(upstream.protocol);
@@ -104,7 +107,7 @@ function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string)
       },
       timeout: timeouts.silenceMs,
     });
-    // Node would hide the headers of the answer beyond the thousandth.
+    // By default, Node would hide the headers of the answer beyond the thousandth.
     outgoing.maxHeadersCount = 0;
     return outgoing;
   };
@@ -115,7 +118,7 @@ interface Body {
   readonly framing: Framing | undefined;
 }
 
-/** Sends the body that was announced, and none where none was: what is beyond it ends both connections. */
+/** Sends the body that was announced, or none if none was; bytes beyond the announced length end both connections. */
 function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { read, framing }: Body): void {
   flushSoon(outgoing);
   if (read.isWhole) outgoing.end(read.start);
@@ -127,7 +130,7 @@ function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { rea
     req.on('data', (part: Buffer) => {
       left -= part.length;
       if (left >= 0) return;
-      // Before this part is written.
+      // Both connections end before this part is written.
       outgoing.destroy();
       req.destroy();
     });
@@ -138,7 +141,7 @@ function sendBody(req: http.IncomingMessage, outgoing: http.ClientRequest, { rea
 }
 
 interface Limits extends ForwardTimeouts {
-  /** From the beginning of the answer to its end. */
+  /** The longest time from the beginning of the answer to its end. */
   readonly wholeMs: number;
 }
 
@@ -150,7 +153,7 @@ function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs, wholeMs
   outgoing.once('close', stop);
   outgoing.once('socket', (socket) => (socket.connecting ? socket.once('connect', stop) : stop()));
   outgoing.once('timeout', () => giveUp(silenceMs));
-  // A server that says a little now and then is not silent, and yet its answer may never begin.
+  // A server that sends a little now and then is not silent, yet its answer may never begin.
   const wait = () => {
     stop();
     timer = setTimeout(giveUp, silenceMs, silenceMs);
@@ -164,14 +167,14 @@ function limitTime(outgoing: http.ClientRequest, { connectMs, silenceMs, wholeMs
   });
 }
 
-/** Returns a promise that is rejected with what goes wrong first: the caller, or the server. */
+/** Returns a promise that is rejected with the first failure, of the caller or of the server. */
 function firstFailure({ req, res, state }: RequestContext, outgoing: http.ClientRequest, log: Logger): Promise<never> {
   const failure = new Promise<never>((_, reject) => {
     let isCallerGone = false;
     const gone = (error?: Error) => {
       if (res.writableFinished) return;
       isCallerGone = true;
-      // The HTTP server ends a body with a failure of its own, for example when its time is up.
+      // The HTTP server may end a body with a failure of its own, for example its timeout.
       reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
       outgoing.destroy();
     };
@@ -198,14 +201,15 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
       if (!isPassable(answer)) outgoing.destroy(new Error('the server sent an answer that cannot be passed on'));
     });
   });
-  // Whoever waits for it hears of it; when the answer is complete nobody does.
+  // The code that waits for this promise handles its rejection; after a complete answer none does, so it is handled
+  // here.
   failure.catch(() => {});
   return failure;
 }
 
 /**
- * Returns the failure that stands for the server's 401. The caller's key was right, so a 401 would tell the caller to
- * change what is not wrong.
+ * Returns the failure in place of the server's 401. The caller's key was right, so a 401 would tell the caller to
+ * change the wrong thing.
  */
 function refusedKey({ state }: RequestContext, { log, upstreamKey }: ForwardParts): HttpFailure {
   const message = 'the server behind the gate refuses the key of the gate';
@@ -223,7 +227,7 @@ async function passAnswer(ctx: RequestContext, answer: http.IncomingMessage): Pr
   await pipeline(answer, res);
 }
 
-/** The headers go out with the first bytes of the body if those are there, and alone if they are not. */
+/** Sends the headers together with the first bytes of the body if these are available at once, or else alone. */
 function flushSoon(message: http.OutgoingMessage): void {
   setImmediate(() => {
     if (message.headersSent || message.destroyed) return;
@@ -236,8 +240,8 @@ function flushSoon(message: http.OutgoingMessage): void {
 }
 
 /**
- * Whether an answer says how the request ended, and how long its body is. Node reads 000, 999 and a 101 that changes
- * nothing, which nobody could pass on; it reads codings before `chunked`, too, which it does not undo.
+ * Whether an answer states how the request ended and how long its body is. Node also accepts the statuses 000 and 999
+ * and a 101 that changes nothing, which cannot be passed on, and codings before `chunked`, which it does not decode.
  */
 function isPassable({ statusCode = 0, headers }: http.IncomingMessage): boolean {
   return statusCode >= 200 && statusCode < 600 && /^(chunked)?$/i.test(headers['transfer-encoding'] ?? '');

@@ -1,4 +1,4 @@
-/** Which headers go through the gate: those that are meant for the other end, in both directions. */
+/** The headers that pass the gate: those meant for the other end, in both directions. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { HttpFailure } from '../errors.ts';
 import type { Framing } from '../middleware/framing.ts';
@@ -17,7 +17,10 @@ const HOP_BY_HOP = new Set([
   'upgrade',
 ]);
 
-/** What the gate answers itself, or says anew: the key stays here, and the server is called by its own name. */
+/**
+ * The headers that the gate answers or sets itself: the caller's key stays at the gate, and the server is called by its
+ * own name.
+ */
 const OWN = new Set([
   'authorization',
   'expect',
@@ -29,7 +32,7 @@ const OWN = new Set([
   STATE_HEADER,
 ]);
 
-/** What the gate says to the server itself. */
+/** The headers that the gate sends to the server itself. */
 export interface OwnHeaders {
   readonly requestId: string;
   /** The value of `Via`. */
@@ -38,7 +41,7 @@ export interface OwnHeaders {
   readonly key: string | undefined;
 }
 
-/** Returns the headers for the server, without those that say how long the body is: see `framingHeaders`. */
+/** Returns the headers for the server, without those of the body's length: see `framingHeaders`. */
 export function requestHeaders(req: IncomingMessage, { requestId, via, key }: OwnHeaders): OutgoingHttpHeaders {
   const rest = Object.entries(endToEnd(req.headers)).filter(([name]) => !OWN.has(name));
   return {
@@ -49,24 +52,26 @@ export function requestHeaders(req: IncomingMessage, { requestId, via, key }: Ow
   };
 }
 
-/** The methods whose body means something (RFC 9110, 9.3); other readers do not look for one after the rest. */
+/** The methods whose body has a meaning (RFC 9110, 9.3); for the other methods, other readers do not expect a body. */
 const WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Returns how long the body is that goes on: that of a method whose body means nothing stays here. */
+/**
+ * Returns the length of the forwarded body; undefined for a method whose body has no meaning, which is not forwarded.
+ */
 export function outgoingFraming(method: string | undefined, framing: Framing): Framing | undefined {
   return WITH_BODY.has(method) ? framing : undefined;
 }
 
-/** Returns the header that says how long a body is. Without any there is no body. */
+/** Returns the header with a body's length; a request without one has no body. */
 export function framingHeaders(framing: Framing | undefined): OutgoingHttpHeaders {
   if (framing === undefined) return {};
   return framing === 'chunked' ? { 'transfer-encoding': 'chunked' } : { 'content-length': framing };
 }
 
-/** Returns the headers for the caller. The ids are the gate's, which the server was given. */
+/** Returns the headers for the caller. The ids in the answer are the gate's own, which the server was given. */
 export function answerHeaders({ headers, statusCode }: IncomingMessage): Record<string, string | string[]> {
   const { 'x-request-id': _, 'x-typesafe-request-id': __, ...rest } = endToEnd(headers);
-  // A 204 has no body, whatever its length says: a reader that believes it would wait for one.
+  // A 204 has no body, even if it has a length: a reader that trusts the length would wait for a body.
   if (statusCode === 204) delete rest['content-length'];
   return rest;
 }
@@ -81,7 +86,7 @@ function endToEnd(headers: IncomingHttpHeaders): Record<string, string | string[
 }
 
 /**
- * Checks that a request asks for HTTP. Other protocols may be offered and need not be taken.
+ * Checks that a request asks for HTTP. Offers of other protocols than WebSocket may be ignored.
  *
  * @throws HttpFailure `bad_request`
  */

@@ -1,4 +1,7 @@
-/** Gates that lead back to themselves: refused at the start where that can be seen, else at the first round. */
+/**
+ * Gates that lead back to themselves: they are refused at the start if the addresses show it, or else at the first
+ * request.
+ */
 import { randomBytes } from 'node:crypto';
 import dns from 'node:dns/promises';
 import type { IncomingMessage } from 'node:http';
@@ -10,18 +13,21 @@ import { HttpFailure } from '../errors.ts';
 import type { RequestState } from '../middleware/request.ts';
 import { Refusal } from '../refusal.ts';
 
-/** By this name a gate knows in `Via` what it has passed on before. It is another one at each start. */
+/** Returns a random name, new at each start, by which a gate recognizes in `Via` the requests that it has forwarded. */
 export function gateName(): string {
   return `svc-gate-${randomBytes(8).toString('hex')}`;
 }
 
-/** Returns the `Via` of a request that goes on (RFC 9110, 7.6.3). */
+/** Returns the `Via` of a forwarded request (RFC 9110, 7.6.3). */
 export function viaHeader({ headers, httpVersion }: IncomingMessage, name: string): string {
   const before = headers.via === undefined ? '' : `${headers.via}, `;
   return `${before}${httpVersion} ${name}`;
 }
 
-/** Refuses what has been through this gate before. Other gates may follow each other: each has a name of its own. */
+/**
+ * Returns the middleware that refuses requests that have been through this gate before. Several gates may follow each
+ * other, since each has a name of its own.
+ */
 export function refuseLoops(name: string): Middleware<RequestState> {
   return (ctx, next) => {
     if (ctx.req.headers.via?.includes(name)) {
@@ -32,8 +38,8 @@ export function refuseLoops(name: string): Middleware<RequestState> {
 }
 
 /**
- * Resolves when the server behind the gate is not the gate itself, as far as the addresses tell. A name that cannot be
- * looked up yet may be known later, so it is no reason to refuse.
+ * Resolves if the server behind the gate is not the gate itself, as far as the addresses tell. A name that cannot be
+ * looked up yet may resolve later, so it is no reason to refuse.
  *
  * @throws Refusal when `upstream` leads to the address on which the gate is to listen
  */
@@ -47,7 +53,7 @@ export async function refuseOwnAddress(listen: Address, upstream: URL): Promise<
   const isOwn = (address: string) =>
     contains(listens, address) ||
     (isOnAll && isLoopback(address)) ||
-    // A connection to every address goes to this machine, by loopback.
+    // A connection to a wildcard address goes to this machine, by loopback.
     (isWildcard(address) && own.some(isLoopback));
   if (!theirs.some(isOwn)) return;
   throw new Refusal(`--upstream: ${upstream.origin} is the gate itself, which listens on ${formatAddress(listen)}`);
@@ -62,7 +68,7 @@ const isWildcard = (address: string) => address === '0.0.0.0' || address === '::
 
 const family = (address: string) => (isIPv6(address) ? 'ipv6' : 'ipv4');
 
-/** A list that takes an IPv4 address that is written as IPv6 for the same. */
+/** Returns a list that treats an IPv4 address written as IPv6 as the same address. */
 function listOf(all: readonly string[]): BlockList {
   const list = new BlockList();
   for (const address of all) list.addAddress(address, family(address));

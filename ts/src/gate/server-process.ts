@@ -1,4 +1,4 @@
-/** The server beside the gate, as a process that starts and ends with it. */
+/** The server beside the gate, a process that starts and ends with the gate. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -13,25 +13,25 @@ import type { GateFlags } from './settings.ts';
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
 
 const READY_CHECK_MS = 50;
-/** A server that takes longer to say whether it is ready is asked again. */
+/** A readiness check that takes longer than this is repeated. */
 const MAX_ANSWER_MS = 1000;
 
-/** How often a server that is not ready is told of: a large model may be on its way, or nothing at all. */
+/** The interval of the messages about a server that is not ready: it may be fetching a large model, or be stuck. */
 const TELL_EVERY_MS = 60_000;
 
-/** Flags that are the server's, by their names in `GateFlags`. */
+/** The flags that go to the server, by their names in `GateFlags`. */
 const SERVER_FLAGS = ['config', 'device', 'model', 'runtime', 'threads', 'logLevel', 'logFormat'] as const;
 
 export class ServerProcess {
-  /** Resolves with how the process ended, as words. */
+  /** Resolves with the way in which the process ended, in words. */
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #upstream: URL;
 
   /**
-   * Starts `svc serve` on the address of `upstream`. What it logs goes to stderr as the gate's own lines do.
+   * Starts `svc serve` on the address of `upstream`. Its log goes to stderr, as the gate's own lines do.
    *
-   * @throws Refusal when another process listens there: it would be taken for the server.
+   * @throws Refusal when another process listens there: the gate would take it for the server.
    */
   static async start(upstream: URL, flags: GateFlags, env: Environment): Promise<ServerProcess> {
     const address = addressOf(upstream);
@@ -43,9 +43,9 @@ export class ServerProcess {
   private constructor(upstream: URL, args: readonly string[], env: Environment) {
     this.#upstream = upstream;
     this.#child = spawn(process.execPath, [PROGRAM, ...args], {
-      // The channel tells the server when the gate ends, however it ends.
+      // The channel tells the server that the gate has ended, in whatever way it ends.
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      // A group of its own: Ctrl-C is for the gate, which ends the server after itself.
+      // The server has a process group of its own: Ctrl-C is meant for the gate, which ends the server after itself.
       detached: process.platform !== 'win32',
       env,
     });
@@ -53,7 +53,7 @@ export class ServerProcess {
       ([code, signal]) => signal ?? `exit code ${code}`,
       (error: unknown) => errorCode(error) || String(error),
     );
-    // A gate that is told to end at once does not leave it behind.
+    // A gate that has to end at once does not leave the server behind.
     process.once('exit', () => this.#child.kill('SIGKILL'));
   }
 
@@ -62,7 +62,7 @@ export class ServerProcess {
   }
 
   /**
-   * True once the server takes requests, false when it has ended before that.
+   * Resolves with true once the server takes requests, or with false if it ends before that.
    *
    * @param tell - Called every minute, or every `everyMs`, until then.
    */
@@ -93,9 +93,10 @@ export class ServerProcess {
   }
 
   /**
-   * Resolves once the server has finished its requests and ended. One that hangs is killed.
+   * Resolves once the server has finished its requests and ended. A server that takes longer than `maxMs` is killed.
    *
-   * @param maxMs - How long it may take.
+   * @param maxMs - The longest time for it, in milliseconds.
+   *
    * @returns whether it ended by itself
    */
   async stop(maxMs: number): Promise<boolean> {
@@ -121,9 +122,9 @@ function serverArguments(flags: GateFlags): string[] {
 }
 
 /**
- * The gate's key is the gate's alone, and its check is the only one: behind it the server's own key is off. The rules of
- * the container image are for a server that can be reached from outside. When the gate lets go of it nobody asks it any
- * more, so there is nothing to wait for.
+ * Returns the environment of the server. The gate's key stays with the gate, whose check is the only one: behind it the
+ * server's own key is off. The rules of the container image are for a server that can be reached from outside. Once the
+ * gate disconnects, the server gets no further requests, so it needs no drain delay.
  */
 function serverEnvironment(env: Environment): Environment {
   const kept = Object.entries(env).filter(([name]) => !/^(GATE_.*|SVC_API_KEY|SVC_CONTAINER)$/i.test(name));

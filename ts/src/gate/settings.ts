@@ -8,15 +8,17 @@ import { Secret } from '../secret.ts';
 import type { ForwardTimeouts } from './forward.ts';
 import { bareHost } from './loop.ts';
 
-/** The flags of `svc gate`, as typed. Those of `svc serve` are for the server that it runs beside it. */
+/**
+ * The flags of `svc gate`, as typed. Those of `svc serve` are passed to the server that `--run` starts beside the gate.
+ */
 export interface GateFlags extends Flags {
   readonly upstream?: string;
   readonly connectTimeoutMs?: string;
   readonly timeoutMs?: string;
   readonly batchTimeoutMs?: string;
-  /** Start the server beside the gate. */
+  /** Whether the gate also starts the server beside it. */
   readonly run?: boolean;
-  /** False: check no key. */
+  /** Whether keys are checked; false switches the check off. */
   readonly key?: boolean;
 }
 
@@ -24,15 +26,15 @@ export interface GateSettings {
   readonly listen: Address;
   /** Scheme, host and port of the server behind the gate. */
   readonly upstream: URL;
-  /** The key of the server behind the gate; without it the server has none. */
+  /** The key of the server behind the gate; undefined if the server has none. */
   readonly upstreamKey: Secret | undefined;
   readonly timeouts: ForwardTimeouts;
   readonly credential: Credential;
-  /** One line each. */
+  /** The warnings, one line each. */
   readonly warnings: readonly string[];
 }
 
-/** A server takes 60 s for its queue and 60 s for the model at most, where nothing else is set. */
+/** The defaults. By its own defaults, a server takes at most 60 s in its queue and 60 s on the model for a request. */
 const DEFAULTS = {
   listen: '127.0.0.1:21118',
   upstream: 'http://127.0.0.1:21119',
@@ -41,16 +43,17 @@ const DEFAULTS = {
   batchTimeoutMs: '3600000',
 };
 
-/** Node's timers take no more. */
+/** The longest time that Node's timers accept. */
 const MAX_MS = 2 ** 31 - 1;
 
 type Value = readonly [text: string, where: string];
 
 /**
- * The settings of the gate.
+ * Returns the settings of the gate.
  *
- * @param config - That of the process, for where a credential's rules need it.
- * @throws Refusal when a value is wrong, or there is no key and nobody said that none is wanted.
+ * @param config - The configuration of the process, which the rules for credentials need.
+ *
+ * @throws Refusal when a value is wrong, or when there is no key and `--no-key` was not given.
  */
 export function gateSettings(flags: GateFlags, env: Environment, config: Config): GateSettings {
   const value = (flag: keyof typeof DEFAULTS): Value => {
@@ -86,7 +89,10 @@ function address([text, where]: Value): Address {
   return parsed;
 }
 
-/** What is beyond the origin would not be passed on, so it is not taken. The server beside the gate is reached by no other. */
+/**
+ * Returns the URL of the upstream. A path or a query would not be passed on, so only an origin is accepted. The server
+ * beside the gate must be on loopback, so that only this machine reaches it.
+ */
 function upstreamUrl([text, where]: Value, runs: boolean): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isOrigin = url !== undefined && [url.origin, `${url.origin}/`].includes(text.toLowerCase());

@@ -1,38 +1,42 @@
-/** The header by which a load balancer behind the gate knows requests about the same state. */
+/** The header by which a load balancer behind the gate recognizes requests about the same state. */
 import type { IncomingMessage } from 'node:http';
 import { HttpFailure } from '../errors.ts';
 import { memberText } from '../json-member.ts';
 import { BodyParts } from '../middleware/body-parts.ts';
 import { STATE_HEADER, stateDigest } from '../state-header.ts';
 
-/** A longer body is passed on as it comes: states of this length are few, and looking for theirs would hold up others. */
+/**
+ * The longest body, in bytes, that the gate reads for its state. A longer one is streamed: states of this length are
+ * rare, and looking for them would delay other requests.
+ */
 const MAX_BYTES = 2 ** 20;
 
-/** What `stateDigest` makes. */
+/** The form of a digest that `stateDigest` makes. */
 const DIGEST = /^[0-9a-f]{16}$/;
 
-/** Where the paths that have one state have it. */
+/** The name of the state's member in the bodies of the paths with one state. */
 const STATE_NAMES: ReadonlyMap<string, string> = new Map([
   ['/v1/systemone', 'state'],
   ['/v1/decisions', 'input'],
 ]);
 
-/** A request as far as the gate has read it. */
+/** A request, as far as the gate has read it. */
 export interface ReadRequest {
   readonly headers: { readonly [STATE_HEADER]?: string };
   /** The first bytes of the body. */
   readonly start: Buffer;
-  /** Whether they are all of it. */
+  /** Whether `start` is the whole body. */
   readonly isWhole: boolean;
 }
 
 const UNREAD = { start: Buffer.alloc(0), isWhole: false };
 
 /**
- * Returns the header for the server behind the gate: the caller's own digest, else that of the state in the body, which is
- * read for it. There is none for many states, a body that is encoded or long, and what is no request.
+ * Returns the header for the server behind the gate: the caller's own digest, or else the digest of the state in the
+ * body, which is read for it. There is no header for a batch of states, for an encoded or long body, and for a body
+ * that is no request.
  *
- * @throws HttpFailure when the body does not come.
+ * @throws HttpFailure when the body does not arrive.
  */
 export async function readState(req: IncomingMessage): Promise<ReadRequest> {
   const { [STATE_HEADER]: given, 'content-encoding': encoding = 'identity', 'content-length': length } = req.headers;
@@ -50,12 +54,12 @@ function digestIn(body: string, name: string): string | undefined {
     const text = memberText(body, name);
     return text === undefined ? undefined : stateDigest(text);
   } catch {
-    // It is no JSON: the server says so.
+    // The body is not JSON, which the server will report.
     return undefined;
   }
 }
 
-/** Reads a body to its end, or until it is longer than is looked at. */
+/** Reads a body to its end, or until it is longer than `MAX_BYTES`. */
 function readStart(req: IncomingMessage): Promise<Pick<ReadRequest, 'start' | 'isWhole'>> {
   return new Promise((resolve, reject) => {
     const parts = new BodyParts();
@@ -69,7 +73,7 @@ function readStart(req: IncomingMessage): Promise<Pick<ReadRequest, 'start' | 'i
       parts.add(part);
       if (parts.bytes > MAX_BYTES) done(false);
     };
-    // The server ends a read with a failure of its own, for example when its time is up; else the caller has gone.
+    // The HTTP server may end a read with a failure of its own, for example its timeout; otherwise the caller has gone.
     const gone = (error?: Error) => {
       leave();
       reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));

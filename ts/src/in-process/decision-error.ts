@@ -1,15 +1,17 @@
-/** Why a request got no answer, as the caller in the same process gets it. */
+/** The error of a request without an answer, for callers in the same process. */
 import type { Failure } from '../engine.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 
-/** A request that got no answer. The message and the status are those that a server would send. */
+/** The error of a request that got no answer. Its message and status are those that a server would send. */
 export class DecisionError extends Error {
   override readonly name = 'DecisionError';
-  /** One of the list in `docs/errors.md`. */
+  /** The stable code of the error, one of the list in `docs/errors.md`. */
   readonly code: ErrorCode;
-  /** The HTTP status that goes with the code: 400 and 413 are the request's fault, 503 passes. */
+  /** The HTTP status of the code: 400 and 413 are the request's fault, 503 is temporary. */
   readonly status: number;
-  /** When to ask again, in seconds, at least 1; undefined where asking again does not help. */
+  /**
+   * The time after which the request may be repeated, in seconds, at least 1; undefined if repeating it does not help.
+   */
   readonly retryAfterSeconds: number | undefined;
 
   constructor({ code, message, retryAfterSeconds, cause }: Failure) {

@@ -1,4 +1,4 @@
-/** What `import … from '@svc/server'` gives: the engine in the caller's own process. */
+/** The exports of `@svc/server`: the engine in the caller's own process. */
 export { EngineError, type ModelInfo } from '../engine.ts';
 export type { ErrorCode } from '../errors.ts';
 export { DecisionError } from './decision-error.ts';

@@ -1,56 +1,62 @@
-/** The engine for programs that ask it directly, without a server. */
+/** The engine for programs that call it directly, without a server. */
 import { resolve } from 'node:path';
 import { type Engine, loadEngine, type ModelInfo } from '../engine.ts';
 import { DecisionError } from './decision-error.ts';
 import { engineOptions, type LocalEngineOptions } from './options.ts';
 import type { Decision, Questions } from './questions.ts';
 
-/** What the questions are about, and the questions by their ids. */
+/** A decision request: a state, and the questions about it by their ids. */
 export interface DecisionRequest<Asked extends Questions = Questions> {
-  /** A string is its own text; of any other value, what `JSON.stringify` makes of it. */
+  /**
+   * The state that the questions are about. A string is its own text; any other value is the text that `JSON.stringify`
+   * makes of it.
+   */
   readonly state: NonNullable<unknown> | null;
   readonly questions: Asked;
 }
 
 export interface CallOptions {
-  /** When it fires, the request leaves the queue, or its run ends at the next question, and the call rejects. */
+  /**
+   * The signal that cancels the call, none by default. When it fires, the request leaves the queue, or its run ends at
+   * the next question, and the call rejects with the signal's reason.
+   */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A loaded model. Calls may overlap: they are answered one at a time, in their order. */
+/** An engine with a loaded model. Calls may overlap: they are answered one at a time, in their order. */
 export interface LocalEngine {
-  /** What is known of the model that answers calls now. */
+  /** The name, version and properties of the model that answers calls now. */
   readonly model: ModelInfo;
   /**
-   * The answers to all questions, typed by them.
+   * Returns the answers to all questions of the request, with types that follow from the questions.
    *
-   * @throws DecisionError when there is none; the reason of `signal` when that has fired.
+   * @throws DecisionError when there is no answer; the reason of `signal` when that signal has fired.
    */
   decide<const Asked extends Questions>(
     request: DecisionRequest<Asked>,
     options?: CallOptions,
   ): Promise<Decision<Asked>>;
   /**
-   * The body of the answer to a request's body, both as JSON text exactly as over HTTP: for numbers whose spelling
-   * counts, and for options that look like integers.
+   * Returns the body of the answer to a request's body, both as JSON text exactly as over HTTP: for numbers whose
+   * spelling matters, and for options that look like integers.
    *
-   * @throws DecisionError when there is none; the reason of `signal` when that has fired.
+   * @throws DecisionError when there is no answer; the reason of `signal` when that signal has fired.
    */
   decideJson(body: string | Uint8Array, options?: CallOptions): Promise<string>;
   /**
-   * Loads the model of the folder `model`, then has it answer later calls, and resolves with what is known of it. Earlier
-   * calls are answered by the model of their time, whose memory is free after the last of them.
+   * Loads the model from the folder `model`, uses it for all later calls, and resolves with its `ModelInfo`. Earlier
+   * calls are still answered by the previous model, whose memory is freed after the last of them.
    *
-   * @throws EngineError when it cannot be loaded; nothing has changed then.
+   * @throws EngineError when the model cannot be loaded; the previous model then stays in use.
    */
   swap(model: string): Promise<ModelInfo>;
-  /** Resolves when all calls are answered and the model's memory is free. Later calls are refused. */
+  /** Resolves when all calls are answered and the model's memory is freed. Later calls are refused. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * An engine with its model loaded: the embedded one, or that of the folder `options.model`.
+ * Returns an engine with its model loaded: the embedded model by default, or the one in the folder `options.model`.
  *
  * @throws EngineError when the runtime, the model or the device cannot be used; TypeError when an option is wrong.
  */

@@ -1,12 +1,13 @@
-/** The options of an engine in the caller's process, checked as the settings of a server are. */
+/** The options of an engine in the caller's process, checked like the settings of a server. */
 import { resolve } from 'node:path';
 import { Check } from 'typebox/schema';
 import { defaultModel, defaultRuntime, type EngineOptions } from '../engine.ts';
 import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts';
 
 /**
- * Which model is loaded, what it runs on, and the engine's limits. Each is the setting of that name in `svc.json`, with
- * the same default; `svc.json` and `SVC_*` variables are not read. Relative paths start at the working folder.
+ * The options of an engine: its model, its runtime and device, and its limits. Each option is the setting of the same
+ * name in `svc.json` and has the same unit, range and default; `svc.json` and `SVC_*` variables are not read. Relative
+ * paths start at the working folder.
  */
 export type LocalEngineOptions = { readonly [Name in keyof EngineOptions]?: EngineOptions[Name] | undefined };
 
@@ -27,9 +28,9 @@ const NAMES = {
 } as const satisfies Record<keyof EngineOptions, ConfigKey>;
 
 /**
- * The options with every default filled in.
+ * Returns the options with every default filled in and with absolute paths.
  *
- * @throws TypeError when one is not known or has a wrong value.
+ * @throws TypeError when an option is unknown or has a wrong value.
  */
 export function engineOptions(options: LocalEngineOptions): EngineOptions {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(NAMES, name));

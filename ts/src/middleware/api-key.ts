@@ -4,14 +4,14 @@ import { HttpFailure } from '../errors.ts';
 import type { RequestState } from './request.ts';
 import type { WrongGuesses } from './wrong-guesses.ts';
 
-/** A secret that only says whether a candidate equals it, in constant time. */
+/** A secret that can only be compared with a candidate, in constant time. */
 export interface ApiKey {
   matches(candidate: string): boolean;
 }
 
 const BEARER = /^Bearer +(\S+) *$/i;
 
-/** Lets requests pass that carry one of `keys`; all of them when there is none. */
+/** Returns the middleware that lets requests with one of `keys` pass; without any keys, it lets all requests pass. */
 export function requireApiKey(keys: readonly ApiKey[], guesses: WrongGuesses): Middleware<RequestState> {
   return async (ctx, next) => {
     const token = bearerToken(ctx.req.headers.authorization);
@@ -27,7 +27,10 @@ function bearerToken(authorization: string | undefined): string {
   return BEARER.exec(authorization ?? '')?.[1] ?? '';
 }
 
-/** Compares with every key, so that the time does not tell which of them it is. */
+/**
+ * Whether `candidate` is one of `keys`. It is compared with every key, so that the time does not reveal which one it
+ * is.
+ */
 function isKnown(keys: readonly ApiKey[], candidate: string): boolean {
   return keys.filter((key) => key.matches(candidate)).length > 0;
 }

@@ -1,18 +1,21 @@
-/** The bytes of a body as they come, however small their parts are. */
+/** The collected bytes of a body, in about the memory of their number however small its parts are. */
 
-/** A part of this length takes little beside its bytes, and is kept as it came. */
+/** A part of at least this length takes little memory besides its bytes, and is kept as it is. */
 const LARGE_BYTES = 4 * 2 ** 10;
 
-/** Small parts are copied into a block of this length. */
+/** The length of a block, into which small parts are copied. */
 const BLOCK_BYTES = 16 * 2 ** 10;
 
-/** So many parts of fewer than `TINY_BYTES` on average cost the one thread that serves everybody about a second. */
+/**
+ * The parts of a body that averages fewer than `TINY_BYTES` each may be this many: they cost the one thread that serves
+ * all requests about a second.
+ */
 const MOST_TINY_PARTS = 2 ** 18;
 const TINY_BYTES = 32;
 
 /**
- * Collects a body. A part of one byte takes hundreds of bytes, and the sender chooses how many parts there are: small ones
- * are joined as they come, so that a body takes about as much memory as it has bytes.
+ * A collector of a body's parts. A part of one byte takes hundreds of bytes of memory, and the sender chooses the
+ * number of parts, so small parts are joined as they arrive: a body takes about as much memory as it has bytes.
  */
 export class BodyParts {
   #parts: Buffer[] = [];
@@ -21,18 +24,18 @@ export class BodyParts {
   #bytes = 0;
   #count = 0;
 
-  /** Whether the body comes in so many parts of a few bytes that reading on would keep others waiting. */
+  /** Whether the body arrives in so many parts of a few bytes that reading on would delay other requests. */
   get areTiny(): boolean {
     return this.#count > MOST_TINY_PARTS && this.#bytes < this.#count * TINY_BYTES;
   }
 
-  /** How many bytes have come. */
+  /** The number of bytes received so far. */
   get bytes(): number {
     return this.#bytes;
   }
 
   add(part: Buffer): void {
-    // The usual body is one part: nothing is copied for it.
+    // The usual body is one part, which is not copied.
     const isKept = part.length >= LARGE_BYTES || this.#bytes === 0;
     this.#bytes += part.length;
     this.#count += 1;
@@ -44,7 +47,10 @@ export class BodyParts {
     }
   }
 
-  /** Returns the body. Nothing of it stays here: Node keeps a connection's latest request, and with it who listens. */
+  /**
+   * Returns the body and keeps nothing of it: Node keeps a connection's latest request, and with it the request's
+   * listeners.
+   */
   joined(): Buffer {
     this.#keepBlock();
     const [first] = this.#parts;
@@ -54,7 +60,7 @@ export class BodyParts {
     return body;
   }
 
-  /** Throws away what came. */
+  /** Discards the received bytes. */
   clear(): void {
     this.#parts = [];
     this.#block = Buffer.alloc(0);

@@ -1,17 +1,21 @@
-/** The bytes of bodies that are still arriving, bounded for all of them together. */
+/** A common bound on the bytes of all bodies that are still arriving. */
 import { HttpFailure } from '../errors.ts';
 
-/** What is not counted of each body: its connection's headers may take as much. Large bodies so keep no small one out. */
+/**
+ * The number of bytes of each body that are not counted, about as many as the headers of its connection may take. Large
+ * bodies therefore keep no small body out.
+ */
 export const FREE_BYTES = 16 * 2 ** 10;
 
 /**
- * Room for bodies from their first byte until the engine has them. What a body says of its length reserves nothing, since
- * that costs its sender nothing: the bytes count as they come, and those that they are decompressed to. When they become too many,
- * the latest body gives way, so that the earliest is always read, however large it is, and nobody who comes later can end it.
+ * The room for bodies from their first byte until the engine has them. A body's declared length reserves nothing, since
+ * a declaration costs the sender nothing: bytes count as they arrive, and decompressed bytes count as well. When there
+ * are too many, the latest body gives way. The earliest body is therefore always read, however large it is, and no
+ * later sender can end it.
  */
 export class BodyRoom {
   readonly #maxBytes: number;
-  /** In the order of their arrival. */
+  /** The arriving bodies, in the order of their arrival. */
   readonly #arriving = new Set<ArrivingBody>();
   #bytes = 0;
 
@@ -19,14 +23,15 @@ export class BodyRoom {
     this.#maxBytes = maxBytes;
   }
 
-  /** How many bytes are counted now. */
+  /** The number of bytes counted now. */
   get bytes(): number {
     return this.#bytes;
   }
 
   /**
-   * Returns the place of a body that says it has `declaredBytes`; 0 when it does not say.
-   * @throws HttpFailure `queue_full` when it would not fit beside those that are there
+   * Returns the place of a body that declares a length of `declaredBytes`, 0 if it declares none.
+   *
+   * @throws HttpFailure `queue_full` when the body would not fit next to the bodies that are arriving
    */
   enter(declaredBytes: number): ArrivingBody {
     const wanted = Math.max(0, declaredBytes - FREE_BYTES);
@@ -52,9 +57,9 @@ export class BodyRoom {
   }
 }
 
-/** A body that is arriving. */
+/** An arriving body. */
 export class ArrivingBody {
-  /** What is done when it has to give way to an earlier one. */
+  /** Ends the reading of this body with `failure`; called when the body has to give way to an earlier one. */
   giveWay: (failure: HttpFailure) => void = () => {};
   readonly #grow: (bytes: number) => void;
   #received = 0;
@@ -63,12 +68,12 @@ export class ArrivingBody {
     this.#grow = grow;
   }
 
-  /** How many of its bytes are counted. */
+  /** The number of its counted bytes. */
   get bytes(): number {
     return Math.max(0, this.#received - FREE_BYTES);
   }
 
-  /** Counts bytes that came, or that came out of the decompressor. */
+  /** Counts bytes that were received or decompressed. */
   add(bytes: number): void {
     const before = this.bytes;
     this.#received += bytes;

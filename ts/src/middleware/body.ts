@@ -1,4 +1,4 @@
-/** Reads the bytes of a request's body, whatever their content type. */
+/** Reads the bytes of a request's body, regardless of their content type. */
 import type { IncomingMessage } from 'node:http';
 import type { Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
@@ -6,7 +6,7 @@ import { HttpFailure } from '../errors.ts';
 import { BodyParts } from './body-parts.ts';
 import { type ArrivingBody, type BodyRoom, FREE_BYTES } from './body-room.ts';
 
-/** What `node:zlib` has since Node 22.15; the types are those of the oldest Node that we run on. */
+/** The parts of `node:zlib` that exist since Node 22.15; the types are those of the oldest supported Node. */
 interface Zstd {
   readonly createZstdDecompress?: (options: zlib.ZlibOptions) => Transform;
   readonly constants: { readonly ZSTD_d_windowLogMax?: number };
@@ -14,7 +14,7 @@ interface Zstd {
 
 const { createZstdDecompress, constants } = zlib as unknown as Zstd;
 
-// 8 MiB, all that a sender may ask for (RFC 9659): the window is memory that a few bytes could claim.
+// 8 MiB is the largest window that a sender may use (RFC 9659); a larger one is memory that a few bytes could claim.
 const ZSTD_WINDOW = { params: { [constants.ZSTD_d_windowLogMax ?? 0]: 23 } } as zlib.ZlibOptions;
 
 const DECOMPRESSOR: ReadonlyMap<string, () => Transform> = new Map([
@@ -25,18 +25,18 @@ const DECOMPRESSOR: ReadonlyMap<string, () => Transform> = new Map([
   ...(createZstdDecompress ? [['zstd', () => createZstdDecompress(ZSTD_WINDOW)] as [string, () => Transform]] : []),
 ]);
 
-/** What a sender is told to use. */
+/** The supported content encodings, for a sender of another one. */
 const ENCODINGS = [...DECOMPRESSOR.keys()].filter((name) => name !== 'x-gzip').join(', ');
 
-/** How long a body may be. */
+/** The limit on a body's length. */
 export interface BodyLimit {
-  /** Of the decompressed bytes. */
+  /** The largest number of decompressed bytes. */
   readonly maxBytes: number;
-  /** The setting that it comes from. */
+  /** The setting that the limit comes from. */
   readonly setting: 'max_body_bytes' | 'max_batch_body_bytes';
 }
 
-/** Where a body is read: what it may be by itself, and what it shares with all others. */
+/** The limits for reading a body: its own one, and the room that it shares with all other bodies. */
 export interface BodyReading {
   readonly limit: BodyLimit;
   readonly room: BodyRoom;
@@ -56,7 +56,7 @@ export async function readBody(req: IncomingMessage, { limit, room }: BodyReadin
   const maxReadBytes = decompressor ? maxCompressedBytes(limit.maxBytes) : limit.maxBytes;
   const length = Number(req.headers['content-length'] ?? 0);
   if (length > maxReadBytes) throw tooLarge(limit);
-  // The usual request is so small that it is not counted.
+  // The usual request is so small that its bytes are not counted.
   if (!decompressor && length > 0 && length <= FREE_BYTES) return readKnown(req, length);
   const body = room.enter(length);
   try {
@@ -67,12 +67,15 @@ export async function readBody(req: IncomingMessage, { limit, room }: BodyReadin
   }
 }
 
-/** What cannot be compressed grows by a few bytes in every block and a header; that must not make it too large. */
+/**
+ * Returns the largest number of bytes that `maxBytes` may have when compressed: incompressible data grows by a header
+ * and a few bytes for every block, and that must not make a body too large.
+ */
 const maxCompressedBytes = (maxBytes: number) => maxBytes + Math.ceil(maxBytes / 256) + 1024;
 
 interface Counted {
   readonly body: ArrivingBody;
-  /** 0 when it is not known. */
+  /** The declared length in bytes; 0 if it is unknown. */
   readonly length: number;
   readonly maxReadBytes: number;
   readonly limit: BodyLimit;
@@ -82,7 +85,7 @@ async function readCounted(req: IncomingMessage, { body, length, maxReadBytes, l
   body.giveWay = (failure) => req.emit('error', failure);
   const count = (part: Buffer) => body.add(part.length);
   try {
-    // Whoever reads listens first: what makes a body give way must find it.
+    // The reader's listeners come first, so that a body that has to give way while its bytes are counted finds them.
     const read = length > 0 ? readKnown(req, length) : readUnknown(req, maxReadBytes, limit);
     req.on('data', count);
     return await read;
@@ -91,7 +94,7 @@ async function readCounted(req: IncomingMessage, { body, length, maxReadBytes, l
   }
 }
 
-/** A body whose length is not known is whole when the stream says so. */
+/** Reads a body of unknown length; it is complete when the stream ends. */
 function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimit): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts = new BodyParts();
@@ -111,24 +114,29 @@ function readUnknown(req: IncomingMessage, maxReadBytes: number, limit: BodyLimi
       reject(goneFailure(error));
     };
     req.on('data', take).on('end', end).on('error', gone).on('close', gone);
-    // Nothing is heard of a request that has closed before.
+    // A request that closed earlier emits no further event.
     if (req.destroyed) gone();
   });
 }
 
-/** The server ends a read with a failure of its own, for example when its time is up; else the caller has gone. */
+/**
+ * Returns the failure of an interrupted read: the server's own, for example its timeout, or else that the caller has
+ * gone.
+ */
 function goneFailure(error: Error | undefined): HttpFailure {
   return error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone');
 }
 
 /**
- * A body whose length is known is whole with its last byte: waiting for the stream to say that it has ended would take
- * half of what the server spends beside the model. Node's parser gives neither more nor, unless the caller goes, less.
+ * Reads a body of known length; it is complete with its last byte. Waiting for the end of the stream would take half of
+ * the time that the server spends besides the model. Node's parser delivers neither more bytes nor, unless the caller
+ * goes, fewer.
  */
 function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const parts = new BodyParts();
-    // A settled promise has the body. An idle connection has its latest request, and that has who listens: this function.
+    // The functions are dropped once the promise is settled, because it holds the body: an idle connection keeps its
+    // latest request alive, and the request keeps this function's listeners alive.
     let waiting: { resolve: typeof resolve; reject: typeof reject } | undefined = { resolve, reject };
     const take = (part: Buffer) => {
       parts.add(part);
@@ -138,9 +146,10 @@ function readKnown(req: IncomingMessage, length: number): Promise<Buffer> {
     };
     req.on('data', take);
     const gone = (error?: Error) => {
-      // Every request is closed in the end; an error that nobody wants is dear to make.
+      // Every request closes in the end, so this usually runs after the body was read; an unused error would be costly
+      // to make.
       if (waiting === undefined) return;
-      // What still comes is thrown away, and so is what came.
+      // The received bytes and all further ones are discarded.
       req.off('data', take);
       parts.clear();
       waiting.reject(goneFailure(error));
@@ -158,7 +167,10 @@ interface Compressed {
   readonly limit: BodyLimit;
 }
 
-/** Decompresses in pieces: a bomb is stopped at the limit, and what others hold counts on the way there. */
+/**
+ * Decompresses a body in pieces: a decompression bomb is stopped at the limit, and its bytes count in the shared room
+ * on the way there.
+ */
 async function decompressed(read: Buffer, { body, decompressor, encoding, limit }: Compressed): Promise<Buffer> {
   const stream = decompressor();
   body.giveWay = (failure) => stream.destroy(failure);
@@ -178,7 +190,10 @@ async function decompressed(read: Buffer, { body, decompressor, encoding, limit 
   return Buffer.concat(parts, bytes);
 }
 
-/** Reading what is left of such a body would cost as much as reading it, so its connection goes. */
+/**
+ * Returns the failure of a body in tiny parts. Discarding the rest of it would cost as much as reading it, so its
+ * connection is closed.
+ */
 function tinyParts(): HttpFailure {
   return new HttpFailure('bad_body', 'body in too many chunks of a few bytes; send larger ones', {
     Connection: 'close',

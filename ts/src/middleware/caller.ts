@@ -1,8 +1,9 @@
 /**
- * Who may call: the rules that keep web pages from using a server on their visitor's machine.
+ * The rules on callers, which keep web pages from using a server on their visitor's machine.
  *
- * The order, from the outside in: the `Host` (every route), the path and the method (404, 405), then on a decision the
- * caller's site, then the API key. The cheap and the general come first, and a wrong method is told before any secret.
+ * The order, from the outside in: the `Host` (every route), the path and the method (404, 405), then, for a decision,
+ * the caller's site and the API key. The cheap and general checks come first, and a wrong method is reported before any
+ * credential is checked.
  */
 import type { Middleware } from 'koa';
 import { isLoopback } from '../address.ts';
@@ -11,15 +12,16 @@ import { HttpFailure } from '../errors.ts';
 import type { RequestState } from './request.ts';
 
 /**
- * On a loopback address, refuses a `Host` that is neither a loopback name nor allowed: it is how a page whose own name
- * was made to point at 127.0.0.1 (DNS rebinding) gives itself away. HTTP/1.0 callers without a `Host` may pass.
+ * Returns the middleware that, on a loopback address, refuses a `Host` that is neither a loopback name nor allowed.
+ * Such a `Host` gives away a page whose own name was made to point at 127.0.0.1 (DNS rebinding). HTTP/1.0 callers
+ * without a `Host` may pass.
  */
 export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'allowedHosts'>): Middleware<RequestState> {
   const guarded = isLoopback(listen.host);
   const allowed = new Set(allowedHosts.map((host) => host.toLowerCase()));
   let latestAllowed: string | undefined;
   const isAllowed = (host: string) => {
-    // Nearly every request names the same host: only a new one is looked at.
+    // Nearly every request names the same host, so only a different one is checked.
     if (host === latestAllowed) return true;
     const name = host.replace(/:\d*$/, '');
     if (!allowed.has(host) && !allowed.has(name) && !isLoopbackName(name)) return false;
@@ -37,13 +39,14 @@ export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'all
   };
 }
 
-/** Returns whether the host of a URL is this machine by its name alone. */
+/** Whether a URL's host name by itself shows that it is this machine. */
 function isLoopbackName(name: string): boolean {
   return name.endsWith('.localhost') || isLoopback(name.replace(/^\[(.*)\]$/, '$1'));
 }
 
 /**
- * Refuses what another web site asks for, unless its origin is one of `corsOrigins`; without them, whatever the site.
+ * Returns the middleware that refuses requests from another web site, unless its origin is one of `corsOrigins`;
+ * without `corsOrigins`, it refuses all of them.
  */
 export function refuseCrossSite(corsOrigins?: readonly string[]): Middleware<RequestState> {
   const listed = new Set(corsOrigins);
@@ -58,7 +61,7 @@ export function refuseCrossSite(corsOrigins?: readonly string[]): Middleware<Req
   };
 }
 
-/** Returns whether an `Origin` is the host that the request was sent to. Browsers spell both of them alike. */
+/** Whether an `Origin` is the host that the request was sent to. Browsers spell both alike. */
 function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return host !== undefined && /^https?:\/\/(.+)$/i.exec(origin)?.[1]?.toLowerCase() === host.toLowerCase();
 }

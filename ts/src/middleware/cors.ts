@@ -1,13 +1,13 @@
-/** Cross-origin resource sharing, for the origins of `cors_origins` alone. */
+/** Cross-origin resource sharing, only for the origins of `cors_origins`. */
 import type { Middleware } from 'koa';
 import type { RequestContext, RequestState } from './request.ts';
 
 const EXPOSED = 'Retry-After, Server-Timing, x-request-id, x-typesafe-request-id';
 
-/** How long a browser may keep the answer to its preflight. */
+/** The time for which a browser may keep the answer to its preflight. */
 const PREFLIGHT_MAX_AGE_SECONDS = 600;
 
-/** Lets pages of the listed origins call and read the answers. */
+/** Returns the middleware that lets pages of the listed origins call the server and read its answers. */
 export function cors(origins: readonly string[]): Middleware<RequestState> {
   const listed = new Set(origins);
   return (ctx, next) => {
@@ -26,7 +26,7 @@ function answerPreflight(ctx: RequestContext): void {
   ctx.vary('Access-Control-Request-Headers');
   ctx.set({
     'Access-Control-Allow-Methods': 'GET, HEAD, POST',
-    // Clients send headers of their own; an origin that is listed may send any.
+    // Clients send headers of their own, so a listed origin may send any header.
     'Access-Control-Allow-Headers': ctx.get('access-control-request-headers') || 'authorization, content-type',
     'Access-Control-Max-Age': String(PREFLIGHT_MAX_AGE_SECONDS),
   });

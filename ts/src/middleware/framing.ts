@@ -1,22 +1,25 @@
-/** Where the body of a request ends: told by one header that everybody reads alike, or the request is refused. */
+/**
+ * The end of a request's body: one header must state it in a way that every reader understands alike, or the request is
+ * refused.
+ */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
 import type { RequestState } from './request.ts';
 
-/** How long a body is: so many bytes, 0 when there is none, or as long as its chunks say. */
+/** The length of a body: its number of bytes, 0 without a body, or `chunked` if its chunks determine it. */
 export type Framing = number | 'chunked';
 
-/** More than 15 digits are beyond the whole numbers that a double has. */
+/** Numbers of more than 15 digits exceed the whole numbers that a double represents exactly. */
 const LENGTH = /^\d{1,15}$/;
 
-/** HTTP/1.0 has no chunks, and what says another version here is no HTTP/1. */
+/** The supported versions of HTTP. Any other version in a request here is not HTTP/1. */
 const VERSIONS: ReadonlySet<string> = new Set(['1.0', '1.1']);
 
 /**
- * Refuses requests whose body other readers could see end at another byte, and all that follows on their connection:
- * where the next request begins is as doubtful.
+ * Returns the middleware that refuses requests whose body other readers could see end at another byte. All later
+ * requests on the same connection are refused as well, since it is just as doubtful where they begin.
  */
 export function requireFraming(): Middleware<RequestState> {
   const doubtful = new WeakSet<Socket>();
@@ -34,7 +37,7 @@ export function requireFraming(): Middleware<RequestState> {
 }
 
 /**
- * Returns how long the body of `req` is, from the header lines as they came: `headers` joins some and drops others.
+ * Returns the length of the body of `req`, from the raw header lines: `headers` joins some lines and drops others.
  *
  * @throws HttpFailure `bad_request`, whose answer closes the connection
  */
@@ -45,14 +48,14 @@ export function framingOf({ rawHeaders, httpVersion }: IncomingMessage): Framing
   if (valuesOf('host', rawHeaders).length > 1) throw refused('more than one Host');
   if (lengths.length > 0) throw refused('more than one Content-Length');
   if (coding === undefined) return lengthOf(length ?? '0');
-  // Node reads other codings before `chunked`, and chunks in HTTP/1.0; other readers do not.
+  // Node also accepts other codings before `chunked`, and chunks in HTTP/1.0; other readers do not.
   const isPlain = codings.length === 0 && coding.toLowerCase() === 'chunked' && httpVersion === '1.1';
   if (!isPlain) throw refused('unsupported Transfer-Encoding; use chunked');
   if (length !== undefined) throw refused('both Content-Length and Transfer-Encoding');
   return 'chunked';
 }
 
-/** Returns the values of the header `name`, one for each line. */
+/** Returns the values of the header `name`, one for each of its lines. */
 function valuesOf(name: string, rawHeaders: readonly string[]): string[] {
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 }

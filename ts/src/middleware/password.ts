@@ -1,4 +1,4 @@
-/** The operator's guard: the dashboard password, and what a call that does something needs beside it. */
+/** The operator's guard: the dashboard password, and the further checks of calls that change something. */
 
 import type { Middleware } from 'koa';
 import basicAuth from 'koa-basic-auth';
@@ -10,20 +10,20 @@ import type { RequestContext, RequestState } from './request.ts';
 import type { WrongGuesses } from './wrong-guesses.ts';
 
 export interface OperatorParts {
-  /** Absent: the password is off. */
+  /** The dashboard password; if undefined, the password check is off. */
   readonly password: Secret | undefined;
-  /** Empty: the API key is off. */
+  /** The API keys; if empty, the key check is off. */
   readonly apiKeys: readonly ApiKey[];
   readonly guesses: WrongGuesses;
 }
 
-/** What the operator's routes are behind. */
+/** The guards of the operator's routes. */
 export interface Operator {
-  /** For what only shows something. */
+  /** The guard of routes that only show something. */
   readonly guard: Middleware<RequestState>;
   /**
-   * For what uses the engine or changes something: no page of another site may cause it, not even one that may ask for
-   * decisions, and where the password is off it is open to nobody who could not ask for a decision.
+   * The guard of routes that use the engine or change something. No page of another site may call them, not even one
+   * that may ask for decisions; and if the password is off, only callers who could also ask for a decision may.
    */
   readonly action: Middleware<RequestState>;
 }
@@ -35,12 +35,14 @@ export function createOperator({ password, apiKeys, guesses }: OperatorParts): O
   return { guard, action: (ctx, next) => ownSite(ctx, () => guard(ctx, () => key(ctx, next))) };
 }
 
-/** Lets requests pass that carry `password`: in Basic auth with any name, else as `?password=`. */
+/**
+ * Returns the middleware that lets requests with `password` pass: in Basic auth with any name, or else as `?password=`.
+ */
 function requirePassword(password: Secret | undefined, guesses: WrongGuesses): Middleware<RequestState> {
   const opens = password && passwordCheck(password);
   return async (ctx, next) => {
-    // What the operator sees is kept by no cache, and an address with the password in it is told to no other site.
-    // No page of another site may load it as if it were a script or an image of its own.
+    // No cache may keep the operator's pages, and no other site may learn an address that contains the password. No
+    // page of another site may load them as a script or an image of its own.
     ctx.set({
       'Cache-Control': 'no-store',
       'Referrer-Policy': 'no-referrer',
@@ -58,9 +60,9 @@ function requirePassword(password: Secret | undefined, guesses: WrongGuesses): M
 
 const BASIC = /^ *Basic( |$)/i;
 
-/** Returns a function that says whether a request's password is right; undefined when it carries none. */
+/** Returns a function that returns whether a request's password is right; undefined if the request has none. */
 function passwordCheck(password: Secret): (ctx: RequestContext) => boolean | undefined {
-  // No name to compare: any will do. It compares passwords in constant time.
+  // With an empty name in the options, any name is accepted. The library compares passwords in constant time.
   const options = { name: '', pass: password.reveal(), realm: 'svc' };
   const basic = basicAuth(options);
   return (ctx) => {
@@ -70,7 +72,10 @@ function passwordCheck(password: Secret): (ctx: RequestContext) => boolean | und
   };
 }
 
-/** Returns whether `check` does not throw: its own 401 has another body than ours. */
+/**
+ * Whether `check` does not throw; the library's own 401 is not passed on, because it has another body than this
+ * server's.
+ */
 function passes(check: () => unknown): boolean {
   try {
     check();

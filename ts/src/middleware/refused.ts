@@ -1,9 +1,12 @@
-/** Counts the decision requests that never reach what decides: wrong key, wrong method, a foreign page, a server that ends. */
+/**
+ * Counts the decision requests that are refused before they are read: a wrong key or method, a foreign page, a server
+ * that is shutting down.
+ */
 import type { Middleware } from 'koa';
 import type { Stats } from '../stats.ts';
 import type { RequestState } from './request.ts';
 
-/** Counts what fails on one of `paths` before `noteRead` has said that it is read. */
+/** Returns the middleware that counts requests to one of `paths` that fail before `noteRead` marks them as read. */
 export function countRefused(
   paths: ReadonlySet<string>,
   stats: Pick<Stats, 'recordRefused'>,
@@ -12,14 +15,14 @@ export function countRefused(
     try {
       await next();
     } catch (error) {
-      // What is read counts itself, each state of a batch for its own.
+      // Requests that are read are counted where they are decided, in a batch once for each state.
       if (ctx.state.isRead !== true && paths.has(ctx.path)) stats.recordRefused();
       throw error;
     }
   };
 }
 
-/** Notes that the request is read from here on. */
+/** Marks the request as read from here on. */
 export const noteRead: Middleware<RequestState> = (ctx, next) => {
   ctx.state.isRead = true;
   return next();

@@ -1,4 +1,7 @@
-/** The outermost middleware: gives every request its id, every error its answer, and the log its line. */
+/**
+ * The outermost middleware: it gives every request its id, every error its response, and every request its line in the
+ * log.
+ */
 import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import type { Middleware, ParameterizedContext } from 'koa';
@@ -7,15 +10,15 @@ import { type ErrorCode, errorBody, HttpFailure, toHttpFailure } from '../errors
 import type { Lifecycle } from '../lifecycle.ts';
 import type { Metrics } from '../metrics.ts';
 
-/** What is known of the request on its way through the app. */
+/** The facts about a request that the middlewares share. */
 export interface RequestState {
-  /** The request's id, in every answer and every line of the log. */
+  /** The request's id, which is in every response and every line of the log. */
   id: string;
-  /** Whether all who may refuse a decision request have let it pass. */
+  /** Whether every check that may refuse a decision request has let it pass. */
   isRead?: boolean;
-  /** Questions that were answered. */
+  /** The number of answered questions. */
   questions?: number;
-  /** Tokens that the answers were made from. */
+  /** The number of tokens that the answers were made from. */
   tokens?: number;
 }
 
@@ -23,15 +26,17 @@ export type RequestContext = ParameterizedContext<RequestState>;
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/;
 
-/** Longer paths are cut in the log: none of ours is near it. */
+/** The number of characters after which the log cuts a path; every path of this server is much shorter. */
 const MAX_LOGGED_PATH_CHARS = 200;
 
-/** Returns the caller's request id when it is 1 to 128 visible ASCII characters, else a new one. */
+/** Returns the caller's request id if it is 1 to 128 visible ASCII characters, or else a new one. */
 export function requestId(callers: string | string[] | undefined): string {
   return typeof callers === 'string' && VISIBLE_ASCII.test(callers) ? callers : randomUUID();
 }
 
-/** Returns the headers that carry a request id: ours, and the one that the public Python client requires. */
+/**
+ * Returns the headers that carry a request id: this server's own, and the one that the public Python client requires.
+ */
 export function requestIdHeaders(id: string): Record<string, string> {
   return { 'x-request-id': id, 'x-typesafe-request-id': id };
 }
@@ -56,7 +61,7 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     } catch (error) {
       failure = toHttpFailure(error);
       if (failure.status === 500) log.error({ id: ctx.state.id, err: error }, failure.message);
-      // Nobody but the log can say why an answer ended in its middle.
+      // The headers are sent already, so only the log can say why an answer ended in the middle.
       else if (ctx.headerSent && failure.code !== 'cancelled') {
         log.warn({ id: ctx.state.id, code: failure.code }, `connection closed: ${failure.message}`);
       }
@@ -73,17 +78,17 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
 }
 
 /**
- * Runs `work` when the answer that is being made has been written and before anything else is answered: no caller waits
- * for what is only counted and logged.
+ * Runs `work` after the current answer is written and before any other request is answered, so that no caller waits for
+ * counting and logging.
  */
 export function afterAnswer(work: () => void): void {
-  // Koa writes the answer in the promise jobs that follow its middleware, and those go before the next tick.
+  // Koa writes the answer in the promise jobs after its middleware, and these run before the next tick.
   process.nextTick(work);
 }
 
 /**
- * Returns whether a request target has a path. Koa's parser throws at some that have none and warns of others on stderr,
- * and both tell the whole target, where a password may be.
+ * Whether a request target has a path. Koa's parser throws for some targets without one and warns of others on stderr;
+ * both would reveal the whole target, which may contain a password.
  */
 function isReadable(target: string): boolean {
   return /^(\/[^#\s]*|\*)$/.test(target) || (!target.startsWith('/') && URL.canParse(target));
@@ -91,14 +96,14 @@ function isReadable(target: string): boolean {
 
 function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string | undefined): void {
   if (failure.code === 'cancelled' || ctx.headerSent || ctx.respond === false) {
-    // Nobody listens, or is in the middle of an answer, or Koa was told to write none. Closing the connection is the only
-    // honest answer.
+    // The caller has gone, or an answer is half written, or Koa was told to write none: only a closed connection tells
+    // the caller the truth.
     ctx.respond = false;
     ctx.res.destroy();
     return;
   }
-  // What is left of the body is thrown away: the connection stays fit for the next request, and the caller, who may
-  // still be sending, gets to read this answer. The server's time-out bounds it.
+  // The rest of the body is read and discarded: the connection stays usable for the next request, and a caller that is
+  // still sending can read this answer. The server's timeout bounds this.
   ctx.req.resume();
   const { type, text } = errorBody(failure, { accept: ctx.req.headers.accept, path });
   ctx.status = failure.status;
@@ -114,8 +119,9 @@ interface Outcome {
 }
 
 /**
- * Returns a path for the log. A URL that a caller has put together wrongly can have a name and a password in its path, up
- * to an `@`, or up to what cuts the path off in them; they stay out of it. None of our paths has a colon.
+ * Returns a path for the log. In a URL that the caller put together wrongly, the path may hold a name and a password,
+ * up to an `@` or to a character in them that ends the path; both stay out of the log. No path of this server has a
+ * colon.
  */
 function loggedPath(path: string): string {
   const at = path.lastIndexOf('@');
@@ -123,7 +129,10 @@ function loggedPath(path: string): string {
   return at < 0 ? '/…' : `/…${path.slice(at, at + MAX_LOGGED_PATH_CHARS)}`;
 }
 
-/** One line a request. State, answers, keys and the query, which may hold a password, stay out of it. */
+/**
+ * Writes the request's line to the log, without the state, the answers, the keys and the query, which may hold a
+ * password.
+ */
 function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: Outcome): void {
   const { id, questions, tokens } = ctx.state;
   log.info(

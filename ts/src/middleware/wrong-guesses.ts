@@ -1,22 +1,27 @@
 /**
- * Slows down those who guess credentials: a caller with many wrong ones in a minute is told so a second late.
- * Whoever has the right one never waits, however many wrong ones came from the same address before.
+ * A brake on guessing credentials: a caller with many wrong ones in a minute is told so a second late. A caller with
+ * the right one never waits, however many wrong ones came from the same address before.
  */
 import type { Socket } from 'node:net';
 import type { RequestContext } from './request.ts';
 
 const WINDOW_MS = 60_000;
-/** The wrong credential, counted from 1 within the window, from which on answers are late. */
+/** The number of the first wrong credential in the window, counted from 1, whose answer is late. */
 const FIRST_LATE = 20;
 const LATE_MS = 1000;
-/** The address that has been quiet for longest is forgotten first. */
+/** The largest number of remembered addresses; the address that has been quiet for longest is forgotten first. */
 const MAX_ADDRESSES = 10_000;
 
 export class WrongGuesses {
   readonly #now: () => number;
-  /** When the latest wrong ones came from an address, oldest first, `FIRST_LATE - 1` at most; the quiet ones in front. */
+  /**
+   * The times of the latest wrong credentials of each address, oldest first, at most `FIRST_LATE - 1`; the address that
+   * has been quiet for longest stands first.
+   */
   readonly #times = new Map<string, number[]>();
-  /** Connections on which a late answer waits: as many as are open, one answer each, bound what is held. */
+  /**
+   * The connections on which a late answer waits. Each has at most one, so the number of open connections bounds them.
+   */
   readonly #waiting = new WeakSet<Socket>();
 
   /** @param now - Monotonic milliseconds. */
@@ -25,9 +30,9 @@ export class WrongGuesses {
   }
 
   /**
-   * Counts a credential that was given and is wrong, and resolves when it may be answered. A request without any has
-   * guessed nothing and is not to be counted. The address is that of the connection: a header can name any. Who guesses on
-   * before the late answer has come, on the same connection, loses it.
+   * Counts a wrong credential, and resolves when it may be answered. A request without a credential guesses nothing and
+   * must not be counted. The address is that of the connection, since a header could name any. A caller that sends
+   * another guess on the same connection before the late answer has come loses the connection.
    */
   async note({ req, res }: Pick<RequestContext, 'req' | 'res'>): Promise<void> {
     const { socket } = req;
@@ -39,7 +44,7 @@ export class WrongGuesses {
     this.#waiting.add(socket);
     await new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, LATE_MS);
-      // Nobody waits for what nobody reads.
+      // Once the connection is closed, the answer has no reader.
       res.once('close', () => {
         clearTimeout(timer);
         resolve();

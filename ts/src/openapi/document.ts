@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 document of the server, made of the schemas that it is written with. */
+/** The OpenAPI 3.1 document of the server, built from the schemas that the server itself uses. */
 import Type, { type TSchema } from 'typebox';
 import { DECISIONS_PATH } from '../errors.ts';
 import { TIMEOUT_HEADER } from '../routes/callers-timeout.ts';
@@ -39,7 +39,7 @@ const SECURITY_SCHEMES = {
   passwordInQuery: { type: 'apiKey', in: 'query', name: 'password', description: 'The dashboard password.' },
 };
 
-/** Why a request may be refused, whatever it asks for. */
+/** The reasons for which any request may be refused, by status. */
 const REFUSALS = {
   400: 'Not a request that can be answered',
   403: 'Not from there: the `Host`, or the web site that asks',

@@ -1,4 +1,4 @@
-/** The examples of the OpenAPI document. A test sends each request, and holds each answer to its schema. */
+/** The examples of the OpenAPI document. A test sends each request and checks each answer against its schema. */
 
 const STATE = 'My card was charged twice and nobody answers my mails';
 
@@ -39,7 +39,7 @@ const BATCH = {
   value: { states: [STATE, { subject: 'Where is it?' }, null], questions: { refund: QUESTIONS.refund } },
 };
 
-/** By the name of the request's schema. */
+/** The request examples, by the name of the request's schema. */
 export const REQUEST_EXAMPLES = {
   DecisionRequest: {
     text: { summary: 'All three types about a text', value: { state: STATE, questions: QUESTIONS } },
@@ -92,7 +92,7 @@ export const REQUEST_EXAMPLES = {
   },
 };
 
-/** By the name of the answer's schema. */
+/** The answer examples, by the name of the answer's schema. */
 export const ANSWER_EXAMPLES = {
   DecisionResponse: { model: 'svc', answers: ANSWERS, usage: USAGE },
   BatchResponse: {

@@ -1,12 +1,12 @@
-/** Every public route as the OpenAPI document has it: what it takes, what it answers, and who may call it. */
+/** Every public route as in the OpenAPI document: its request, its answers, and its access. */
 import Type, { type TSchema } from 'typebox';
 import { ref } from '../schemas/decision.ts';
 import { ANSWER_EXAMPLES, type REQUEST_EXAMPLES } from './examples.ts';
 
-/** Who may call a route. */
+/** The access to a route: open to everyone, with the API key, or with the dashboard password. */
 export type Access = 'open' | 'key' | 'password';
 
-/** One kind of content. */
+/** A content type with its schema. */
 export interface Content {
   readonly type: string;
   readonly schema: TSchema;
@@ -21,14 +21,14 @@ export interface Operation {
   readonly description?: string;
   readonly access: Access;
   readonly request?: keyof typeof REQUEST_EXAMPLES;
-  /** Whether the caller may say how long the answer is of use. */
+  /** Whether the caller may state how long the answer is of use. */
   readonly takesTimeout?: true;
-  /** What a 200 may be. */
+  /** The possible contents of a 200. */
   readonly answer: readonly Content[];
-  /** When the same is answered with 202, before it is done. */
+  /** The case in which the same content is answered with 202, before the work is done. */
   readonly accepted?: string;
   readonly answerHeaders?: Readonly<Record<string, TSchema>>;
-  /** What a 503 is, where it is not an error like any other. */
+  /** The content of a 503 that is not an ordinary error. */
   readonly unavailable?: Content;
 }
 

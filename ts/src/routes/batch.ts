@@ -15,16 +15,19 @@ import { HangUp, noteCounts, serverTiming } from './decide.ts';
 export interface BatchParts {
   readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates' | 'requestTimeoutMs'>;
   readonly engine: EngineSlot;
-  /** Where its bodies arrive. */
+  /** The room in which the bodies arrive. */
   readonly room: BodyRoom;
-  /** Counts a finished decision: each state is one. */
+  /** Records a finished decision; each state counts as one. */
   readonly record: (finished: FinishedDecision) => void;
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 const LINES_TYPE = 'application/x-ndjson; charset=utf-8';
 
-/** Answers a batch: as one JSON document, or in lines as they are made for a caller who accepts those. */
+/**
+ * Returns the handler that answers a batch: as one JSON document, or, if the caller accepts them, as lines of JSON that
+ * are sent as they are made.
+ */
 export function decideBatch({ config, engine, room, record }: BatchParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBatchBodyBytes, setting: 'max_batch_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<void> {
@@ -53,7 +56,7 @@ export function decideBatch({ config, engine, room, record }: BatchParts): Middl
   };
 }
 
-/** Returns whether an `Accept` header names lines of JSON. */
+/** Whether an `Accept` header names lines of JSON. */
 function wantsLines(accept: string | undefined): boolean {
   return accept?.toLowerCase().includes('application/x-ndjson') ?? false;
 }
@@ -64,16 +67,22 @@ function finished(result: StateResult): FinishedDecision {
   return { timeMs, ms: result.timing.totalMs, timing: result.timing, counts: result.counts };
 }
 
-/** How much of an answer is written at once. Whoever takes nothing is told by a piece of this size. */
+/**
+ * The length of a piece, in bytes. An answer is written piece by piece, so that a caller that stops reading is noticed
+ * at the next one.
+ */
 const PIECE_BYTES = 64 * 2 ** 10;
 
 interface Sending {
   readonly lines: boolean;
-  /** How long a caller may take none of what is written. */
+  /** The longest time for which a caller may accept none of the written bytes. */
   readonly timeoutMs: number;
 }
 
-/** Sends a piece of the answer. A short one is sent whole, with its time; else that comes behind it, in the trailer. */
+/**
+ * Sends a chunk of the answer. A short answer of one chunk is sent whole, with its `Server-Timing` as a header; with
+ * several chunks, the timing follows in the trailer.
+ */
 async function send(ctx: RequestContext, { body, timing }: BatchChunk, sending: Sending): Promise<void> {
   const { res } = ctx;
   const isFirst = !res.headersSent;
@@ -96,7 +105,10 @@ async function send(ctx: RequestContext, { body, timing }: BatchChunk, sending: 
   res.end();
 }
 
-/** An answer in HTTP/1.0 has no chunks, so that nothing comes behind it: it ends with its connection. */
+/**
+ * Whether the answer can have a trailer. In HTTP/1.0 there are no chunks, so the answer ends with its connection and
+ * nothing can follow it.
+ */
 function hasTrailer({ req }: RequestContext): boolean {
   return req.httpVersion !== '1.0';
 }
@@ -109,7 +121,8 @@ function begin(ctx: RequestContext, headers: Record<string, string>): void {
 }
 
 /**
- * Writes, and waits until the caller takes more.
+ * Writes a piece, and waits until the caller accepts more.
+ *
  * @throws HttpFailure `cancelled`, `answer_timeout`
  */
 async function write(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {

@@ -1,18 +1,21 @@
-/** How long a caller waits for the answer, by its own word. */
+/** The time for which a caller waits for the answer, by its own headers. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { HttpFailure } from '../errors.ts';
 
-/** Says how long a request may take, in milliseconds from its arrival. */
+/** The header with the time that a request may take, in milliseconds from its arrival. */
 export const TIMEOUT_HEADER = 'x-request-timeout-ms';
-/** Says the same where Envoy stands in front; it is Envoy's, so a value that cannot be read is nobody's fault here. */
+/**
+ * The same header as set by an Envoy proxy in front. It comes from Envoy, so an unreadable value is no fault of the
+ * caller.
+ */
 const ENVOY_HEADER = 'x-envoy-expected-rq-timeout-ms';
 
-/** Longer than any server runs, and exact as a number. */
+/** This is longer than any server runs, and exact as a number. */
 const LONGEST_MS = 10 ** 12;
 
 /**
- * Returns how many milliseconds the answer may take; nothing where the request does not say. Where both headers do, the shorter
- * time holds: a proxy hangs up at its own.
+ * Returns the number of milliseconds that the answer may take; undefined if the request does not say. With both headers
+ * the shorter time holds, since a proxy hangs up at its own.
  *
  * @throws HttpFailure `bad_request` when `x-request-timeout-ms` is not a whole number above 0.
  */
@@ -26,7 +29,10 @@ export function callersTimeoutMs(headers: IncomingHttpHeaders): number | undefin
   return ownMs === undefined || envoysMs === undefined ? (ownMs ?? envoysMs) : Math.min(ownMs, envoysMs);
 }
 
-/** A number of more digits than can be counted exactly is a time that does not end either. */
+/**
+ * Returns the milliseconds in a header, at most `LONGEST_MS`; undefined if it is not a whole number above 0. A number
+ * with more digits than a double holds exactly also means a time without end.
+ */
 function milliseconds(value: string | string[] | undefined): number | undefined {
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined;
   const ms = Number(value);

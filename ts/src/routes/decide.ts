@@ -1,4 +1,4 @@
-/** `POST /v1/systemone`, and the same in OpenAI's shape, `POST /v1/decisions`. */
+/** `POST /v1/systemone`, and the same in OpenAI's format, `POST /v1/decisions`. */
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
 import type { Config } from '../config.ts';
@@ -14,15 +14,18 @@ import { callersTimeoutMs } from './callers-timeout.ts';
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
   readonly engine: EngineSlot;
-  /** Where its bodies arrive. */
+  /** The room in which the bodies arrive. */
   readonly room: BodyRoom;
-  /** `systemone` when it is left out. */
+  /** The format of the request and the answer; `systemone` if it is left out. */
   readonly format?: Format;
-  /** Counts a finished request. */
+  /** Records a finished request. */
   readonly record: (finished: FinishedDecision) => void;
 }
 
-/** Answers one decision request. The body goes to the engine as the bytes that came and is never parsed here. */
+/**
+ * Returns the handler of one decision request. The body goes to the engine as the received bytes and is never parsed
+ * here.
+ */
 export function decide({ config, engine, room, format, record }: DecideParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
@@ -51,13 +54,13 @@ export function decide({ config, engine, room, format, record }: DecideParts): M
   };
 }
 
-/** Notes for the log what was answered. */
+/** Adds the numbers of answered questions and of input tokens to the request's state, for the log. */
 export function noteCounts(state: RequestState, counts: Counts): void {
   state.questions = (state.questions ?? 0) + questionCount(counts);
   state.tokens = (state.tokens ?? 0) + counts.inputTokens;
 }
 
-/** Fires when the caller goes away before the answer is written. */
+/** A signal that fires when the caller goes away before the answer is written. */
 export class HangUp implements CancelSignal {
   aborted = false;
   #listener: (() => void) | undefined;
@@ -79,7 +82,10 @@ export class HangUp implements CancelSignal {
   }
 }
 
-/** Returns the value of a `Server-Timing` header. The engine has rounded to two decimals; `total` is its `server_ms`. */
+/**
+ * Returns the value of a `Server-Timing` header. The engine has rounded the times to two decimals; `total` is its
+ * `server_ms`.
+ */
 export function serverTiming({ encodeMs, waitMs, runMs, totalMs }: Timing): string {
   const [encode, wait, run, total] = [encodeMs, waitMs, runMs, totalMs].map((ms) => ms.toFixed(2));
   return `encode;dur=${encode}, wait;dur=${wait}, run;dur=${run}, total;dur=${total}`;

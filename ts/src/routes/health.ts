@@ -1,4 +1,4 @@
-/** `GET /health`, `/livez` and `/readyz`: open to everybody. */
+/** `GET /health`, `/livez` and `/readyz`: open to everyone. */
 import type Router from '@koa/router';
 import { HttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';

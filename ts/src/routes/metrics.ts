@@ -1,4 +1,4 @@
-/** `GET /metrics`: the numbers for Prometheus. The operator's. */
+/** `GET /metrics`: the numbers for Prometheus. Only for the operator. */
 import type { Middleware } from 'koa';
 import type { Metrics } from '../metrics.ts';
 import type { RequestState } from '../middleware/request.ts';

@@ -1,4 +1,4 @@
-/** `GET /v1/models`: the one model that answers, in the shape of this API and in that of OpenAI. */
+/** `GET /v1/models`: the one model that answers, in the format of this API and in that of OpenAI. */
 import type { Middleware } from 'koa';
 import type { RequestState } from '../middleware/request.ts';
 import type { EngineSlot, LoadedModel } from '../model/slot.ts';

@@ -1,11 +1,14 @@
-/** `GET /openapi.json` and `GET /docs`: the API, for programs and for people. Open; nothing is loaded before it is asked for. */
+/**
+ * `GET /openapi.json` and `GET /docs`: the API, for programs and for people. Both are open, and loaded on the first
+ * request only.
+ */
 import type Router from '@koa/router';
 import type { Assets } from '../dashboard/assets.ts';
 import { readDocsAssets } from '../dashboard/assets.ts';
 import type { RequestState } from '../middleware/request.ts';
 import { answerPage, showAsset } from './pages.ts';
 
-/** Something that is made when it is first asked for. */
+/** Returns a function that makes its value on the first call and returns the same value on every later one. */
 function lazy<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | undefined;
   return () => {
@@ -17,7 +20,8 @@ function lazy<Value>(make: () => Value): () => Value {
 export function openApiRoutes(router: Router<RequestState>): void {
   const document = lazy(async () => {
     const { openApiDocument } = await import('../openapi/document.ts');
-    // Bytes are shared by all answers; a text would be copied for each, and lie there until its caller takes it.
+    // All answers share these bytes; a text would be copied for each answer and stay in memory until its caller has
+    // taken it.
     return Buffer.from(JSON.stringify(openApiDocument()));
   });
   const assets = lazy((): Assets<'script' | 'style'> => readDocsAssets());

@@ -1,4 +1,6 @@
-/** `GET /`: the dashboard with the playground on it; the operator's. `GET /assets/…`: the pages' static files; open. */
+/**
+ * `GET /`: the dashboard with the playground, only for the operator. `GET /assets/…`: the pages' static files, open.
+ */
 import type { Middleware } from 'koa';
 import { type Address, formatAddress } from '../address.ts';
 import type { Assets } from '../dashboard/assets.ts';
@@ -7,7 +9,10 @@ import type { Snapshot } from '../dashboard/snapshot.ts';
 import { HttpFailure } from '../errors.ts';
 import type { RequestContext, RequestState } from '../middleware/request.ts';
 
-/** Nothing but our own files runs, is shown or is called, and nobody puts the page into theirs. */
+/**
+ * The policy of all pages: only the server's own files may run, be shown or be called, and no other page may embed
+ * them.
+ */
 const POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -19,7 +24,7 @@ const POLICY = [
   "base-uri 'none'",
 ].join('; ');
 
-/** Answers with a page. Who calls this has said whether it may be kept. */
+/** Answers with a page. The caller of this function has set whether the page may be cached. */
 export function answerPage(ctx: RequestContext, page: string): void {
   ctx.set({
     'Content-Security-Policy': POLICY,
@@ -29,10 +34,13 @@ export function answerPage(ctx: RequestContext, page: string): void {
   ctx.body = page;
 }
 
-/** A host and a port, with nothing in them that a shell or a program would read as its own. */
+/** A host and a port without any characters that a shell or a program would interpret. */
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
-/** Returns scheme, host and port that the page was asked from, else those that the server listens on. */
+/**
+ * Returns the scheme, host and port that the page was requested from; if they are not plain, those that the server
+ * listens on.
+ */
 export function originOf(ctx: RequestContext, listen: Address): string {
   const { host } = ctx.req.headers;
   return `http://${host !== undefined && HOST.test(host) ? host : formatAddress(listen)}`;
@@ -51,7 +59,7 @@ export function showHome({ listen, assets, snapshot }: HomeParts): Middleware<Re
   };
 }
 
-/** A file's name changes with its content, so that it may be kept for ever. */
+/** The files are cached forever, because a file's name changes with its content. */
 const KEEP = 'public, max-age=31536000, immutable';
 
 export function showAsset({ files }: Pick<Assets, 'files'>): Middleware<RequestState> {

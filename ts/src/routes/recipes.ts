@@ -1,4 +1,7 @@
-/** `GET /recipes` and `GET /recipes/<name>`: decisions to start from, with the loaded model's own answers. The operator's. */
+/**
+ * `GET /recipes` and `GET /recipes/<name>`: example decisions to start from, with the loaded model's own answers. Only
+ * for the operator.
+ */
 import type { Middleware } from 'koa';
 import type { Address } from '../address.ts';
 import type { Assets } from '../dashboard/assets.ts';
@@ -15,7 +18,7 @@ export interface RecipeParts {
   readonly assets: Assets;
   readonly engine: EngineSlot;
   readonly hasApiKey: boolean;
-  /** What a call that uses the engine is behind. */
+  /** The guard of calls that use the engine. */
   readonly action: Middleware<RequestState>;
 }
 
@@ -35,7 +38,7 @@ export function showRecipe({ listen, assets, engine, hasApiKey, action }: Recipe
   };
 }
 
-/** Returns whether `middleware` lets a request pass. */
+/** Whether `middleware` lets a request pass. */
 async function isLetThrough(middleware: Middleware<RequestState>, ctx: RequestContext): Promise<boolean> {
   let passed = false;
   try {

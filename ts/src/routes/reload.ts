@@ -1,4 +1,4 @@
-/** `POST /reload`: loads the model that the settings name now. The operator's. */
+/** `POST /reload`: loads the model that the settings name now. Only for the operator. */
 import type { Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
 import type { Lifecycle } from '../lifecycle.ts';
@@ -13,8 +13,8 @@ export interface ReloadParts {
 }
 
 /**
- * Answers with the health record, once the model that it describes answers. Where another reload is under way, which may
- * take long, it answers 202 at once.
+ * Returns the handler that reloads the model and answers with the health record once the new model answers. If another
+ * reload is under way, which may take long, it answers 202 at once.
  */
 export function reloadModel({ engine, lifecycle, reload }: ReloadParts): Middleware<RequestState> {
   return async (ctx) => {

@@ -1,4 +1,4 @@
-/** `GET /stats`: what the dashboard shows, as JSON. The operator's. */
+/** `GET /stats`: the numbers of the dashboard, as JSON. Only for the operator. */
 import type { Middleware } from 'koa';
 import type { CacheStats } from '../engine.ts';
 import type { Interval, Percentiles, PerPhase } from '../latencies.ts';
@@ -24,7 +24,7 @@ export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestStat
   };
 }
 
-/** Returns the numbers of this moment. */
+/** Returns the current numbers. */
 export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
   const model = engine.health(lifecycle.phase);
   const exactness = engine.model?.info.exactness;

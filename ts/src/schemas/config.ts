@@ -1,4 +1,4 @@
-/** The settings of `svc.json`: names, types, ranges, defaults, and what each of them limits. */
+/** The settings of `svc.json`: names, types, ranges, defaults, and their effects. */
 import Type, { type Static, type TSchema } from 'typebox';
 
 const bytes = (value: number, description: string) =>
@@ -18,7 +18,7 @@ const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'
 const LOG_FORMATS = ['auto', 'json', 'pretty'];
 const STATE_CACHE_PRECISIONS = ['fp32', 'fp16'];
 
-/** Every key of `svc.json`. A key that is not here is a warning, a wrong value refuses to start. */
+/** Every key of `svc.json`. An unknown key causes a warning; with a wrong value the server refuses to start. */
 export const ConfigSchema = Type.Object({
   generated: Type.Boolean({
     default: false,
@@ -139,12 +139,12 @@ export const ConfigSchema = Type.Object({
   drain_ms: milliseconds(0, 15_000, 'After that, how long running and queued requests have to finish.'),
 });
 
-/** What `svc.json` holds once every default is filled in. */
+/** The contents of `svc.json` once every default is filled in. */
 export type ConfigFile = Static<typeof ConfigSchema>;
 
 export type ConfigKey = keyof ConfigFile;
 
-/** One setting's schema, with the parts that messages are made from. */
+/** The schema of one setting, with the parts that messages are made from. */
 type SettingSchema = TSchema & {
   readonly default: unknown;
   readonly type?: string;
@@ -154,12 +154,15 @@ type SettingSchema = TSchema & {
   readonly wanted?: string;
 };
 
-/** The schema of one setting. */
+/** Returns the schema of one setting. */
 export function settingSchema(key: ConfigKey): SettingSchema {
   return ConfigSchema.properties[key] as TSchema as SettingSchema;
 }
 
-/** What a setting must be, such as `a whole number from 0 to 256`: the end of the message that refuses another value. */
+/**
+ * Returns the condition that a setting must meet, such as `a whole number from 0 to 256`: the end of the message that
+ * refuses another value.
+ */
 export function wantedValue(key: ConfigKey): string {
   const { type, wanted, minimum, maximum, anyOf } = settingSchema(key);
   if (wanted !== undefined) return wanted;

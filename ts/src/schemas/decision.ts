@@ -1,11 +1,14 @@
-/** `POST /v1/systemone` and its batch, as the engine reads and writes them. The engine checks; this describes. */
+/**
+ * `POST /v1/systemone` and its batch, as the engine reads and writes them. The engine does the checking; these schemas
+ * only describe.
+ */
 import Type, { type TSchema } from 'typebox';
 import { MODEL_NAME } from './wire.ts';
 
-/** A reference to one of `components.schemas` of the OpenAPI document. */
+/** Returns a reference to one of `components.schemas` of the OpenAPI document. */
 export const ref = (name: string) => Type.Ref(`#/components/schemas/${name}`);
 
-/** An object with any keys, each with a value of one schema. */
+/** Returns the schema of an object with any keys whose values all have one schema. */
 const mapOf = (schema: TSchema, options: object = {}) => Type.Object({}, { additionalProperties: schema, ...options });
 
 const Probability = Type.Number({ minimum: 0, maximum: 1 });
@@ -17,7 +20,7 @@ const Confidence = Type.Number({
 const AnswerConfidence = Type.Number({ minimum: 0, maximum: 1, description: 'The highest of the probabilities.' });
 const Tokens = Type.Integer({ minimum: 0 });
 
-/** What may stand for a text: an object or a list is its compact JSON text. */
+/** The values that may stand for a text: an object or a list stands for its compact JSON text. */
 const TEXT = Type.Union([Type.String(), Type.Null(), Type.Object({}), Type.Array(Type.Unknown())]);
 
 const instructions = Type.Optional(
@@ -114,7 +117,7 @@ const BatchResponse = Type.Object({
   usage: ref('Usage'),
 });
 
-/** The schemas by the names under which the OpenAPI document has them. */
+/** The schemas, by their names in the OpenAPI document. */
 export const DecisionSchemas = {
   Text: TEXT,
   NoulQuestion,

@@ -3,7 +3,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 
 const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
-/** The model that a newer one replaced. */
+/** The model that was replaced by a newer one. */
 export const PreviousModelSchema = Type.Object({
   model: Type.String(),
   version: Type.String(),
@@ -11,13 +11,16 @@ export const PreviousModelSchema = Type.Object({
   loaded_at: Type.String({ format: 'date-time' }),
 });
 
-/** The latest load, where it failed and another model goes on answering. */
+/** The latest load of a model, if it failed and another model still answers. */
 export const FailedReloadSchema = Type.Object({
   code: Type.String({ description: 'a stable code; the log has the reason' }),
   failed_at: Type.String({ format: 'date-time' }),
 });
 
-/** A field is `null` as long as no model is loaded; the last six are there only when they apply. */
+/**
+ * The health record. Except `status`, its fields are `null` while no model is loaded; the last six are present only
+ * when they apply.
+ */
 export const HealthSchema = Type.Object({
   status: Type.Enum(['ok', 'loading', 'draining', 'error']),
   device: orNull(Type.String({ description: 'cpu, cuda, coreml or directml' })),

@@ -1,4 +1,4 @@
-/** `POST /v1/decisions`, the shape of OpenAI's Decisions API, as the engine reads and writes it. */
+/** `POST /v1/decisions` in the format of OpenAI's Decisions API, as the engine reads and writes it. */
 import Type from 'typebox';
 import { ref } from './decision.ts';
 import { MODEL_NAME } from './wire.ts';
@@ -110,7 +110,7 @@ const OpenAiUsage = Type.Object({
   truncated_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
 });
 
-/** The schemas by the names under which the OpenAPI document has them. */
+/** The schemas, by their names in the OpenAPI document. */
 export const OpenAiDecisionSchemas = {
   OpenAiPart: Part,
   OpenAiItem: Item,

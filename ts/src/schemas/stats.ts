@@ -35,7 +35,7 @@ const ExactnessSchema = Type.Enum(['exact', 'made exact', 'cannot be'], {
     'whether the 8-bit products of the model are exact on this processor: as they are, by unsigned weights, or not all of them',
 });
 
-/** Counts are those since the start. Times are those of the decisions that were answered in the last five minutes. */
+/** The statistics. Counts are since the start; times are those of the decisions answered in the last five minutes. */
 export const StatsSchema = Type.Object({
   uptime_seconds: Type.Number({ minimum: 0 }),
   version: Type.String({ description: 'of the server' }),

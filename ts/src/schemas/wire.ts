@@ -1,7 +1,7 @@
-/** What the shell itself writes on the wire. Decision requests and answers belong to the engine. */
+/** The bodies that the shell itself writes. Decision requests and answers belong to the engine. */
 import Type, { type Static } from 'typebox';
 
-/** The model name of every answer, whatever model is loaded. */
+/** The model name in every answer, regardless of the loaded model. */
 export const MODEL_NAME = 'svc';
 
 /** The body of an error for a caller that accepts only JSON. */
@@ -10,7 +10,7 @@ export const ErrorBodySchema = Type.Object({
   detail: Type.Object({ error_type: Type.String({ description: 'a stable code' }), message: Type.String() }),
 });
 
-/** The body of an error of `POST /v1/decisions`, which is that of OpenAI. */
+/** The body of an error of `POST /v1/decisions`, in the format of OpenAI. */
 export const OpenAiErrorSchema = Type.Object({
   error: Type.Object({
     message: Type.String(),
@@ -25,7 +25,7 @@ export type OpenAiError = Static<typeof OpenAiErrorSchema>;
 /** The body of a 401 for the API key. */
 export const UnauthorizedBodySchema = Type.Object({ error: Type.Literal('missing or wrong API key') });
 
-/** The answer of `GET /v1/models`: the shape of this API, and that of OpenAI beside it. */
+/** The answer of `GET /v1/models`: in the format of this API and in that of OpenAI. */
 export const ModelsSchema = Type.Object({
   models: Type.Array(
     Type.Object({

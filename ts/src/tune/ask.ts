@@ -1,26 +1,26 @@
-/** What the model says of labelled rows. */
+/** The model's probabilities for labelled rows. */
 import type { Decider } from '../batch/decider.ts';
 import { inOrder } from '../batch/in-order.ts';
 import { objectText } from '../batch/json-text.ts';
 import { Refusal } from '../refusal.ts';
 import type { AskedQuestion, LabelledRow } from './labels.ts';
 
-/** Rows about one state: it is read once for all of their questions. */
+/** The rows about one state, which is read once for all of their questions. */
 type RowsOfState = readonly LabelledRow[];
 
-/** A probability of 0 stands for less than half of the last decimal that is sent. */
+/** The value for a probability of 0, which stands for less than half of the last decimal that is sent. */
 const LEAST_PROBABILITY = 2.5e-7;
 
 export interface Asking {
   readonly decider: Decider;
-  /** The file of the rows, for what is told of them. */
+  /** The file of the rows, for error messages about them. */
   readonly path: string;
-  /** Called after each state. */
+  /** A callback after each state, with its number of rows. */
   readonly onRows?: (count: number) => void;
 }
 
 /**
- * The probabilities that the decider gives to the options of each row, in the order of `rows`.
+ * Returns the probabilities that the decider gives to the options of each row, in the order of `rows`.
  *
  * @throws Refusal at the first row that gets no answer.
  */
@@ -36,7 +36,7 @@ export async function ask(rows: readonly LabelledRow[], { decider, path, onRows 
   return rows.map((row) => found.get(row) ?? []);
 }
 
-/** Logits over the temperature up to a constant: the softmax of them gives the probabilities back. */
+/** Returns the logits over the temperature, up to a constant: their softmax gives the probabilities back. */
 export function scaledLogits(probabilities: readonly number[]): number[] {
   return probabilities.map((p) => Math.log(Math.max(p, LEAST_PROBABILITY)));
 }

@@ -2,43 +2,45 @@
 
 /** A labelled answer of the model. */
 export interface Example {
-  /** One for each option, up to a constant. */
+  /** The logits, one for each option, up to a constant. */
   readonly logits: readonly number[];
   /** The index of the right option. */
   readonly label: number;
-  /** The state that it is about: equal ones are never on both sides of a split. */
+  /** The state that the answer is about; examples with equal states are never on both sides of a split. */
   readonly state: string;
 }
 
-/** What is applied to logits: softmax of logits / `temperature` + `bias`. */
+/** The calibration of logits: softmax of logits / `temperature` + `bias`. */
 export interface Calibration {
-  /** Greater than 0. */
+  /** The temperature, greater than 0. */
   readonly temperature: number;
-  /** One for each option; what is missing is 0. */
+  /** The biases, one for each option; a missing one is 0. */
   readonly bias: readonly number[];
 }
 
 export interface FitOptions {
-  /** The temperature from which a fit on few labels does not go far. */
+  /** The starting temperature; a fit on few labels stays close to it. */
   readonly start: number;
   readonly hasBias: boolean;
 }
 
 const MAX_STEPS = 100;
-/** Half of the decrease that the next step promises; below it no digit that is kept changes. */
+/**
+ * The fit ends when half of the decrease that the next step promises is below this: then no digit that is kept changes.
+ */
 const TOLERANCE = 1e-13;
 const MAX_HALVINGS = 50;
 
-/** The probabilities of the options, which add up to 1. */
+/** Returns the probabilities of the options, which add up to 1. */
 export function calibrated(logits: readonly number[], { temperature, bias }: Calibration): Float64Array {
   return softmax(Float64Array.from(logits, (logit, index) => logit / temperature + (bias[index] ?? 0)));
 }
 
 /**
- * The calibration with the least mean negative log-likelihood, found by Newton's method on s = start / temperature and
- * the biases. That problem is convex (Guo et al., "On Calibration of Modern Neural Networks", 2017). A penalty that
- * weighs as much as one label, s - 1 - ln s and half the sum of the squared biases, keeps it finite where the labels
- * alone do not, and the biases' mean at 0.
+ * Returns the calibration with the least mean negative log-likelihood, found by Newton's method on s = start /
+ * temperature and the biases. That problem is convex (Guo et al., "On Calibration of Modern Neural Networks", 2017). A
+ * penalty with the weight of one label, s - 1 - ln s and half the sum of the squared biases, keeps the calibration
+ * finite where the labels alone do not, and the biases' mean at 0.
  */
 export function fit(examples: readonly Example[], { start, hasBias }: FitOptions): Calibration {
   const scaled = examples.map(({ logits, label }) => ({ x: centered(logits, start), label }));
@@ -63,7 +65,7 @@ interface Scaled {
   readonly label: number;
 }
 
-/** Logits over the temperature, the highest 0. */
+/** Returns the logits over the temperature, shifted so that the highest is 0. */
 function centered(logits: readonly number[], temperature: number): Float64Array {
   const highest = Math.max(...logits);
   return Float64Array.from(logits, (logit) => (logit - highest) / temperature);
@@ -82,7 +84,7 @@ function lossAt(scaled: readonly Scaled[], at: Float64Array): number {
   return loss / scaled.length;
 }
 
-/** The first and second derivatives of the loss. Those of softmax are the mean and the covariance under it. */
+/** Returns the first and second derivatives of the loss. Those of softmax are the mean and the covariance under it. */
 function derivatives(scaled: readonly Scaled[], at: Float64Array) {
   const size = at.length;
   const gradient = at.slice();
@@ -113,7 +115,10 @@ function addTo(matrix: readonly Float64Array[], row: number, column: number, val
   if (cells) cells[column] = (cells[column] ?? 0) + value;
 }
 
-/** The solution of a system whose symmetric positive matrix is given by its lower triangle, by Cholesky's method. */
+/**
+ * Returns the solution of a linear system by Cholesky's method. The matrix is symmetric and positive, and given by its
+ * lower triangle.
+ */
 function solve(matrix: readonly Float64Array[], right: Float64Array): Float64Array {
   const lower: Float64Array[] = [];
   for (const [i, row] of matrix.entries()) {
@@ -136,7 +141,10 @@ function solve(matrix: readonly Float64Array[], right: Float64Array): Float64Arr
   return result;
 }
 
-/** The first of the steps 1, 1/2, 1/4, … that lowers the loss enough (Armijo's rule); undefined when none does. */
+/**
+ * Returns the point after the first of the steps 1, 1/2, 1/4, … that lowers the loss enough (Armijo's rule); undefined
+ * if none does.
+ */
 function lineSearch(
   scaled: readonly Scaled[],
   at: Float64Array,

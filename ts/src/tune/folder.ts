@@ -1,4 +1,4 @@
-/** The model folder that is written: a copy that becomes another's place only when it is whole. */
+/** The written model folder: a copy that replaces another folder only when it is complete. */
 import {
   chmodSync,
   constants,
@@ -24,7 +24,7 @@ import type { Kind } from './labels.ts';
 const CONFIG = 'config.json';
 const KINDS: readonly Kind[] = ['choice', 'score', 'noul'];
 
-/** What `config.json` says of temperatures. */
+/** The parts of `config.json` about temperatures. */
 interface ModelConfig {
   readonly temperature?: Partial<Readonly<Record<Kind, number>>>;
   readonly calibration?: Readonly<Record<string, Calibration>>;
@@ -34,15 +34,15 @@ export interface Destination {
   /** The model folder that is copied. */
   readonly model: string;
   readonly out: string;
-  /** The labelled rows, which must not lie in what is replaced. */
+  /** The file of the labelled rows, which must not lie in the replaced folder. */
   readonly data: string;
   readonly overwrite: boolean;
 }
 
 /**
- * Nothing, where `out` may be written.
+ * Checks that `out` may be written.
  *
- * @throws Refusal when it is there already, or lies in the model folder.
+ * @throws Refusal when `out` exists and may not be replaced, or lies in the model folder or around it.
  */
 export function requireFree({ model, out, data, overwrite }: Destination): void {
   const [from, to, rows] = [model, out, data].map(realPath) as [string, string, string];
@@ -61,7 +61,7 @@ function isWithin(path: string, folder: string): boolean {
   return way === '' || !(way.startsWith('..') || resolve(way) === way);
 }
 
-/** The path with its links followed, as far as it is there. */
+/** Returns the path with its links resolved, as far as it exists. */
 function realPath(path: string): string {
   const whole = resolve(path);
   if (existsSync(whole)) return realpathSync(whole);
@@ -69,16 +69,20 @@ function realPath(path: string): string {
   return parent === whole ? whole : join(realPath(parent), relative(parent, whole));
 }
 
-/** A copy of a model folder, beside the place that it is for. */
+/** A copy of a model folder, next to the place that it is for. */
 export class FolderCopy {
-  /** The copy. */
+  /** The path of the copy. */
   readonly path: string;
   readonly #temporary: string;
   readonly #out: string;
   readonly #text: string;
   readonly #config: ModelConfig;
 
-  /** @throws Refusal when the model cannot be read, or no folder written. */
+  /**
+   * Copies the model folder.
+   *
+   * @throws Refusal when the model cannot be read, or no folder can be written.
+   */
   constructor({ model, out }: Pick<Destination, 'model' | 'out'>) {
     this.#out = resolve(out);
     try {
@@ -91,7 +95,8 @@ export class FolderCopy {
     this.#config = JSON.parse(this.#text) as ModelConfig;
     this.path = join(this.#temporary, 'model');
     try {
-      // Copies that share their bytes until one is changed, where the file system has such; links would change both.
+      // These copies share their bytes until one of them is changed, if the file system supports that; with links, a
+      // change would affect both.
       cpSync(model, this.path, { recursive: true, dereference: true, mode: constants.COPYFILE_FICLONE });
       chmodSync(this.path, statSync(model).mode | 0o700);
     } catch (error) {
@@ -100,28 +105,28 @@ export class FolderCopy {
     }
   }
 
-  /** How the probabilities of a question are made in the model that was copied. */
+  /** Returns the calibration of a question in the copied model. */
   calibrationOf({ key, kind }: { readonly key: string; readonly kind: Kind }): Calibration {
     const { calibration, temperature } = this.#config;
     const own = calibration?.[key];
     return { temperature: own?.temperature ?? temperature?.[kind] ?? 1, bias: own?.bias ?? [] };
   }
 
-  /** Lets the copy read all logits at one temperature. */
+  /** Gives all questions of the copy the same temperature and no calibration. */
   writeTemperature(temperature: number): void {
     const everywhere = Object.fromEntries(KINDS.map((kind) => [kind, temperature]));
     const text = changed(this.#text, ['temperature'], everywhere);
     this.#write(changed(text, ['calibration'], undefined));
   }
 
-  /** Gives the copy what was copied, with these calibrations beside or in place of those that are in it. */
+  /** Gives the copy the model's own configuration, with these calibrations added to or replacing those in it. */
   writeCalibrations(calibrations: ReadonlyMap<string, Calibration>): void {
     let text = this.#text;
     for (const [key, calibration] of calibrations) text = changed(text, ['calibration', key], calibration);
     this.#write(text);
   }
 
-  /** Puts the copy in its place; what was there is gone. */
+  /** Moves the copy to its place; the folder that was there is gone. */
   publish(): void {
     const before = join(this.#temporary, 'before');
     try {
@@ -133,20 +138,20 @@ export class FolderCopy {
     }
   }
 
-  /** Removes what is not in its place. */
+  /** Removes the temporary folder, with everything that was not moved to its place. */
   remove(): void {
     rmSync(this.#temporary, { recursive: true, force: true });
   }
 
   #write(text: string): void {
     const file = join(this.path, CONFIG);
-    // The file that was copied may be read-only.
+    // The copied file may be read-only.
     rmSync(file, { force: true });
     writeFileSync(file, text);
   }
 }
 
-/** The text with one value changed, or taken out, and nothing else. */
+/** Returns the JSON text with one value changed, or removed if `value` is undefined, and nothing else. */
 function changed(text: string, path: JSONPath, value: unknown): string {
   return applyEdits(text, modify(text, path, value, { formattingOptions: { insertSpaces: true, tabSize: 2 } }));
 }

@@ -1,39 +1,42 @@
-/** Whether a question's labels tell enough to calibrate it, and with what: judged on states that no fit has seen. */
+/**
+ * The decision whether a question's labels suffice to calibrate it, and with which calibration, judged on states that
+ * no fit has seen.
+ */
 import { sha256Of } from '../sha256.ts';
 import { type Calibration, calibrated, type Example, fit } from './fit.ts';
 import { type Judged, logLoss, type Measures, mean, measures } from './measures.ts';
 
-/** Labels about fewer different states are too few to tell: a fifth of them would be fewer than ten. */
+/** Labels about fewer different states are too few to judge by: a fifth of them would be fewer than ten. */
 export const FEWEST_STATES = 50;
-/** An option that was right less often gives no bias of its own. */
+/** A question gets a bias only if each of its options was right at least this often. */
 export const FEWEST_FOR_BIAS = 10;
-/** Parts of the cross-validation. */
+/** The number of parts of the cross-validation. */
 export const FOLDS = 5;
-/** Standard errors that a gain must exceed so that chance explains it in less than one of twenty cases. */
+/** A gain must exceed this many standard errors, so that chance explains it in fewer than one of twenty cases. */
 const SURE = 1.645;
 
-/** The labels of one question, and how its probabilities are made now. */
+/** The labels of one question, and its current calibration. */
 export interface Evidence {
   readonly examples: readonly Example[];
   readonly before: Calibration;
-  /** Makes another split of the states, nothing else. */
+  /** The seed of the split of the states; it affects nothing else. */
   readonly seed: number;
 }
 
-/** What the labels tell: either `calibration`, or the `reason` why there is none. */
+/** The result of judging the labels: either `calibration`, or the `reason` why there is none. */
 export interface Verdict {
   readonly labels: number;
-  /** Different states. */
+  /** The number of different states. */
   readonly states: number;
-  /** The measures as the model is. */
+  /** The measures of the model as it is. */
   readonly before: Measures;
-  /** The measures with calibrations fitted on other states; absent where the labels are too few to fit any. */
+  /** The measures with calibrations fitted on other states; absent if there are too few labels to fit any. */
   readonly after?: Measures;
   readonly calibration?: Calibration;
   readonly reason?: string;
 }
 
-/** What the labels of a question tell. */
+/** Returns the verdict on the labels of a question. */
 export function judge({ examples, before, seed }: Evidence): Verdict {
   const now = examples.map((example) => judged(example, before));
   const states = new Set(examples.map(({ state }) => state)).size;
@@ -71,7 +74,10 @@ interface Split {
   readonly start: number;
 }
 
-/** Each state is dealt to the fold with the fewest examples, in an order that has nothing to do with the file's. */
+/**
+ * Returns the fold of each example. Each state is dealt to the fold with the fewest examples, in an order that is
+ * independent of the file's.
+ */
 function foldsOf(examples: readonly Example[], seed: number): number[] {
   const counts = new Map<string, number>();
   for (const { state } of examples) counts.set(state, (counts.get(state) ?? 0) + 1);
@@ -88,7 +94,10 @@ function foldsOf(examples: readonly Example[], seed: number): number[] {
   return examples.map(({ state }) => foldOf.get(state) ?? 0);
 }
 
-/** With a bias where each option was right often enough, and held-out states gain more by it than one standard error. */
+/**
+ * Returns the form of the fit: with a bias if each option was right often enough and the bias improves held-out states
+ * by more than one standard error.
+ */
 function formOf(split: Split): { readonly start: number; readonly hasBias: boolean } {
   const { examples, start } = split;
   const counts = new Array<number>(examples[0]?.logits.length ?? 0).fill(0);
@@ -99,7 +108,7 @@ function formOf(split: Split): { readonly start: number; readonly hasBias: boole
   return { start, hasBias: gain.mean > gain.standardError };
 }
 
-/** Each example judged by a calibration that was fitted on the other folds. */
+/** Returns each example judged by a calibration that was fitted on the other folds. */
 function crossValidated({ examples, folds, ...options }: Split & { readonly hasBias: boolean }): Judged[] {
   const calibrations = Array.from({ length: FOLDS }, (_, fold) =>
     fit(
@@ -113,7 +122,9 @@ function crossValidated({ examples, folds, ...options }: Split & { readonly hasB
   });
 }
 
-/** By how much the mean log loss falls, and how sure that is, where labels about one state count as one draw. */
+/**
+ * Returns the decrease of the mean log loss and its standard error, where all labels about one state count as one draw.
+ */
 function gainOf(examples: readonly Example[], before: readonly Judged[], after: readonly Judged[]) {
   const gains = before.map((judged, index) => logLoss(judged) - logLoss(after[index] ?? judged));
   const center = mean(gains);
@@ -125,7 +136,7 @@ function gainOf(examples: readonly Example[], before: readonly Judged[], after: 
   return { mean: center, standardError: Math.sqrt(variance) };
 }
 
-/** Six digits: more than the labels tell, and readable. */
+/** Returns the calibration rounded to six digits, which are readable and more than the labels can determine. */
 function rounded({ temperature, bias }: Calibration): Calibration {
   const digits = (value: number) => Number(value.toPrecision(6));
   return { temperature: digits(temperature), bias: bias.map(digits) };

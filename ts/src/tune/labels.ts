@@ -1,4 +1,4 @@
-/** Labelled rows: a state, a question about it, and which answer is right. */
+/** Labelled rows: a state, a question about it, and the right answer. */
 
 import { extname } from 'node:path';
 import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
@@ -12,20 +12,20 @@ import { sha256Of } from '../sha256.ts';
 
 export type Kind = 'choice' | 'score' | 'noul';
 
-/** A question that rows ask, however each spells it. */
+/** A question that rows ask, the same one for all of its spellings. */
 export interface AskedQuestion {
   /** The key of its calibration: the hex sha256 of its canonical JSON. */
   readonly key: string;
   readonly kind: Kind;
   readonly instructions: string;
-  /** The names of its options as an answer has them, in the caller's order. */
+  /** The names of its options as in an answer, in the caller's order. */
   readonly options: readonly string[];
   /** The question as a row spells it. */
   readonly json: string;
 }
 
 export interface LabelledRow {
-  /** Which row of the file it is, such as `line 7`. */
+  /** The row's place in the file, such as `line 7`. */
   readonly where: string;
   readonly stateJson: string;
   readonly question: AskedQuestion;
@@ -33,7 +33,7 @@ export interface LabelledRow {
   readonly label: number;
 }
 
-/** What a row says, as JSON texts. */
+/** The parts of a row, as JSON texts. */
 interface RowTexts {
   readonly where: string;
   readonly state: string;
@@ -44,9 +44,9 @@ interface RowTexts {
 const WANTED = 'must end in .jsonl, .ndjson, .csv or .tsv';
 
 /**
- * The rows of a file.
+ * Reads the rows of a file.
  *
- * @throws Refusal when it cannot be read, at the first row that is wrong, or when there is none.
+ * @throws Refusal when the file cannot be read or has no rows, or at the first row that is wrong.
  */
 export async function readLabels(path: string, maxRowBytes: number): Promise<LabelledRow[]> {
   const reader = new RowReader(path);
@@ -95,7 +95,10 @@ function requireColumns(path: string, names: readonly string[]): void {
   throw new Refusal(`${path}: no column ${JSON.stringify(missing)}; there are ${names.join(', ')}`);
 }
 
-/** A record as the members of a line would be. What can only be JSON is: criteria, and the label of no choice. */
+/**
+ * Returns a CSV record as the members of a JSON line. Cells that can only be JSON are taken as JSON: the criteria, and
+ * a label that is not one of a choice.
+ */
 function csvTexts(names: readonly string[], { cells }: GoodRow): ReadonlyMap<string, string> {
   const cell = (name: string) => cells[names.indexOf(name)] ?? '';
   const [state, type, criteria, label] = [cell('state'), cell('type'), cell('criteria').trim(), cell('label').trim()];
@@ -117,12 +120,13 @@ function required(texts: ReadonlyMap<string, string> | undefined, at: string): O
   if (state === undefined) throw new Refusal(`${at}: no "state"`);
   if (question === undefined) throw new Refusal(`${at}: no "q"`);
   if (label === undefined) throw new Refusal(`${at}: no "label"`);
-  // Texts of CSV become parts of a request: what is no JSON value by itself could end it and go on as something else.
+  // CSV cells become parts of a request: a text that is not one JSON value could close its question and add other
+  // fields.
   if (!isJson(question)) throw new Refusal(`${at}: criteria is not valid JSON`);
   return { state, question, label };
 }
 
-/** Makes rows; a question that stands in many of them is read once. */
+/** A maker of rows, which parses a question that stands in many rows only once. */
 class RowReader {
   readonly #path: string;
   readonly #bySpelling = new Map<string, AskedQuestion>();
@@ -162,7 +166,7 @@ function askedQuestion(path: string, json: string, where: string): AskedQuestion
   }
 }
 
-/** The index of a label among the question's options; -1 where it is none. */
+/** Returns the index of a label among the question's options; -1 if it is none of them. */
 function labelIndex({ kind, options }: AskedQuestion, json: string): number {
   const label: unknown = isJson(json) ? JSON.parse(json) : undefined;
   if (kind === 'choice') return typeof label === 'string' ? options.indexOf(label) : -1;
@@ -177,7 +181,10 @@ function answersOf({ kind, options }: AskedQuestion): string {
   return `must be one of ${names.join(', ')}${options.length > names.length ? ', …' : ''}`;
 }
 
-/** A text, however it is escaped; the model reads any other value as it is spelled. */
+/**
+ * Returns the state in one spelling: a text is the same however it is escaped, but the model reads any other value as
+ * it is spelled.
+ */
 function inOneSpelling(json: string): string {
   return json.startsWith('"') ? JSON.stringify(JSON.parse(json)) : json;
 }

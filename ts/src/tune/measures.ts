@@ -1,8 +1,8 @@
-/** How good probabilities are, judged by labels. */
+/** The quality of probabilities, measured by labels. */
 
-/** An answer and what was right. */
+/** The probabilities of an answer, and the right option. */
 export interface Judged {
-  /** One for each option. */
+  /** The probabilities, one for each option. */
   readonly probabilities: ArrayLike<number>;
   /** The index of the right option. */
   readonly label: number;
@@ -13,19 +13,22 @@ export interface Measures {
   readonly accuracy: number;
   /** The mean of minus the natural logarithm of the right option's probability; lower is better. */
   readonly negative_log_likelihood: number;
-  /** Expected calibration error: how far the probability of the top option is from its share of right ones. */
+  /**
+   * Expected calibration error: the mean distance, over bins of answers, between the top option's probability and its
+   * share of right answers; lower is better.
+   */
   readonly ece: number;
   /** The mean over answers of the squared distance from certainty of the right option, 0 to 2; lower is better. */
   readonly brier: number;
 }
 
-/** Bins of the expected calibration error, each with as many answers. */
+/** The number of bins of the expected calibration error, each with the same number of answers. */
 const BINS = 15;
 
-/** The logarithm of 0 is none: what the model says is rounded to so much. */
+/** The least probability that enters a logarithm, since 0 has none. */
 const LEAST_PROBABILITY = 1e-9;
 
-/** The measures of some answers. */
+/** Returns the measures of some answers. */
 export function measures(judged: readonly Judged[]): Measures {
   const tops = judged.map((one) => {
     const top = topOf(one.probabilities);
@@ -39,7 +42,7 @@ export function measures(judged: readonly Judged[]): Measures {
   };
 }
 
-/** Minus the natural logarithm of the right option's probability. */
+/** Returns minus the natural logarithm of the right option's probability. */
 export function logLoss({ probabilities, label }: Judged): number {
   return -Math.log(Math.max(probabilities[label] ?? 0, LEAST_PROBABILITY));
 }
@@ -69,7 +72,7 @@ function calibrationError(tops: readonly Top[]): number {
   return sum / sorted.length;
 }
 
-/** The arithmetic mean; NaN of nothing. */
+/** Returns the arithmetic mean; NaN if there are no values. */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,4 +1,4 @@
-/** What a person is told of each question. */
+/** The report on each question, for a person. */
 import type { Verdict } from './judge.ts';
 import type { AskedQuestion } from './labels.ts';
 import type { Measures } from './measures.ts';
@@ -16,15 +16,15 @@ const TITLES: Readonly<Record<keyof Measures, string>> = {
 };
 
 const WIDTH = Math.max(...Object.values(TITLES).map((title) => title.length));
-/** What is shown of a long question. */
+/** The number of characters shown of a long question. */
 const SHOWN_CHARACTERS = 60;
 
-/** The report as text: a block for each question. */
+/** Returns the report as text, one block for each question. */
 export function reportText(tuned: readonly Tuned[]): string {
   return tuned.map((one) => `${blockOf(one).join('\n')}\n`).join('\n');
 }
 
-/** The report as JSON. */
+/** Returns the report as JSON values, one for each question. */
 export function reportJson(tuned: readonly Tuned[]): object[] {
   return tuned.map(({ question: { key, kind, instructions, options }, verdict }) => ({
     ...{ key, type: kind, instructions, options },
@@ -52,7 +52,7 @@ function tableOf(before: Measures, after: Measures): string[] {
   ];
 }
 
-/** The question in one line. */
+/** Returns the question in one line. */
 export function nameOf({ kind, instructions, options }: AskedQuestion): string {
   const text = [...instructions];
   const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS - 1).join('')}…` : instructions;
@@ -60,7 +60,7 @@ export function nameOf({ kind, instructions, options }: AskedQuestion): string {
   return `${quoted(shown)} (${kind}${count})`;
 }
 
-/** Quoted, so that no control character of a file reaches a terminal. */
+/** Returns the text quoted, so that no control character from a file reaches a terminal. */
 function quoted(text: string): string {
   return JSON.stringify(text).replace(/[\u007f-\u009f]/g, (code) => `\\u00${code.charCodeAt(0).toString(16)}`);
 }

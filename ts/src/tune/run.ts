@@ -1,4 +1,4 @@
-/** From labelled rows to a model folder whose probabilities fit them. */
+/** The run from labelled rows to a model folder whose probabilities fit them. */
 import type { Decider } from '../batch/decider.ts';
 import { decideHere } from '../batch/here.ts';
 import type { Config } from '../config.ts';
@@ -11,12 +11,15 @@ import type { AskedQuestion, LabelledRow } from './labels.ts';
 import { nameOf, type Tuned } from './report.ts';
 
 /**
- * Probabilities come with six decimals. At so high a temperature all of them are far from 0, so that their logarithms
- * are the logits to about a thousandth.
+ * The temperature for reading logits. Probabilities have six decimals; at this high temperature all of them are far
+ * from 0, so their logarithms give the logits to about a thousandth.
  */
 const READING_TEMPERATURE = 16;
 
-/** How far the probabilities of the written folder may be from those that were fitted: roundings, another device. */
+/**
+ * The largest difference allowed between the written folder's probabilities and the fitted ones; roundings or another
+ * device cause small ones.
+ */
 const TOLERANCE = 0.01;
 
 export interface TuneRun {
@@ -25,14 +28,15 @@ export interface TuneRun {
   readonly config: Config;
   readonly seed: number;
   readonly stop: AbortSignal;
-  /** Called with how many rows the model has answered. */
+  /** A callback with the number of rows that the model has just answered. */
   readonly onRows: (count: number) => void;
 }
 
 /**
- * What was found for each question, in the order of the rows. The folder is written if there is a calibration for one.
+ * Returns the result for each question, in the order of the rows. The folder is written if at least one question has a
+ * calibration.
  *
- * @throws Refusal when it cannot be read or written; the reason of `stop` when that has fired.
+ * @throws Refusal when the folder cannot be read or written; the reason of `stop` when that signal has fired.
  */
 export async function tune(run: TuneRun): Promise<Tuned[]> {
   requireFree(run.destination);
@@ -74,7 +78,7 @@ async function withModel<Result>(
 }
 
 interface Read {
-  /** Those of each row. */
+  /** The logits of each row. */
   readonly logits: readonly (readonly number[])[];
   readonly copy: FolderCopy;
 }
@@ -107,7 +111,7 @@ interface Written {
   readonly model: string;
 }
 
-/** The folder, loaded as it will be served, must give one row of each question the fitted probabilities. */
+/** Checks that the folder, loaded as it will be served, gives one row of each question the fitted probabilities. */
 async function check({ rows, destination, ...run }: TuneRun, { logits, calibrations, model }: Written): Promise<void> {
   const samples = [...calibrations].flatMap(([key, calibration]) => {
     const index = rows.findIndex(({ question }) => question.key === key);

@@ -11,9 +11,9 @@ import { LazyJson, LazyText } from './lazy.ts';
 import { atLeast, checkLevels, checkLevelsV2, checkValues, type LevelsCheck, type PageLevels } from './page-check.ts';
 import { CutShort, structEnd } from './thrift.ts';
 
-/** DuckDB writes pages of up to 100 MB. */
+/** The largest page, in bytes; DuckDB writes pages of up to 100 MB. */
 const MAX_PAGE_BYTES = 128 * 1024 * 1024;
-/** Columns that hardly take any space have pages of many values. */
+/** The largest number of values in a page; columns that take hardly any space have pages of many values. */
 const MAX_PAGE_VALUES = 4 * 1024 * 1024;
 const FIRST_HEADER_BYTES = 4 * 1024;
 const MAX_HEADER_BYTES = 1024 * 1024;
@@ -30,11 +30,14 @@ type Values = ReturnType<typeof convert>;
 export interface ColumnOptions {
   readonly file: FileHandle;
   readonly metadata: ColumnMetaData;
-  /** From the root to the column. */
+  /** The path in the schema, from the root to the column. */
   readonly schemaPath: SchemaTree[];
-  /** Bytes that may still be held, whatever this column holds already. */
+  /**
+   * Returns the number of further bytes that may be held, besides the bytes that this and all other columns hold
+   * already.
+   */
   readonly room: () => number;
-  /** Those of its row group. */
+  /** The number of rows in its row group. */
   readonly rows: number;
 }
 
@@ -44,7 +47,7 @@ interface Page {
 }
 
 export class ColumnReader {
-  /** From the top of the table. */
+  /** The names from the top of the table to the column. */
   readonly path: readonly string[];
   readonly #options: ColumnOptions;
   readonly #levels: LevelsCheck;
@@ -57,7 +60,7 @@ export class ColumnReader {
   #values: Values = [];
   #next = 0;
   #valuesBytes = 0;
-  /** The last row of a page that may go on in the next one. */
+  /** The last row of a page, which may continue in the next page. */
   #open: unknown[] = [];
   #openBytes = 0;
 
@@ -82,28 +85,31 @@ export class ColumnReader {
     atLeast(0, this.#at);
   }
 
-  /** Bytes that it holds, as far as they are known. */
+  /** The number of bytes that the reader holds, as far as they are known. */
   get heldBytes(): number {
     return this.#dictionaryBytes + (this.ready > 0 ? this.#valuesBytes : this.#openBytes);
   }
 
-  /** Rows that are there to be taken. */
+  /** The number of rows that are ready to be taken. */
   get ready(): number {
     return this.#values.length - this.#next;
   }
 
-  /** The next `count` rows; no more than are ready. */
+  /** Returns the next `count` rows, or fewer if fewer are ready. */
   take(count: number): unknown[] {
     const part = this.#values.slice(this.#next, this.#next + count);
     const taken: unknown[] = Array.isArray(part) ? part : [...part];
     this.#next += count;
     if (this.ready === 0) [this.#values, this.#next] = [[], 0];
-    // A place in the dictionary that there is not; a value that is none is null.
+    // An undefined value is an index outside the dictionary; a missing value is null.
     if (taken.includes(undefined)) throw new Damage('a value is not in its dictionary');
     return taken;
   }
 
-  /** Reads on until a row is ready. Of the first `skip` rows pages are passed over, where they can be: returns how many. */
+  /**
+   * Reads on until a row is ready. Pages that lie within the first `skip` rows are skipped where possible. Returns the
+   * number of skipped rows.
+   */
   async fill(skip: number): Promise<number> {
     let skipped = 0;
     while (this.ready === 0) {
@@ -121,7 +127,7 @@ export class ColumnReader {
     return skipped;
   }
 
-  /** How many rows a page has, where that is known without decoding it. */
+  /** Returns the number of rows of a page; undefined if only decoding would tell. */
   #rowsOf({ data_page_header: v1, data_page_header_v2: v2 }: PageHeader): number | undefined {
     if (v2) return atLeast(0, v2.num_rows);
     return v1 && this.#isFlat ? atLeast(0, v1.num_values) : undefined;
@@ -188,16 +194,19 @@ export class ColumnReader {
     }
   }
 
-  /** The last row may go on in the next page. The rows before it are there, those of an earlier page among them. */
+  /**
+   * Keeps the last row open, since it may continue in the next page. The rows before it are ready, and the row left
+   * open by the previous page is one of them.
+   */
   #holdOpen(rows: unknown[], cost: number): void {
     const last = rows.pop();
     const held = this.#openBytes + cost;
     [this.#values, this.#valuesBytes] = [rows, held];
-    // A row holds the pages that it stands in.
+    // A row keeps the pages that it is stored in alive.
     [this.#open, this.#openBytes] = [[last], rows.length === 0 ? held : cost];
   }
 
-  /** Bytes that what is in the page takes, once it is decoded. */
+  /** Returns the number of bytes that the page's contents take once they are decoded. */
   #check({ header, page, count, levelsV2 }: DecompressedPage): number {
     const { type } = this.#options.metadata;
     const kind = { type, typeLength: this.#decoder.element.type_length ?? 0 };
@@ -220,7 +229,9 @@ interface DecompressedPage {
   readonly levelsV2: PageLevels | undefined;
 }
 
-/** The header with what belongs to its type, and nothing else: what is read must be what was looked at. */
+/**
+ * Returns the header with the fields of its own type only, so that the decoder reads the same fields that were checked.
+ */
 function headerOf(bytes: Uint8Array): PageHeader {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const { data_page_header, data_page_header_v2, dictionary_page_header, ...header } = parquetHeader({

@@ -1,15 +1,18 @@
-/** What is said of a Parquet file that cannot be read as it is. */
+/** The errors of a Parquet file that cannot be read. */
 
-/** A reason that is told as it stands: one line, without the text of an error of JavaScript's own. */
+/** An error whose message is shown to the user as it is: one line, without the text of a JavaScript error. */
 export class Damage extends Error {}
 
-/** The reason in one line. Errors of JavaScript itself tell of the reader's variables, not of the file. */
+/**
+ * Returns the reason in one line. JavaScript's own errors describe variables of the reader and not the file, so they
+ * get a general text.
+ */
 export function damageReason(error: unknown): string {
   const isTold = error instanceof Error && (error instanceof Damage || error.constructor === Error);
   return isTold ? error.message.replace(/^parquet /, '').replace(/\s+/g, ' ') : 'its bytes make no sense';
 }
 
-/** Whether the file could not be read at all, whatever is in it. */
+/** Whether the file itself could not be read, regardless of its contents. */
 export function isReadError(error: unknown): boolean {
   return error instanceof Error && 'syscall' in error;
 }

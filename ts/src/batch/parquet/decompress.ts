@@ -1,4 +1,4 @@
-/** Pages made long again, never longer than their header says. */
+/** Decompression of pages, never to more bytes than their header says. */
 import * as zlib from 'node:zlib';
 import type { CompressionCodec } from 'hyparquet';
 import { decompressLz4, decompressLz4Raw, decompressSnappy, decompressZstd } from 'hyparquet-compressors';
@@ -6,10 +6,13 @@ import { Damage } from './damage.ts';
 
 type Decompress = (bytes: Uint8Array, length: number) => Uint8Array;
 
-/** What `node:zlib` has since Node 22.15; the types are those of the oldest Node that we run on. */
+/** The decompressor that `node:zlib` has since Node 22.15; the types are those of the oldest supported Node. */
 const { zstdDecompressSync } = zlib as unknown as { readonly zstdDecompressSync?: typeof zlib.unzipSync };
 
-/** With room for all of the output in one piece: Node would join pieces, which takes the memory twice. */
+/**
+ * The zlib options with one piece large enough for the whole output: Node would join several pieces, which takes twice
+ * the memory.
+ */
 const room = (length: number) => ({ maxOutputLength: Math.max(1, length), chunkSize: Math.max(64, length + 1) });
 
 const DECOMPRESS: Readonly<Partial<Record<CompressionCodec, Decompress>>> = {
@@ -26,9 +29,9 @@ const DECOMPRESS: Readonly<Partial<Record<CompressionCodec, Decompress>>> = {
 };
 
 /**
- * The `length` bytes that were compressed to `bytes`.
+ * Returns the `length` bytes that were compressed to `bytes`.
  *
- * @throws Damage when they are more or fewer, or not compressed so.
+ * @throws Damage when they are more or fewer, or were not compressed with `codec`.
  */
 export function decompress(codec: CompressionCodec | undefined, bytes: Uint8Array, length: number): Uint8Array {
   const work = codec === undefined ? undefined : DECOMPRESS[codec];
@@ -47,7 +50,7 @@ function decompressed(work: Decompress, bytes: Uint8Array, length: number): Uint
   }
 }
 
-/** The lengths in a Snappy block. The decoder believes them, and one that is negative could turn it round for ever. */
+/** Checks the lengths in a Snappy block. The decoder trusts them, and a negative one could make it loop forever. */
 function checkSnappy(bytes: Uint8Array, length: number): void {
   let at = 0;
   while ((bytes[at] ?? 0) >= 128) at += 1;

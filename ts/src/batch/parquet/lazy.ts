@@ -1,4 +1,4 @@
-/** Values that stay bytes of their page until their row is written, so that a page costs hardly more than its bytes. */
+/** Values that stay bytes of their page until their row is written, so that a page costs little more than its bytes. */
 
 const DECODER = new TextDecoder();
 
@@ -9,7 +9,7 @@ export class LazyText {
     this.bytes = bytes;
   }
 
-  /** Also where it is the key of a map. */
+  /** Also called when the value is the key of a map. */
   toString(): string {
     return DECODER.decode(this.bytes);
   }
@@ -17,7 +17,7 @@ export class LazyText {
 
 export class LazyJson extends LazyText {}
 
-/** Whether the value takes more than `maxBytes` as JSON, by its smallest measure; what is lazy stays so. */
+/** Whether the value takes more than `maxBytes` as JSON, by a lower bound; lazy values are not decoded for it. */
 export function isLarger(value: unknown, maxBytes: number): boolean {
   return bytesLeft(value, maxBytes) < 0;
 }
@@ -27,7 +27,7 @@ function bytesLeft(value: unknown, before: number): number {
   if (value instanceof Uint8Array) return before - (value.length * 4) / 3;
   if (typeof value !== 'object' || value === null) return before - 1;
   let left = before - 2;
-  // An array's places are numbers, which are not written.
+  // The indexes of an array are numbers, which are not written.
   for (const [name, inner] of Array.isArray(value) ? value.entries() : Object.entries(value)) {
     left = bytesLeft(inner, left - (typeof name === 'string' ? name.length + 4 : 1));
     if (left < 0) break;

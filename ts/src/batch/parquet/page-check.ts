@@ -1,6 +1,6 @@
 /**
- * Whether what a page says of itself can be true, before it is decoded: hyparquet believes counts and lengths, and one
- * that is wrong costs memory and time without end, or shows bytes of something else.
+ * Checks of a page's header and levels before the page is decoded: hyparquet trusts counts and lengths, and a wrong one
+ * costs memory and time without end, or exposes bytes of other data.
  */
 import type { ColumnMetaData, PageHeader } from 'hyparquet';
 import { deltaBinaryUnpack } from 'hyparquet/src/delta.js';
@@ -9,26 +9,26 @@ import { Damage } from './damage.ts';
 
 type DataPageHeaderV2 = NonNullable<PageHeader['data_page_header_v2']>;
 
-/** What is known of the values of a page. */
+/** The known facts about the values of a page. */
 export interface ValuesCheck {
   readonly encoding: string | undefined;
   readonly type: ColumnMetaData['type'];
-  /** Bytes of one value of a fixed length; 0 where there is no such length. */
+  /** The number of bytes of one value of a fixed length; 0 if there is no such length. */
   readonly typeLength: number;
-  /** Values that are there: without those that are null. */
+  /** The number of values without the nulls. */
   readonly count: number;
 }
 
 const WIDTHS: Readonly<Record<string, number>> = { INT32: 4, FLOAT: 4, INT64: 8, DOUBLE: 8, INT96: 12 };
 
-/** A text or a run of bytes is an object of its own. */
+/** The memory of one text or byte array, which is an object of its own. */
 const BYTES_PER_OBJECT = 200;
 const BYTES_PER_VALUE = 24;
 
 /**
- * Bytes that the values take once they are decoded, beside the page itself.
+ * Returns the number of bytes that the decoded values take besides the page itself.
  *
- * @throws Damage when they cannot be in `bytes`.
+ * @throws Damage when the values cannot be in `bytes`.
  */
 export function checkValues(bytes: Uint8Array, check: ValuesCheck): number {
   const { encoding, type, count } = check;
@@ -79,12 +79,12 @@ function checkTexts(bytes: Uint8Array, count: number): void {
 
 interface HybridCheck {
   readonly start: number;
-  /** Bits of a value. */
+  /** The number of bits of a value. */
   readonly width: number;
   readonly count: number;
 }
 
-/** Runs of equal values and of packed ones, as levels and the places in a dictionary are written. */
+/** Checks runs of equal values and of bit-packed values, the form of levels and of dictionary indexes. */
 function checkHybrid(bytes: Uint8Array, { start, width, count }: HybridCheck): void {
   if (width > 32) throw new Damage(`a page has values of ${width} bits`);
   let at = start;
@@ -93,7 +93,8 @@ function checkHybrid(bytes: Uint8Array, { start, width, count }: HybridCheck): v
     const isPacked = head % 2 === 1;
     const run = Math.floor(head / 2) * (isPacked ? 8 : 1);
     at = end + (isPacked ? Math.floor(head / 2) * width : Math.ceil(width / 8));
-    // The last packed values are filled up to eight; a run of equal ones is as long as it is.
+    // The last bit-packed values are padded to a multiple of eight; a run of equal values is exactly as long as it
+    // says.
     if (run === 0 ? end >= bytes.length : run > count - seen + (isPacked ? MAX_PADDING : 0)) {
       throw new Damage('a page has more values than it says');
     }
@@ -102,7 +103,7 @@ function checkHybrid(bytes: Uint8Array, { start, width, count }: HybridCheck): v
   requireBytes(bytes, Math.min(at, bytes.length + MAX_PADDING) - MAX_PADDING);
 }
 
-/** Values that a writer may fill up packed ones with. */
+/** The largest number of values with which a writer may pad the last bit-packed run. */
 const MAX_PADDING = 512;
 
 function checkDelta(bytes: Uint8Array, { start, count }: { readonly start: number; readonly count: number }): void {
@@ -115,7 +116,10 @@ function checkDelta(bytes: Uint8Array, { start, count }: { readonly start: numbe
   if (!isSound || total.value < count) throw new Damage('a page has blocks of values that cannot be');
 }
 
-/** Bytes that texts take which share their beginnings: each is whole in memory. */
+/**
+ * Returns the number of bytes of the decoded texts: texts that share their beginnings in the page are each stored whole
+ * in memory.
+ */
 function checkDeltaTexts(bytes: Uint8Array, { encoding, count }: ValuesCheck): number {
   if (count === 0) return 0;
   const reader = { view: viewOf(bytes), offset: 0 };
@@ -144,18 +148,18 @@ export interface LevelsCheck {
   readonly maxDefinition: number;
 }
 
-/** What the levels of a page say. */
+/** The result of reading a page's levels. */
 export interface PageLevels {
-  /** Where the values begin. */
+  /** The byte offset at which the values begin. */
   readonly end: number;
-  /** Values that are there: without those that are null. */
+  /** The number of values without the nulls. */
   readonly present: number;
 }
 
 /**
- * The levels in front of a page's values, each with its length before it.
+ * Checks the levels in front of a page's values, each with its length before it.
  *
- * @throws Damage when they cannot be those of `count` values.
+ * @throws Damage when they cannot be the levels of `count` values.
  */
 export function checkLevels(bytes: Uint8Array, count: number, levels: LevelsCheck): PageLevels {
   let at = 0;
@@ -173,7 +177,7 @@ export function checkLevels(bytes: Uint8Array, count: number, levels: LevelsChec
   return { end: at, present };
 }
 
-/** The same of a page of the second version, whose header has the lengths of its levels. */
+/** Checks the levels of a page of the second version, whose header holds the lengths of its levels. */
 export function checkLevelsV2(bytes: Uint8Array, v2: DataPageHeaderV2, levels: LevelsCheck): PageLevels {
   const { num_values, num_nulls, num_rows } = v2;
   const count = atLeast(0, num_values);
@@ -189,7 +193,7 @@ export function checkLevelsV2(bytes: Uint8Array, v2: DataPageHeaderV2, levels: L
   return { end, present };
 }
 
-/** How many of the levels are the highest. */
+/** Returns the number of levels that equal `max`. */
 function countLevels(bytes: Uint8Array, { max, count }: { readonly max: number; readonly count: number }): number {
   const width = 32 - Math.clz32(max);
   checkHybrid(bytes, { start: 0, width, count });
@@ -203,7 +207,11 @@ function countLevels(bytes: Uint8Array, { max, count }: { readonly max: number; 
   return highest;
 }
 
-/** @throws Damage when `value` is no whole number of at least `least`. */
+/**
+ * Returns `value` as a number.
+ *
+ * @throws Damage when `value` is not a whole number of at least `least`.
+ */
 export function atLeast(least: number, value: number | bigint | undefined): number {
   const number = Number(value);
   if (Number.isSafeInteger(number) && number >= least) return number;
@@ -224,7 +232,7 @@ function varint(bytes: Uint8Array, start: number): { readonly value: number; rea
     const byte = bytes[start + read];
     if (byte === undefined) throw new Damage('a page is cut short');
     value += (byte & 127) * 2 ** (7 * read);
-    // The decoder reads 31 bits.
+    // The decoder reads 31 bits only.
     if (byte < 128 && value < 2 ** 31) return { value, end: start + read + 1 };
   }
   throw new Damage('a page has a number that cannot be');

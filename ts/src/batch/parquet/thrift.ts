@@ -1,20 +1,20 @@
 /**
- * The bounds of a Thrift structure (compact protocol), before it is read: hyparquet believes the lengths that stand in
- * it, and a list of 30 million, a number of a million bytes or a nesting without end cost memory and time.
+ * The bounds of a Thrift structure (compact protocol), found before it is read: hyparquet trusts the lengths in it, and
+ * a list of 30 million elements, a number of a million bytes or an endless nesting cost memory and time.
  */
 import { Damage } from './damage.ts';
 
-/** More than any that the format has. */
+/** This is deeper than any structure of the format. */
 const MAX_DEPTH = 16;
 const MAX_VARINT_BYTES = 10;
 
-/** The bytes end before the structure does. More of them may help. */
+/** The error that the bytes end before the structure does; more bytes may help. */
 export class CutShort extends Damage {}
 
 /**
- * The byte behind the structure that begins at `start`.
+ * Returns the offset of the byte behind the structure that begins at `start`.
  *
- * @throws CutShort, or Damage when it is no structure of a Parquet file.
+ * @throws CutShort when the bytes end early; Damage when it is no structure of a Parquet file.
  */
 export function structEnd(bytes: Uint8Array, start: number): number {
   return new Walk(bytes).struct(start, 0);
@@ -69,11 +69,11 @@ class Walk {
   #list(start: number, depth: number): number {
     const head = this.#byte(start);
     const { value: count, end } = head >> 4 === 15 ? this.#varint(start + 1) : { value: head >> 4, end: start + 1 };
-    // Each element has a byte at least.
+    // Each element has at least one byte.
     this.#inside(end + count);
     const type = head & 15;
     let at = end;
-    // A boolean is a byte in a list, and none in a structure.
+    // A boolean takes one byte in a list and none in a structure.
     for (let left = count; left > 0; left -= 1) at = this.#element(type === 1 || type === 2 ? 3 : type, at, depth + 1);
     return at;
   }

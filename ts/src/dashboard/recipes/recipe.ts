@@ -1,4 +1,4 @@
-/** What a recipe is: a whole decision that people need, with the reasons and what to do with the answer. */
+/** The form of a recipe: a whole decision that people need, with its reasons and the actions on its answer. */
 
 interface Choice {
   readonly type: 'choice';
@@ -23,22 +23,22 @@ export interface DecisionRequest {
   readonly questions: Readonly<Record<string, Choice | Score | Noul>>;
 }
 
-/** One thing to do, and the answer that calls for it. */
+/** One action, and the answer that calls for it. */
 export interface Step {
   readonly when: string;
   readonly action: string;
 }
 
 export interface Recipe {
-  /** The end of its address. */
+  /** The last segment of the recipe's address. */
   readonly name: string;
   readonly title: string;
-  /** One line for the list. */
+  /** The recipe in one line, for the list. */
   readonly summary: string;
-  /** Why one asks this, and why in this way. */
+  /** The reasons for this decision and for this form of it. */
   readonly why: string;
   readonly request: DecisionRequest;
-  /** What to do with the answer, the surest first. */
+  /** The actions on the answer, the surest answer first. */
   readonly steps: readonly Step[];
 }
 

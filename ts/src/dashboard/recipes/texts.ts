@@ -1,4 +1,4 @@
-/** Recipes that read texts by the thousand. */
+/** Recipes for reading texts by the thousand. */
 import type { Recipe } from './recipe.ts';
 
 export const TEXTS: readonly Recipe[] = [
