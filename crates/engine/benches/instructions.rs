@@ -1,5 +1,7 @@
-//! Every stage of `stages.rs` once, for callgrind to count its instructions: `node scripts/instructions.mjs` runs it.
-//! The first line says what the counts belong to beside the compiler, each further one names what is counted next.
+//! Runs every stage of `stages.rs` once, for callgrind to count its instructions;
+//! `node scripts/instructions.mjs` runs it. The first line of the output names what the counts
+//! depend
+//! on besides the compiler, and each further line names the stage that is counted next.
 
 mod case;
 
@@ -11,7 +13,8 @@ use case::Case;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", target());
     for case in Case::all()? {
-        // What libraries make on their first use is not counted, and is not the same everywhere.
+        // The work that libraries do on their first use is not counted, and differs between
+        // machines.
         let tokenizer = case::tokenizer()?;
         case.parse()?;
         case.decode_and_write();
@@ -29,7 +32,8 @@ fn count<T>(case: &Case, stage: &str, work: impl FnOnce() -> T) {
     counted(work);
 }
 
-/// Callgrind counts from a call of this to the next return of [`counted`]; neither must become part of its caller.
+/// Starts the counting: callgrind counts from a call of this function to the next return of
+/// [`counted`]; neither may be inlined into its caller.
 #[inline(never)]
 fn start() {
     black_box(());
@@ -40,7 +44,8 @@ fn counted<T>(work: impl FnOnce() -> T) {
     drop(black_box(black_box(work)()));
 }
 
-/// The machine that instructions are counted for. Libraries choose other loops where there are wider registers.
+/// Returns the machine that the counts are valid for. Libraries choose other loops where there are
+/// wider registers.
 fn target() -> String {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     format!("{arch} {os}{}", wide_registers())
@@ -62,15 +67,16 @@ fn wide_registers() -> &'static str {
     ""
 }
 
-/// Stands in for the system's function of this name, from which hash maps have their seeds: with seeds that differ, they
-/// collide differently in every run. The standard library looks for this symbol for that purpose.
+/// Replaces the system's function of this name, from which hash maps get their seeds: with
+/// different seeds they would collide differently in every run. The standard library looks for this
+/// symbol for that purpose.
 ///
 /// # Safety
-/// As the system's: `buffer` has room for `length` bytes.
+/// As for the system's function, `buffer` must have room for `length` bytes.
 #[cfg(target_os = "linux")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn getrandom(buffer: *mut u8, length: usize, _flags: u32) -> isize {
-    // SAFETY: the caller promises the room.
+    // SAFETY: the caller promises that `buffer` has room for `length` bytes.
     unsafe { buffer.write_bytes(0x5e, length) };
     length.cast_signed()
 }

@@ -1,6 +1,6 @@
-//! The stages of a request that are not the model, on the inputs of `benches/inputs` and the embedded model's folder:
-//! parse, encode, and decode with write. `cargo bench -p svc-engine` prints them, once their results are what they
-//! must be.
+//! Benchmarks of the stages of a request other than the model, on the inputs of `benches/inputs`
+//! and the embedded model's folder: parse, encode, and decode with write.
+//! `cargo bench -p svc-engine` prints them after their results have been checked.
 
 mod case;
 

@@ -1,7 +1,9 @@
-//! Prints the rows of tokens that requests become, for programs that run a graph themselves.
+//! Prints the rows of tokens for requests, for programs that run a graph themselves.
 //!
-//! `cargo run --release --example rows -- MODEL_FOLDER` reads one request body a line and writes one line of JSON for
-//! each: `{"state":[row],"questions":[{"kind","outcomes","rows":[row]}],"truncated_tokens"}`, with the fields of `Row`.
+//! `cargo run --release --example rows -- MODEL_FOLDER` reads one request body per line and writes
+//! one line of JSON for each:
+//! `{"state":[row],"questions":[{"kind","outcomes","rows":[row]}],"truncated_tokens"}`, with the
+//! fields of `Row`.
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};

@@ -1,4 +1,4 @@
-//! What the engine asks of a model.
+//! The interface between the engine and a model.
 
 use crate::Error;
 use crate::cache::CacheStats;
@@ -9,12 +9,12 @@ use crate::question::Question;
 use crate::queue::Stop;
 use crate::tokenize::Meter;
 
-/// What the engine runs: the model, or in tests something that stands in for it.
+/// A model as the engine sees it; in tests a stand-in for one.
 pub trait Backend: Send + Sync {
     /// See [`Model::encode_questions`].
     ///
     /// # Errors
-    /// Those of the model.
+    /// The errors of the model.
     fn encode_questions(
         &self,
         questions: &[Question],
@@ -23,7 +23,7 @@ pub trait Backend: Send + Sync {
     /// See [`Model::encode_state`].
     ///
     /// # Errors
-    /// Those of the model.
+    /// The errors of the model.
     fn encode_state(
         &self,
         state: &str,
@@ -33,14 +33,14 @@ pub trait Backend: Send + Sync {
     /// See [`Model::run`].
     ///
     /// # Errors
-    /// Those of the model.
+    /// The errors of the model.
     fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error>;
     /// See [`Model::decode`].
     ///
     /// # Errors
-    /// Those of the model.
+    /// The errors of the model.
     fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error>;
-    /// See [`Model::info`]; none of what only stands in for a model.
+    /// See [`Model::info`]; `None` for a stand-in.
     fn info(&self) -> Option<&Info> {
         None
     }

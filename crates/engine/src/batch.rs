@@ -1,8 +1,9 @@
-//! Many states, one set of questions: the questions are encoded once, each state waits for the model by itself, and
-//! the results come out in the order of the states.
+//! Batches of many states with one set of questions: the questions are encoded once, each state
+//! waits for the model by itself, and the results come out in the order of the states.
 //!
-//! A state joins the line when the one before it is done, so a batch holds up whoever comes meanwhile for one state at
-//! most. The next states are encoded while the model runs, and no more results are made than the caller takes.
+//! A state joins the queue when the one before it is done, so a batch delays a request that arrives
+//! meanwhile by at most one state. The next states are encoded while the model runs, and no more
+//! results are made than the caller takes.
 
 use std::collections::VecDeque;
 use std::mem::take;
@@ -23,11 +24,11 @@ use crate::wire::Format;
 use crate::wire::batch::{Framing, States, parse, write_error};
 use crate::wire::systemone::Usage;
 
-/// How many states are encoded ahead of the model, at most.
+/// The most states that are encoded ahead of the model.
 const AHEAD_STATES: usize = 32;
-/// And how many tokens they may have together; one state is encoded ahead in any case.
+/// The most tokens of the states encoded ahead, together; one state is encoded ahead in any case.
 const AHEAD_TOKENS: usize = 16_384;
-/// The bytes of results that wait for the caller; with more of them nothing is run.
+/// The most bytes of results that wait for the caller; with more of them no state is run.
 pub const MAX_UNREAD_BYTES: usize = 1 << 20;
 
 /// Some results of a batch.
@@ -35,14 +36,15 @@ pub const MAX_UNREAD_BYTES: usize = 1 << 20;
 pub struct Chunk {
     /// The next piece of the response body.
     pub bytes: Vec<u8>,
-    /// What became of each state whose result is in it, without its bytes.
+    /// The outcome of each state whose result is in `bytes`; the bodies of these answers are empty.
     pub results: Vec<Result<Answered, Error>>,
-    /// With the last piece: where the time of all went, or why the rest got no answer.
+    /// Present with the last piece: where the time of the batch went, or why the remaining states
+    /// got no answer.
     pub end: Option<Result<Timing, Error>>,
 }
 
 impl Chunk {
-    /// What a batch is told that has no engine any more.
+    /// Returns the last chunk of a batch whose engine is gone.
     pub fn closing() -> Self {
         Self {
             end: Some(Err(Error::Closing)),
@@ -51,12 +53,12 @@ impl Chunk {
     }
 }
 
-/// What is called with the next results, once, on whichever thread made them.
+/// The callback that receives the next results, once, on the thread that made them.
 pub type PullReply = Box<dyn FnOnce(Chunk) + Send>;
 
 /// The parts that are the same for all states.
 struct Set {
-    /// Who answers all of them, whatever comes after it.
+    /// The model that answers all states, even if it is replaced meanwhile.
     model: Arc<Held>,
     states: States,
     questions: Arc<[Question]>,
@@ -73,21 +75,21 @@ struct Encoded {
 
 #[derive(Default)]
 struct Progress {
-    /// There from the first state to the end.
+    /// The common parts; `Some` from the end of parsing to the end of the batch.
     set: Option<Arc<Set>>,
-    /// States that were given to be encoded.
+    /// The number of states that were taken for encoding.
     taken: usize,
     ready: VecDeque<Result<Encoded, Error>>,
     ready_tokens: usize,
     is_encoding: bool,
-    /// Whether a state is in the line or on the model.
+    /// Whether a state is in the queue or on the model.
     has_turn: bool,
-    /// Whether nothing is run because the caller does not take what there is.
+    /// Whether no state is run because the caller does not take the results.
     is_paused: bool,
     out: Outlet,
 }
 
-/// What the caller has not taken yet.
+/// The results that the caller has not taken yet.
 #[derive(Default)]
 struct Outlet {
     chunk: Chunk,
@@ -98,7 +100,7 @@ struct Outlet {
     is_ended: bool,
 }
 
-/// A batch on its way.
+/// A batch that is being worked on.
 pub struct Batch {
     ticket: u64,
     framing: Framing,
@@ -108,7 +110,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch that has not begun.
+    /// Returns a batch that has not begun.
     pub fn new(ticket: u64, framing: Framing, began: Instant) -> Self {
         Self {
             ticket,
@@ -119,14 +121,14 @@ impl Batch {
         }
     }
 
-    /// A batch that was not let in.
+    /// Returns a batch that the queue did not admit; `error` is its end.
     pub fn refused(ticket: u64, framing: Framing, error: Error) -> Arc<Self> {
         let batch = Self::new(ticket, framing, Instant::now());
         batch.end(&mut batch.progress.lock(), Err(error));
         Arc::new(batch)
     }
 
-    /// Has a thread of the engine parse the body, and go on from there.
+    /// Has a thread of the engine parse the body and begin to encode the states.
     pub fn begin(
         self: &Arc<Self>,
         stages: &Stages,
@@ -176,7 +178,7 @@ impl Batch {
         })
     }
 
-    /// Gives the next results: as soon as they have `min_bytes`, or are the last.
+    /// Calls `reply` with the next results, as soon as they have `min_bytes` or are the last.
     pub fn pull(self: &Arc<Self>, stages: &Stages, min_bytes: usize, reply: PullReply) {
         let was_full = {
             let mut progress = self.progress.lock();
@@ -205,7 +207,7 @@ impl Batch {
         self.stop.get_or_init(Stop::never)
     }
 
-    /// Has a thread of the engine do something.
+    /// Has a thread of the engine do `task`.
     fn send(
         self: &Arc<Self>,
         stages: &Stages,
@@ -228,11 +230,12 @@ impl Batch {
                 progress.ready.push_back(encoded);
             }
             if self.advance(stages) {
-                // The model may be free, and this thread is the one to run it.
+                // The model may be free; then this thread has to run it, so the encoding goes on in
+                // another task.
                 return self.send(stages, Self::fill);
             }
         }
-        // Nothing is left to be encoded, and perhaps nothing was there at all.
+        // No state is left to be encoded, and the batch may have had none at all.
         self.advance(stages);
     }
 
@@ -262,7 +265,8 @@ impl Batch {
         })
     }
 
-    /// Puts the next state into the line, if none is there and the caller takes what is made; says whether it did.
+    /// Puts the next state into the queue, unless one is there already or the caller does not take
+    /// the results. Returns whether it did.
     fn advance(self: &Arc<Self>, stages: &Arc<Stages>) -> bool {
         loop {
             let mut progress = self.progress.lock();
@@ -285,14 +289,14 @@ impl Batch {
                     self.join(stages, next, &set);
                     return true;
                 }
-                // There was no room, and now there is.
+                // The delivery made room for more results, so another state may be run.
                 _ if made_room && !is_ended => {}
                 _ => return false,
             }
         }
     }
 
-    /// Tells the queue when the batch begins or ceases to wait for its caller.
+    /// Tells the queue when the batch starts or stops waiting for its caller.
     fn note_pause(&self, progress: &mut Progress, queue: &Queue<Work>) {
         let is_paused = progress.out.is_full() && !progress.has_turn && !progress.out.is_ended;
         if is_paused == progress.is_paused {
@@ -320,7 +324,7 @@ impl Batch {
         stages.join(self.ticket, encoded);
     }
 
-    /// The next state that the model is to see; the results of those that it will not see are written.
+    /// Returns the next state for the model; writes the errors of states that could not be encoded.
     fn next_to_run(&self, progress: &mut Progress) -> Option<Encoded> {
         loop {
             let set = progress.set.as_ref()?;
@@ -350,7 +354,7 @@ impl Batch {
         }
     }
 
-    /// Takes the outcome of a state's turn, and goes on with the next.
+    /// Takes the outcome of a state's turn and advances to the next state.
     fn settle(self: &Arc<Self>, stages: &Arc<Stages>, outcome: Result<Answered, Error>) {
         let mut progress = self.progress.lock();
         progress.has_turn = false;
@@ -371,7 +375,8 @@ impl Batch {
         self.deliver();
     }
 
-    /// Writes what stands behind the last result, and lets go of all that is no longer needed.
+    /// Writes the bytes that follow the last result, and releases everything that is no longer
+    /// needed.
     fn end(&self, progress: &mut Progress, outcome: Result<(), Error>) {
         let out = &mut progress.out;
         if out.is_ended {
@@ -392,7 +397,7 @@ impl Batch {
         (progress.set, progress.ready) = (None, VecDeque::new());
     }
 
-    /// Gives the caller what there is, if that is enough; says whether it did.
+    /// Gives the caller the results that are there, if they are enough. Returns whether it did.
     fn deliver(&self) -> bool {
         let taken = Outlet::take(&mut self.progress.lock());
         let Some((reply, chunk)) = taken else {
@@ -409,7 +414,7 @@ fn tokens(encoded: &Result<Encoded, Error>) -> usize {
 }
 
 impl Progress {
-    /// Whether somebody should encode more, and nobody does.
+    /// Whether more states should be encoded and no thread is doing so.
     fn needs_more(&self, set: &Set) -> bool {
         !self.is_encoding
             && self.taken < set.states.count()
@@ -451,7 +456,7 @@ impl Outlet {
         self.chunk.results.push(outcome);
     }
 
-    /// What a caller who waits is to be given now.
+    /// Returns the reply of a waiting caller and the chunk for it, if there is enough to give.
     fn take(progress: &mut MutexGuard<'_, Progress>) -> Option<(PullReply, Chunk)> {
         let out = &mut progress.out;
         let wanted = out.pull.as_ref().map(|(min_bytes, _)| *min_bytes)?;
@@ -461,7 +466,7 @@ impl Outlet {
         let (_, reply) = out.pull.take()?;
         let end = out.chunk.end.clone();
         let chunk = take(&mut out.chunk);
-        // Whoever asks again after the end is told so again.
+        // A caller that asks again after the end gets the same end again.
         out.chunk.end = end;
         Some((reply, chunk))
     }

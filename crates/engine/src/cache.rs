@@ -1,8 +1,9 @@
-//! States that were read before: what the encoder kept of them, chunk by chunk, least recently used first out.
+//! The cache of states that were read before: their keys and values, chunk by chunk, with the least
+//! recently used chunk evicted first.
 //!
-//! A chunk is found by a keyed hash of its tokens and of the model's files; its text is not kept. Chunks are read
-//! only by whoever has the model, one request at a time, so a new state is read once however many ask about it, and
-//! nothing here is locked while the model runs.
+//! A chunk is found by a keyed hash of its tokens and of the model's files; its text is not kept.
+//! Only the thread that has the model reads chunks, one request at a time, so a new state is read
+//! once however many requests ask about it, and nothing here is locked while the model runs.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 use crate::session::{Memory, PackedMemory};
 
-/// What a chunk is found by.
+/// The key of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key([u8; 32]);
 
-/// How the cache is doing. Counts are chunks, since the start.
+/// The cache's statistics. Counts are chunks, since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheStats {
     /// Chunks that were kept when they were needed.
@@ -28,23 +29,25 @@ pub struct CacheStats {
     pub evictions: u64,
     /// Chunks that are kept now.
     pub entries: usize,
-    /// Bytes that they take.
+    /// Bytes that the kept chunks take.
     pub bytes: usize,
-    /// Bytes that they may take.
+    /// Bytes that the kept chunks may take.
     pub limit_bytes: usize,
 }
 
-/// How exactly states are kept.
+/// The precision in which states are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// As the model made them.
+    /// The values as the model made them.
     #[default]
     Fp32,
-    /// In half the bytes. Every state is rounded so, also one that was just read: an answer does not tell.
+    /// Half the bytes. Every state is rounded, even one that was just read, so an answer does not
+    /// reveal whether its state was kept.
     Fp16,
 }
 
-/// What an entry takes beside what it holds: its key, its place in the order, and what counts its owners.
+/// The bytes of an entry besides its memory: its key, its place in the order, and its reference
+/// counts.
 const ENTRY_BYTES: usize = 192;
 
 #[derive(Clone)]
@@ -84,7 +87,8 @@ struct Kept {
 
 /// The kept chunks of one model.
 pub struct StateCache {
-    /// A secret of this process, and the model: nobody outside can make two chunks collide.
+    /// The hash of a secret of this process and of the model's digest, so that no one outside can
+    /// make two chunks collide.
     seed: Sha256,
     precision: Precision,
     limit_bytes: usize,
@@ -92,10 +96,11 @@ pub struct StateCache {
 }
 
 impl StateCache {
-    /// A cache of at most `limit_bytes` for the model with this digest; 0 keeps nothing.
+    /// Returns a cache of at most `limit_bytes` for the model with this digest; 0 keeps nothing.
     pub fn new(limit_bytes: usize, precision: Precision, digest: &str) -> Self {
         let mut secret = [0; 32];
-        // Without a source of randomness the hash is still one that nobody can invert or collide by accident.
+        // Without a source of randomness the hash still cannot be inverted, and two chunks do not
+        // collide by accident.
         let _ = getrandom::fill(&mut secret);
         let seed = Sha256::new().chain_update(secret).chain_update(digest);
         let stats = CacheStats {
@@ -111,7 +116,7 @@ impl StateCache {
         }
     }
 
-    /// What a chunk of these tokens is found by.
+    /// Returns the key of the chunk of these tokens.
     pub fn key(&self, ids: &[i64]) -> Key {
         let mut hasher = self.seed.clone();
         hasher.update((ids.len() as u64).to_le_bytes());
@@ -121,7 +126,7 @@ impl StateCache {
         Key(hasher.finalize().into())
     }
 
-    /// What a state of these chunks is found by, when it is kept as a whole.
+    /// Returns the key of a state of these chunks that is kept as a whole.
     pub fn whole_key(&self, chunks: &[Key]) -> Key {
         let mut hasher = self.seed.clone();
         hasher.update("whole");
@@ -131,7 +136,8 @@ impl StateCache {
         Key(hasher.finalize().into())
     }
 
-    /// What is given for a state that was just read: the same as when it comes again.
+    /// Returns the memory of a state that was just read, rounded as it will be when it comes from
+    /// the cache.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -142,7 +148,7 @@ impl StateCache {
         }
     }
 
-    /// A state that is kept as a whole; it counts as `chunks` hits.
+    /// Returns a state that is kept as a whole, or `None`; a hit counts as `chunks` hits.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -156,7 +162,7 @@ impl StateCache {
         found.map(Entry::memory).transpose()
     }
 
-    /// The kept chunks among `keys`, in their order.
+    /// Returns for each key, in order, its chunk or `None` where it is not kept.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -176,8 +182,9 @@ impl StateCache {
             .collect()
     }
 
-    /// How many chunks from the beginning of a state there is room for at all, by what they will take in 32 bits. A block may
-    /// be longer than what stands in it, so [`StateCache::keep`] counts what they do take.
+    /// Returns how many chunks from the beginning of a state fit into the cache at all, given their
+    /// sizes in 32 bits. A block may be longer than its contents, so [`StateCache::keep`] counts
+    /// the bytes that the chunks do take.
     pub fn fitting(&self, chunk_bytes: impl Iterator<Item = usize>) -> usize {
         let room = match self.precision {
             Precision::Fp32 => self.limit_bytes,
@@ -190,7 +197,8 @@ impl StateCache {
         sums.take_while(|sum| *sum <= room).count()
     }
 
-    /// Keeps the chunks of one state, as many from its beginning as there is room for at all; others make room.
+    /// Keeps the chunks of one state, as many from its beginning as fit into the cache at all; the
+    /// least recently used chunks make room.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -224,7 +232,7 @@ impl StateCache {
         Ok(())
     }
 
-    /// How the cache is doing.
+    /// Returns the cache's statistics.
     pub fn stats(&self) -> CacheStats {
         self.kept.lock().stats
     }

@@ -1,4 +1,4 @@
-//! Panics of libraries that were given bytes from outside, as errors.
+//! Panics of libraries that were given bytes from outside, turned into errors.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -6,12 +6,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
 thread_local! {
-    /// Whether what panics on this thread is caught and told as an error.
+    /// Whether a panic on this thread is caught and reported as an error.
     static IS_CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` gives, or the first line of what it panicked with. Nothing is printed of such a panic: whoever calls says
-/// what is wrong.
+/// Returns the result of `work`, or the first line of its panic. Such a panic is not printed: the
+/// caller reports what is wrong.
 ///
 /// # Errors
 /// The first line of the panic.

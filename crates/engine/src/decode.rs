@@ -1,33 +1,34 @@
-//! Logits to probabilities, and what is read off them.
+//! The step from logits to probabilities and to the answers that follow from them.
 
 use crate::Error;
 use crate::question::Kind;
 
-/// Probabilities are given in millionths, so that they add up to one exactly.
+/// The number of units in a probability of one. Probabilities are whole millionths, so that they
+/// add up to exactly one.
 pub const UNITS: u32 = 1_000_000;
 
-/// What the model said of one question.
+/// The model's outputs for one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Logits {
-    /// One per outcome, in the caller's order.
+    /// The logits, one per outcome, in the caller's order.
     pub outcomes: Vec<f32>,
     /// The two outputs of the action head, where the model has one; index 0 is "act".
     pub action: Option<[f32; 2]>,
 }
 
-/// How sharp the logits of one question are read.
+/// The temperature and bias with which the logits of one question are read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Calibration<'a> {
-    /// Logits are divided by this; greater than zero.
+    /// The divisor of the logits; greater than zero.
     pub temperature: f64,
-    /// Added to each scaled logit; empty for none.
+    /// The values added to the scaled logits, one per outcome; empty for none.
     pub bias: &'a [f64],
 }
 
-/// The answer to one question, probabilities rounded as they are sent.
+/// The answer to one question; its probabilities are rounded as they are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// One per outcome, in millionths; they add up to [`UNITS`].
+    /// The probabilities, one per outcome, in millionths; they add up to [`UNITS`].
     units: Vec<u32>,
     /// The most probable outcome before rounding, the first one on a tie.
     pub top: usize,
@@ -36,7 +37,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The answer that these logits give: softmax of `logits / temperature + bias`, in double precision.
+    /// Returns the answer for these logits: the softmax of `logits / temperature + bias`, in double
+    /// precision.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when a logit is not a finite number.
@@ -58,21 +60,22 @@ impl Answer {
         })
     }
 
-    /// The probability of an outcome, a whole number of millionths.
+    /// Returns the probability of an outcome, a whole number of millionths.
     pub fn probability(&self, index: usize) -> f64 {
         f64::from(self.units[index]) / f64::from(UNITS)
     }
 
-    /// The sum of index times probability: a score between 0 and the number of outcomes less one.
+    /// Returns the sum of index times probability: a score from 0 to the number of outcomes less
+    /// one.
     pub fn expected_level(&self) -> f64 {
         let levels = self.units.iter().zip(0_u64..);
         let sum: u64 = levels.map(|(units, level)| u64::from(*units) * level).sum();
         sum as f64 / f64::from(UNITS)
     }
 
-    /// How far the distribution is from a blind guess, from 0 to 1: for a choice or a noul of n outcomes with highest
-    /// probability m, `(m - 1/n) / (1 - 1/n)`; for a score, one less the mean distance from the top level over the
-    /// mean distance of a uniform guess from the middle.
+    /// Returns how far the distribution is from a blind guess, from 0 to 1: for a choice or a noul
+    /// of n outcomes with highest probability m, `(m - 1/n) / (1 - 1/n)`; for a score, one less the
+    /// mean distance from the top level over the mean distance of a uniform guess from the middle.
     pub fn confidence(&self, kind: Kind) -> f64 {
         let count = self.units.len() as f64;
         let confidence = match kind {
@@ -94,7 +97,7 @@ impl Answer {
     }
 }
 
-/// Softmax in double precision, with the maximum taken out first.
+/// Returns the softmax in double precision; the maximum is subtracted first.
 fn softmax(mut values: Vec<f64>) -> Vec<f64> {
     let maximum = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut sum = 0.0;
@@ -108,8 +111,8 @@ fn softmax(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Probabilities in millionths by largest remainder (Hamilton's method): each is off by less than one unit, the sum
-/// by nothing.
+/// Returns probabilities in millionths by largest remainder (Hamilton's method): each differs by
+/// less than one unit, and the sum is exact.
 fn round_to_units(probabilities: &[f64]) -> Vec<u32> {
     let exact = probabilities.iter().map(|p| p * f64::from(UNITS));
     let mut units: Vec<u32> = exact.clone().map(|value| value.floor() as u32).collect();
@@ -199,7 +202,8 @@ mod tests {
 
     #[test]
     fn confidence_of_a_score_counts_how_far_away_the_rest_is() {
-        // p = (0.1, 0.6, 0.3) to six decimals: the spread around level 1 is 0.4, a blind guess of three has 2/3.
+        // p = (0.1, 0.6, 0.3) to six decimals: the spread around level 1 is 0.4, that of a blind
+        // guess among three is 2/3.
         let answer = decode(&[0.1_f32.ln(), 0.6_f32.ln(), 0.3_f32.ln()]);
         assert!((answer.confidence(Kind::Score) - 0.4).abs() < 2e-6);
         assert!((answer.confidence(Kind::Choice) - (0.6 - 1.0 / 3.0) * 1.5).abs() < 2e-6);

@@ -1,4 +1,4 @@
-//! An engine: a model, its line, and the threads that work for them.
+//! An engine: a model, its queue, and the threads that work for them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,59 +20,62 @@ use crate::stages::{Bounds, Job, Stages, expire, serve};
 use crate::wire::Format;
 use crate::wire::batch::Framing;
 
-/// The longest body that may stand in the line unread, in bytes: while it is encoded in its turn, the model rests.
+/// The longest body that may join the queue unparsed, in bytes: while such a body is encoded in its
+/// turn, the model is idle.
 const MAX_UNREAD_BYTES: usize = 64 * 1024;
 
-/// What an engine is made of.
+/// The options of an engine.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The model and what to run it on; 0 threads take the container's CPU limit, else the machine's cores.
+    /// The model and the device for it; 0 threads mean the container's CPU limit, else the number
+    /// of the machine's cores.
     pub source: Source,
-    /// Questions in one request.
+    /// The most questions in one request.
     pub max_questions: usize,
-    /// Encoded tokens in one request, special ones included.
+    /// The most encoded tokens in one request, special tokens included.
     pub max_tokens: usize,
     /// Whether a text beyond the model's window is an error instead of being cut and counted.
     pub refuse_truncation: bool,
-    /// The bounds of the line.
+    /// The limits of the queue.
     pub limits: Limits,
 }
 
 /// A request that has just arrived.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Counts up with every request of an engine.
+    /// The number of the request; it counts up with every request of an engine.
     pub ticket: u64,
     /// The shape of the request and of its answer.
     pub format: Format,
-    /// JSON.
+    /// The request body, JSON.
     pub body: Vec<u8>,
-    /// What the caller already spent on the request.
+    /// The time that the caller already spent on the request.
     pub elapsed: Duration,
-    /// How long the answer is of use, from the moment when the caller began with the request.
+    /// How long the answer is of use, counted from the moment when the caller began with the
+    /// request.
     pub patience: Option<Duration>,
 }
 
 /// A batch that has just arrived.
 #[derive(Debug)]
 pub struct BatchArrival {
-    /// Counts up with every request of an engine.
+    /// The number of the batch; it counts up with every request of an engine.
     pub ticket: u64,
-    /// How its results stand together.
+    /// The format in which the results are put together.
     pub framing: Framing,
-    /// How many states it may have.
+    /// The most states that the batch may have.
     pub max_states: usize,
-    /// JSON.
+    /// The request body, JSON.
     pub body: Vec<u8>,
-    /// What the caller already spent on the request.
+    /// The time that the caller already spent on the request.
     pub elapsed: Duration,
 }
 
-/// An engine: a model, its line, and the threads that work for them.
+/// An engine: a model, its queue, and the threads that work for them.
 pub struct Engine {
     stages: Arc<Stages>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// What the first model was loaded with.
+    /// The source of the first model.
     source: Source,
 }
 
@@ -80,10 +83,10 @@ impl Engine {
     /// Loads a model and starts the engine's threads.
     ///
     /// # Errors
-    /// Those of [`Model::load`].
+    /// The errors of [`Model::load`].
     pub fn load(mut options: Options) -> Result<Self, Error> {
         if options.source.threads == 0 {
-            // Counts the cgroup's quota and the affinity mask, not only the machine's cores.
+            // This counts the cgroup's quota and the affinity mask, not only the machine's cores.
             let available = std::thread::available_parallelism().map_or(1, usize::from);
             options.source.threads = available.min(MAX_THREADS);
         }
@@ -101,7 +104,8 @@ impl Engine {
         };
         let queue = Queue::new(options.limits);
         let stages = Stages::new(backend, queue, bounds, sender);
-        // One more than the model uses: while one thread runs the line, the others encode.
+        // There is one thread more than the model uses: while one runs the queue, the others
+        // encode.
         let mut threads: Vec<JoinHandle<()>> = (0..=options.source.threads.max(1))
             .map(|index| {
                 let (stages, tasks) = (Arc::clone(&stages), tasks.clone());
@@ -119,10 +123,11 @@ impl Engine {
         }
     }
 
-    /// The model of another folder, loaded as the first one was, beside the one that answers.
+    /// Loads the model of another folder with the options of the first one; the current model goes
+    /// on answering.
     ///
     /// # Errors
-    /// Those of [`Model::load`].
+    /// The errors of [`Model::load`].
     pub fn load_next(&self, folder: PathBuf) -> Result<Model, Error> {
         Model::load(&Source {
             folder,
@@ -130,33 +135,33 @@ impl Engine {
         })
     }
 
-    /// Has another model answer whoever comes. Requests that are there finish on the model that they came to, which is
-    /// freed after the last of them.
+    /// Makes `backend` the model of the requests that arrive from now on. Earlier requests finish
+    /// on the model that they arrived with, which is freed after the last of them.
     pub fn replace(&self, backend: Arc<dyn Backend>) {
         self.stages.tenure.replace(backend);
     }
 
-    /// What is said of the model; `None` for an engine that was not made from a folder.
+    /// Returns the description of the model; `None` for an engine that was not made from a folder.
     pub fn info(&self) -> Option<Info> {
         self.stages.tenure.current().info().cloned()
     }
 
-    /// Whether the newest request goes first, since callers give up before their turn.
+    /// Whether the newest request goes first, because callers give up before their turn.
     pub fn is_newest_first(&self) -> bool {
         self.stages.queue.is_newest_first()
     }
 
-    /// How many requests there are.
+    /// Returns how many requests are running and waiting.
     pub fn load_now(&self) -> Load {
         self.stages.queue.load()
     }
 
-    /// How the kept states are doing.
+    /// Returns the statistics of the state cache.
     pub fn cache_stats(&self) -> CacheStats {
         self.stages.tenure.current().cache_stats()
     }
 
-    /// Answers a request, some time later, through `reply`.
+    /// Answers a request; its outcome comes later, through `reply`.
     pub fn decide(&self, arrival: Arrival, reply: Reply) {
         let ticket = arrival.ticket;
         let bytes = arrival.body.len();
@@ -192,7 +197,7 @@ impl Engine {
         }
     }
 
-    /// A batch that is worked on from now on; its results are pulled.
+    /// Starts a batch and returns it; its results are pulled.
     pub fn batch(&self, arrival: BatchArrival) -> Arc<Batch> {
         let (ticket, framing) = (arrival.ticket, arrival.framing);
         let queue = &self.stages.queue;
@@ -212,8 +217,8 @@ impl Engine {
         }
     }
 
-    /// Gives the next results of a batch, some time later, through `reply`: as soon as they have `min_bytes`, or are the
-    /// last.
+    /// Calls `reply` later with the next results of a batch, as soon as they have `min_bytes` or
+    /// are the last.
     pub fn pull(&self, batch: &Arc<Batch>, min_bytes: usize, reply: PullReply) {
         batch.pull(&self.stages, min_bytes, reply);
     }
@@ -230,14 +235,16 @@ impl Engine {
         }
     }
 
-    /// Lets nobody in any more, lets all that is there finish, and ends the threads. Blocks until then.
+    /// Admits no more requests, lets all admitted ones finish, and ends the threads. Blocks until
+    /// then.
     pub fn close(&self) {
         self.stages.queue.close();
         self.stages.queue.wait_until_empty();
         self.join();
     }
 
-    /// Ends everything now: what runs is terminated, what waits is refused. Blocks until the threads have ended.
+    /// Ends everything now: running requests are terminated and waiting ones refused. Blocks until
+    /// the threads have ended.
     pub fn shutdown(&self) {
         self.stages.queue.close();
         for model in self.stages.tenure.all() {
@@ -270,7 +277,7 @@ fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     builder.spawn(work).expect("a thread for the engine")
 }
 
-/// When something began that has taken so long.
+/// Returns the moment that lies `elapsed` before now.
 fn before(elapsed: Duration) -> Instant {
     let now = Instant::now();
     now.checked_sub(elapsed).unwrap_or(now)
@@ -289,10 +296,11 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;
 
-    /// How long a test waits for what must happen, on a machine that is busy with other things.
+    /// How long a test waits for an event that must happen, on a machine that is busy with other
+    /// things.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Waits until something is so.
+    /// Waits until `is_so` returns true; fails with `what` after [`PATIENCE`].
     fn until(what: &str, is_so: impl Fn() -> bool) {
         let started = Instant::now();
         while !is_so() {
@@ -301,19 +309,19 @@ mod tests {
         }
     }
 
-    /// Answers two equal logits; what the state says decides how a run goes.
+    /// A backend that answers two equal logits; the text of the state decides how a run goes.
     struct Fake {
         gate: Mutex<mpsc::Receiver<()>>,
         ran: Mutex<Vec<i64>>,
         encoded_questions: AtomicUsize,
         encoded_states: AtomicUsize,
         terminated: AtomicBool,
-        /// What each row is said to take; nobody waits for it.
+        /// The time that each row reports to have taken; no thread waits that long.
         row_took: Mutex<Duration>,
     }
 
     impl Fake {
-        /// A fake, and what lets one of its runs that wait go on.
+        /// Returns a fake, and the sender that lets one of its waiting runs go on.
         fn new() -> (Arc<Self>, mpsc::Sender<()>) {
             let (open, gate) = mpsc::channel();
             let fake = Self {
@@ -423,7 +431,8 @@ mod tests {
     }
 
     struct Rig {
-        /// Dropped before the engine, so that a test which fails does not wait for a run that waits for this.
+        /// The gate of the fake. It is dropped before the engine, so that a failing test does not
+        /// wait for a run that waits for the gate.
         open: mpsc::Sender<()>,
         engine: Engine,
         fake: Arc<Fake>,
@@ -477,13 +486,13 @@ mod tests {
             self.outcome.recv_timeout(PATIENCE).expect("an outcome")
         }
 
-        /// Waits until the model is taken, so that what is asked next has to wait.
+        /// Waits until the model is taken, so that the next request has to wait.
         fn until_running(&self) {
             until("the model is taken", || self.engine.load_now().running > 0);
         }
 
-        /// Has a request take the model until the gate opens. Where requests may wait for a moment only, one may wait for too
-        /// long on a busy machine; then the next one is asked.
+        /// Has a request take the model until the gate opens. Where requests may wait only for a
+        /// moment, a request may wait for too long on a busy machine; then the next one is asked.
         fn hold(&self) {
             let is_running = || self.engine.load_now().running > 0;
             let tickets = std::cell::Cell::new(1_000);
@@ -541,7 +550,8 @@ mod tests {
         rig.engine.cancel(2);
         assert_eq!(rig.next(), (2, Err(Error::Cancelled)));
         rig.open.send(()).expect("waits");
-        // Answers are written when the model is free again, so the second may overtake the first.
+        // Answers are written when the model is free again, so the second answer may overtake the
+        // first.
         let mut answered = [rig.next().0, rig.next().0];
         answered.sort_unstable();
         assert_eq!(answered, [1, 3]);
@@ -881,12 +891,12 @@ mod tests {
         assert_eq!(rig.fake.encoded_questions.load(Ordering::SeqCst), 0);
     }
 
-    /// A batch that asks `questions` questions about each state, and its answer in lines.
+    /// Starts a batch that asks `questions` questions about each state and answers in lines.
     fn batch(rig: &Rig, ticket: u64, states: &[&str], questions: usize) -> Arc<Batch> {
         long_batch(rig, ticket, states, questions, 1_000)
     }
 
-    /// The same with ids of so many bytes.
+    /// Does the same as `batch`, with question ids that are longer by `id_bytes` bytes.
     fn long_batch(
         rig: &Rig,
         ticket: u64,
@@ -918,7 +928,7 @@ mod tests {
         receiver.recv_timeout(PATIENCE).expect("a chunk")
     }
 
-    /// All that is left of a batch: its results, and how it ended.
+    /// Pulls the rest of a batch: its results, and the error that it ended with, if any.
     fn rest(rig: &Rig, batch: &Arc<Batch>) -> (Vec<Result<Answered, Error>>, Option<Error>) {
         let mut results = Vec::new();
         loop {
@@ -953,7 +963,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_encoded_ahead_of_the_model_by_so_many_states_or_tokens() {
-        // One is in the line; behind it 32 are ready, or as many as have 16,384 tokens.
+        // One state is in the queue; behind it 32 are ready, or as many as have 16,384 tokens.
         for (state, ahead) in [("state", 1 + 32), ("thousand", 1 + 17)] {
             let rig = Rig::new(|options| options.max_tokens = 1_000);
             rig.hold();
@@ -961,7 +971,7 @@ mod tests {
             let encoded = || rig.fake.encoded_states.load(Ordering::SeqCst) - before;
             let batch = batch(&rig, 1, &[state; 100], 1);
             until("enough are encoded", || encoded() >= ahead);
-            // More would come at once.
+            // If more states were encoded, they would be encoded at once.
             std::thread::sleep(Duration::from_millis(10));
             assert_eq!(encoded(), ahead, "{state}");
             rig.open.send(()).expect("waits");
@@ -1027,7 +1037,7 @@ mod tests {
         assert!(of_all.wait >= waited && of_all.total >= waited);
         assert_eq!(of_all.wait, sum(|timing| timing.wait));
         assert_eq!(of_all.run, sum(|timing| timing.run));
-        // The questions were encoded, too.
+        // The batch's time also includes the encoding of the questions.
         assert!(of_all.encode > sum(|timing| timing.encode));
     }
 
@@ -1074,13 +1084,15 @@ mod tests {
     fn a_caller_who_waits_for_full_pieces_gets_them_all() {
         let rig = Rig::new(|_| {});
         let limit = crate::batch::MAX_UNREAD_BYTES;
-        // All is encoded before the first result is there, and four results are a full piece.
+        // All states are encoded before the first result is there, and four results are a full
+        // piece.
         let mut states = ["state"; 20];
         states[0] = "wait";
         let batch = long_batch(&rig, 1, &states, 1, limit / 4);
         rig.until_running();
         rig.open.send(()).expect("waits");
-        // Whoever asks for larger ones gets these, too, since no more results are made before they are taken.
+        // A caller that asks for larger pieces also gets four results, since no more are made
+        // before these are taken.
         for min_bytes in [limit, limit, limit, usize::MAX, usize::MAX] {
             assert_eq!(pull(&rig, &batch, min_bytes).results.len(), 4);
         }
@@ -1109,7 +1121,8 @@ mod tests {
             assert!((limit..limit + 10_000).contains(&chunk.bytes.len()));
         }
         until("the model is free", || rig.engine.load_now().running == 0);
-        // Nobody takes any more, and it is neither in the line nor on the model: a caller who goes ends it.
+        // The caller takes no more results, and no state is in the queue or on the model: only the
+        // cancellation ends the batch.
         rig.engine.cancel_batch(&batch);
         assert_eq!(rest(&rig, &batch).1, Some(Error::Cancelled));
         until_empty(&rig);

@@ -1,8 +1,8 @@
-//! Everything that can go wrong, as one enum: stable codes for programs, one line for people.
+//! All errors of the engine, as one enum: stable codes for programs, one line for people.
 
 use std::path::PathBuf;
 
-/// Why a request got no answer, or an engine did not start.
+/// The reason why a request got no answer, or why an engine did not start.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs)] // the message of each variant says what it is
@@ -103,7 +103,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The stable name of this error: what programs compare and `docs/errors.md` lists.
+    /// Returns the stable name of this error, which programs compare and `docs/errors.md` lists.
     pub fn code(&self) -> &'static str {
         match self {
             Self::InvalidJson { .. } => "invalid_json",
@@ -147,7 +147,8 @@ impl Error {
         }
     }
 
-    /// The part of the request that is wrong, where that is known: a question's id, or the path of a field.
+    /// Returns the part of the request that is wrong, where it is known: a question's id, or the
+    /// path of a field.
     pub fn param(&self) -> Option<&str> {
         match self {
             Self::BadField { path, .. } => Some(path),
@@ -166,7 +167,7 @@ impl Error {
         }
     }
 
-    /// Seconds until it is worth coming again, where that is known.
+    /// Returns the seconds after which a retry makes sense, where that is known.
     pub fn retry_after_seconds(&self) -> Option<u32> {
         match self {
             Self::QueueFull {
@@ -235,11 +236,12 @@ pub const CODES: [&str; 38] = [
 /// The longest piece of a caller's text that a message repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// The longest message about a file that is repeated: it may hold a piece of the file.
+/// The longest message about a file that is repeated, in characters: it may hold a piece of the
+/// file.
 const MAX_PROBLEM_CHARS: usize = 600;
 
-/// Text from outside made fit for a one-line message: what is no visible character is escaped, long text cut with an
-/// ellipsis.
+/// Makes text from outside fit for a one-line message: invisible characters are escaped, and long
+/// text is cut with an ellipsis.
 fn line(text: &str) -> String {
     cut_line(text, MAX_QUOTED_CHARS)
 }
@@ -260,8 +262,9 @@ fn cut_line(text: &str, most_chars: usize) -> String {
     out
 }
 
-/// Whether a character is not seen where it stands, or changes how others are: control and format characters (the
-/// directions of text among them, and those without a width), breaks of lines, and fillers.
+/// Whether a character is invisible or changes how other characters are displayed: control and
+/// format characters (among them those that set the direction of text and those without a width),
+/// line breaks, and fillers.
 fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,

@@ -1,8 +1,9 @@
 //! The engine of the decision server: request bytes in, response bytes out.
 //!
-//! The stages, in the order of a request: [`wire`] parses, [`layout`] and [`tokenize`] encode, [`queue`] gives
-//! turns on the model, [`session`] runs it, [`decode`] turns logits into probabilities, [`wire`] writes.
-//! [`stages`] joins them, [`batch`] takes many states through them; [`engine`] is all of it, [`node`] its N-API face.
+//! The stages, in the order of a request: [`wire`] parses, [`layout`] and [`tokenize`] encode,
+//! [`queue`] gives turns on the model, [`session`] runs it, [`decode`] turns logits into
+//! probabilities, and [`wire`] writes the answer. [`stages`] joins these steps, [`batch`] takes
+//! many states through them, [`engine`] is the whole, and [`node`] is its N-API interface.
 
 pub mod backend;
 pub mod batch;

@@ -1,9 +1,11 @@
-//! How long rows take on this machine, from runs that were made, and how long a plan takes at least by that.
+//! The time that rows take on this machine, measured in past runs, and the least time of a plan
+//! that follows from it.
 //!
-//! What a row takes depends on its own tokens and on those of the state that it looks at, and how is not known beforehand.
-//! So nothing is computed from other sizes: a row is compared with runs of its size, or of smaller ones, which take no
-//! longer. A plan is told to be too long only by rows of at least two turns of the last minutes: one noisy minute proves
-//! nothing, and what was proved is tried again.
+//! The time of a row depends on its own tokens and on the tokens of the state that it looks at, in
+//! a way that is not known beforehand. So nothing is extrapolated from other sizes: a row is
+//! compared with runs of rows of its size, or of smaller rows, which take no longer. A plan is
+//! refused as too long only if at least two turns of the last minutes measured such rows, since one
+//! noisy minute proves nothing, and an old measurement expires, so that the plan is tried again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -13,20 +15,22 @@ use parking_lot::Mutex;
 
 use crate::layout::Plan;
 
-/// A turn says something of rows of a size when it had so many of them.
+/// The least number of rows of one size in a turn for the turn to count as a measurement of that
+/// size.
 pub const LEAST_ROWS: usize = 8;
-/// How many turns must have had rows of a size.
+/// The least number of turns that must have measured a size.
 const LEAST_TURNS: usize = 2;
-/// Turns that are kept of a size.
+/// The most turns that are kept of a size.
 const KEPT_TURNS: usize = 8;
-/// How long what a turn said holds.
+/// How long a measurement is valid.
 const HOLDS: Duration = Duration::from_secs(600);
-/// Classes in each doubling of a size.
+/// The number of size classes in each doubling of a size.
 const CLASSES: f64 = 4.0;
-/// What is taken off for sizes that differ within a class, and for what a machine may gain.
+/// The factor on the computed time that allows for sizes that differ within a class, and for a
+/// machine that has become faster.
 const MARGIN: f64 = 0.9;
 
-/// The size of a row, in classes: of its tokens, and of those that it looks at.
+/// The size of a row, in classes: of its own tokens, and of the tokens that it looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Size {
     tokens: u8,
@@ -48,7 +52,7 @@ impl Size {
     }
 }
 
-/// What the rows of one turn took.
+/// The times of the rows of one turn.
 #[derive(Debug, Clone, Default)]
 pub struct TurnPace {
     rows: Arc<Mutex<BTreeMap<Size, Rows>>>,
@@ -57,12 +61,14 @@ pub struct TurnPace {
 #[derive(Debug, Clone, Copy)]
 struct Rows {
     count: usize,
-    /// What each added to the turn: its own time over the rows that were run beside each other.
+    /// The least time that a row added to the turn: its own time divided by the number of rows that
+    /// ran side by side.
     fastest: Duration,
 }
 
 impl TurnPace {
-    /// Takes note of a row of `tokens` that looked at `past` others, one of `side_by_side` at a time.
+    /// Notes the time of a row of `tokens` that looked at `past` others, one of `side_by_side` at a
+    /// time.
     pub fn note(&self, [tokens, past]: [usize; 2], side_by_side: usize, took: Duration) {
         let took = took / u32::try_from(side_by_side.max(1)).unwrap_or(u32::MAX);
         let mut rows = self.rows.lock();
@@ -75,14 +81,14 @@ impl TurnPace {
     }
 }
 
-/// What turns took lately, by the size of their rows.
+/// The times of recent turns, by the size of their rows.
 #[derive(Debug, Default)]
 pub struct Pace {
     sizes: Mutex<BTreeMap<Size, VecDeque<(Instant, Duration)>>>,
 }
 
 impl Pace {
-    /// Keeps what the rows of a turn took that ended `now`.
+    /// Keeps the times of the rows of a turn that ended at `now`.
     pub fn keep(&self, turn: &TurnPace, now: Instant) {
         let rows = std::mem::take(&mut *turn.rows.lock());
         let mut sizes = self.sizes.lock();
@@ -95,8 +101,8 @@ impl Pace {
         }
     }
 
-    /// How long the questions of a plan take at least on a free model, as far as that is known; the state may be kept, and
-    /// does not count.
+    /// Returns the least time that the questions of a plan take on a free model, as far as it is
+    /// known. The state does not count, since it may be in the cache.
     pub fn least(&self, plan: &Plan, now: Instant) -> Duration {
         let past = plan.state.iter().map(|row| row.ids.len()).sum();
         let mut counts: BTreeMap<Size, u32> = BTreeMap::new();
@@ -112,7 +118,7 @@ impl Pace {
         least.sum::<Duration>().mul_f64(MARGIN)
     }
 
-    /// The fastest row of each size that enough turns had lately.
+    /// Returns the time of the fastest row of each size that enough recent turns measured.
     fn known(&self, now: Instant) -> Vec<(Size, Duration)> {
         let sizes = self.sizes.lock();
         let known = sizes.iter().filter_map(|(size, turns)| {
@@ -152,7 +158,8 @@ mod tests {
     const SIZE: [usize; 2] = [20, 1_000];
     const ROW: Duration = Duration::from_millis(100);
 
-    /// A turn of so many rows, two at a time, of which one is as fast as `fastest`.
+    /// Keeps a turn of `rows` rows, two at a time, one of which takes `fastest` and the others
+    /// three times as long.
     fn turn(pace: &Pace, rows: usize, fastest: Duration, now: Instant) {
         let turn = TurnPace::default();
         for index in 0..rows {

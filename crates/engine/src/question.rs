@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What a question asks for.
+/// The type of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One of several named options.
@@ -17,7 +17,7 @@ impl Kind {
     /// The three types, in the order of the published models' `qtype` input.
     pub const ALL: [Self; 3] = [Self::Choice, Self::Score, Self::Noul];
 
-    /// The name of the type in requests, answers and model configurations.
+    /// Returns the name of the type in requests, answers and model configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::Choice => "choice",
@@ -26,7 +26,7 @@ impl Kind {
         }
     }
 
-    /// The type of that name, if there is one.
+    /// Returns the type with this name, or `None` where there is none.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -45,20 +45,22 @@ pub struct Outcome {
     pub name: String,
     /// The description; `None` where the caller gave none, or an empty one.
     pub text: Option<String>,
-    /// As JSON, for the answer: a level as it was sent, or what `decisions` gives back of an option; else `None`.
+    /// The outcome as JSON, for the answer: a level as it was sent, or the part of an option that
+    /// `decisions` returns; else `None`.
     pub legend: Option<String>,
 }
 
 /// A question that has passed every check of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
-    /// The caller's name for it; in `decisions` as JSON. It never reaches the model.
+    /// The caller's name for the question; in `decisions` it is kept as JSON. It never reaches the
+    /// model.
     pub id: String,
-    /// What it asks for.
+    /// The type of the question.
     pub kind: Kind,
     /// The question's text; may be empty.
     pub instructions: String,
-    /// At least two, in the caller's order; for a noul `false` then `true`.
+    /// The outcomes, at least two, in the caller's order; for a noul `false`, then `true`.
     pub outcomes: Vec<Outcome>,
 }
 
@@ -67,13 +69,14 @@ pub struct Question {
 pub struct Request {
     /// The text that the questions are about.
     pub state: String,
-    /// At least one, in the caller's order.
+    /// The questions, at least one, in the caller's order.
     pub questions: Vec<Question>,
 }
 
 impl Question {
-    /// The question as JSON in one spelling, for digests: `["choice","instructions",[["name","description"],…]]`,
-    /// options in the caller's order, `null` where there is no description. The id is not part of it.
+    /// Returns the question as JSON in one spelling, for digests:
+    /// `["choice","instructions",[["name","description"],…]]`, options in the caller's order,
+    /// `null` where there is no description. The id is not part of it.
     pub fn canonical_json(&self) -> String {
         let outcomes: Vec<(&str, Option<&str>)> = self
             .outcomes

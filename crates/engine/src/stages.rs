@@ -1,7 +1,8 @@
-//! What every request goes through: encode, wait, run, decode, write, and the threads that do it.
+//! The stages of every request (encode, wait, run, decode, write) and the threads that do them.
 //!
-//! Threads of the engine parse and encode outside the lock, in parallel. The one that finds the model free runs the
-//! line until it is empty; the others go on encoding, so a request never waits for a thread to wake up.
+//! Threads of the engine parse and encode outside the lock, in parallel. The thread that finds the
+//! model free runs the queue until it is empty; the others go on encoding, so a request never waits
+//! for a thread to wake up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
@@ -22,31 +23,31 @@ use crate::tokenize::Meter;
 use crate::wire::systemone::Usage;
 use crate::wire::{Format, Most};
 
-/// Where the time of a request went.
+/// The durations of a request's stages.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Timing {
-    /// Parsing and tokenizing.
+    /// The time of parsing and tokenizing.
     pub encode: Duration,
-    /// In the line for the model.
+    /// The time of waiting in the queue for the model.
     pub wait: Duration,
-    /// On the model.
+    /// The time on the model.
     pub run: Duration,
-    /// From reading the request to the decoded answer.
+    /// The time from reading the request to the decoded answer.
     pub total: Duration,
 }
 
-/// What an answered request was made of.
+/// The numbers of questions and tokens of an answered request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Choice questions.
+    /// The number of choice questions.
     pub choice: usize,
-    /// Score questions.
+    /// The number of score questions.
     pub score: usize,
-    /// Noul questions.
+    /// The number of noul questions.
     pub noul: usize,
-    /// Tokens that the answers were made from.
+    /// The number of tokens that the answers were made from.
     pub input_tokens: usize,
-    /// Tokens beyond the model's window.
+    /// The number of tokens beyond the model's window.
     pub truncated_tokens: usize,
 }
 
@@ -55,20 +56,20 @@ pub struct Counts {
 pub struct Answered {
     /// The response body, JSON.
     pub body: Vec<u8>,
-    /// Where the time went.
+    /// The durations of its stages.
     pub timing: Timing,
-    /// What it was made of.
+    /// The numbers of its questions and tokens.
     pub counts: Counts,
     /// The confidence of each answer, with its question's type.
     pub confidences: Vec<(Kind, f64)>,
 }
 
-/// What is called with the outcome of a request, once, on a thread of the engine.
+/// The callback that receives the outcome of a request, once, on a thread of the engine.
 pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
 
-/// What stands in the line.
+/// An entry of the queue.
 pub enum Work {
-    /// A request whose bytes nobody has read.
+    /// A request whose body has not been parsed.
     Unread(Job),
     /// A request that is ready for the model.
     Encoded(Encoded),
@@ -84,21 +85,21 @@ impl Work {
     }
 }
 
-/// A request that has been let in.
+/// A request that the queue has admitted.
 pub struct Job {
-    /// Its number.
+    /// The number of the request.
     pub ticket: u64,
     /// The shape of the request and of its answer.
     pub format: Format,
-    /// JSON.
+    /// The request body, JSON.
     pub body: Vec<u8>,
     /// When the shell began to read the request.
     pub began: Instant,
-    /// The one that answered when it came.
+    /// The model that was current when the request arrived.
     pub model: Arc<Held>,
-    /// Asked while it is encoded.
+    /// The stop that is checked while the request is encoded.
     pub stop: Arc<Stop>,
-    /// Called with the outcome.
+    /// The callback for the outcome.
     pub reply: Reply,
 }
 
@@ -106,39 +107,40 @@ pub struct Job {
 pub struct Encoded {
     /// The shape of the answer.
     pub format: Format,
-    /// Whose rows they are, and whose the answer will be.
+    /// The model that the rows were made for and that makes the answer.
     pub model: Arc<Held>,
-    /// In the caller's order.
+    /// The questions, in the caller's order.
     pub questions: Arc<[Question]>,
-    /// What the model has to do.
+    /// The rows for the model.
     pub plan: Plan,
     /// When the shell began to read the request.
     pub began: Instant,
     /// How long parsing and tokenizing took.
     pub encode: Duration,
-    /// Called with the outcome.
+    /// The callback for the outcome.
     pub reply: Reply,
 }
 
-/// Bytes of a request for each of its tokens, about: what stands in the line unread is counted so.
+/// The approximate number of bytes of a request for each of its tokens; it estimates the tokens of
+/// an unparsed request in the queue.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Something for a thread of the engine to do.
+/// A task for a thread of the engine.
 pub type Task = Box<dyn FnOnce(&Arc<Stages>) + Send>;
 
-/// What a request may be.
+/// The bounds of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Questions in one request.
+    /// The most questions in one request.
     pub max_questions: usize,
-    /// Encoded tokens in one request, special ones included.
+    /// The most encoded tokens in one request, special tokens included.
     pub max_tokens: usize,
     /// Whether a text beyond the model's window is an error instead of being cut and counted.
     pub refuse_truncation: bool,
 }
 
 impl Bounds {
-    /// What of it is known before anything is encoded.
+    /// Returns the bounds that are checked while a request is parsed.
     pub fn most(&self) -> Most {
         Most {
             questions: self.max_questions,
@@ -147,13 +149,14 @@ impl Bounds {
     }
 }
 
-/// Frees a model on a thread of the engine: that takes its time, and whoever lets go may be the thread of the callers.
+/// Returns a callback that frees a model on a thread of the engine: freeing takes its time, and the
+/// thread that releases the model may be the callers' own.
 fn free_on_a_thread(stages: Weak<Stages>) -> Free {
     Arc::new(move |backend| {
         let Some(stages) = stages.upgrade() else {
             return;
         };
-        // An engine that has ended has no threads; then it is freed here.
+        // An engine that has ended has no threads; then the model is freed here.
         let _ = stages.send(backend, |backend, _| {
             drop(backend);
             allocator::give_back();
@@ -161,19 +164,19 @@ fn free_on_a_thread(stages: Weak<Stages>) -> Free {
     })
 }
 
-/// The model, its line, and the way to the threads that work for them.
+/// The model, its queue, and the channel to the threads that work for them.
 pub struct Stages {
-    /// Who encodes, runs and decodes.
+    /// The models that encode, run and decode.
     pub tenure: Tenure,
-    /// The lock on the model.
+    /// The queue, which is the lock on the model.
     pub queue: Queue<Work>,
-    /// What a request may be.
+    /// The bounds of a request.
     pub bounds: Bounds,
     tasks: Mutex<Option<Sender<Task>>>,
 }
 
 impl Stages {
-    /// The stages, whose threads take their tasks from the other end of `tasks`.
+    /// Returns the stages; their threads take tasks from the other end of `tasks`.
     pub fn new(
         backend: Arc<dyn Backend>,
         queue: Queue<Work>,
@@ -188,10 +191,10 @@ impl Stages {
         })
     }
 
-    /// Has a thread do something with `what`.
+    /// Has a thread of the engine do `task` with `what`.
     ///
     /// # Errors
-    /// `what` itself, when there are no threads any more.
+    /// `what` itself, when the threads are gone.
     pub fn send<T: Send + 'static>(
         &self,
         what: T,
@@ -201,20 +204,21 @@ impl Stages {
         let Some(tasks) = tasks.as_ref() else {
             return Err(what);
         };
-        // The threads are there as long as this end is.
+        // The threads live as long as this end of the channel does.
         let _ = tasks.send(Box::new(move |stages| task(what, stages)));
         Ok(())
     }
 
-    /// Takes no more tasks; the threads end when they have done what was sent.
+    /// Accepts no more tasks; the threads end when they have done the tasks that were sent.
     pub fn end(&self) {
         drop(self.tasks.lock().take());
     }
 
-    /// The rows that a state becomes for `model`, within the bounds.
+    /// Returns the rows of a state for `model`, within the bounds.
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], [`Error::RunTooLong`], what the meter's stop says, and those of the model.
+    /// [`Error::TooManyTokens`], [`Error::TextTooLong`], [`Error::RunTooLong`], the error of the
+    /// meter's stop, and those of the model.
     pub fn encode_state(
         &self,
         model: &Held,
@@ -224,7 +228,7 @@ impl Stages {
     ) -> Result<Plan, Error> {
         let plan = model.encode_state(state, questions, meter)?;
         let limit = self.bounds.max_tokens;
-        // The texts' tokens were counted once; a layout may put the state into every row.
+        // The meter counted each text's tokens once; a layout may put the state into every row.
         if plan.input_tokens() > limit {
             return Err(Error::TooManyTokens { limit });
         }
@@ -245,7 +249,7 @@ impl Stages {
         Ok(plan)
     }
 
-    /// Takes a request from its bytes into the line.
+    /// Encodes a request and puts it into the queue.
     pub fn begin(&self, job: Job) {
         let (ticket, stop) = (job.ticket, Arc::clone(&job.stop));
         match self.encode(job, &stop) {
@@ -257,7 +261,7 @@ impl Stages {
         }
     }
 
-    /// Puts an encoded request into the line.
+    /// Puts an encoded request into the queue.
     pub fn join(&self, ticket: u64, encoded: Encoded) {
         let tokens = encoded.plan.input_tokens();
         let spent = encoded.encode;
@@ -267,7 +271,7 @@ impl Stages {
         }
     }
 
-    /// Puts a request into the line as it came.
+    /// Puts a request into the queue unparsed.
     pub fn join_unread(&self, job: Job) {
         let ticket = job.ticket;
         let tokens = job.body.len() / BYTES_PER_TOKEN;
@@ -278,12 +282,13 @@ impl Stages {
             work.reply(Err(error));
         }
         if self.queue.is_free() {
-            // The thread that had the model may have seen an empty line.
+            // The thread that had the model may have seen an empty queue, so another one has to
+            // look.
             let _ = self.send((), |(), _| {});
         }
     }
 
-    /// Bytes to rows; what goes wrong comes with the way to its caller.
+    /// Encodes the bytes of a request as rows; an error comes with the callback of its caller.
     fn encode(&self, job: Job, stop: &Stop) -> Result<Encoded, (Reply, Error)> {
         let started = Instant::now();
         let encoded = AssertUnwindSafe(|| self.rows(&job, stop));
@@ -313,7 +318,7 @@ impl Stages {
     }
 }
 
-/// The life of an encoding thread.
+/// The main loop of an encoding thread.
 pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
     for task in tasks {
         task(stages);
@@ -323,7 +328,7 @@ pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
     }
 }
 
-/// A turn on the model; decoding and writing follow when the model is free again.
+/// Takes a turn on the model; decoding and writing follow when the model is free again.
 fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
     let work = match turn.work.take() {
         Some(Work::Encoded(encoded)) => encoded,
@@ -355,7 +360,7 @@ fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
     (work.reply)(answered);
 }
 
-/// Logits to bytes.
+/// Decodes the logits and writes the response body.
 fn answer(
     work: &Encoded,
     logits: &[Logits],
@@ -399,13 +404,14 @@ fn answer(
     })
 }
 
-/// The life of the thread that refuses requests that wait too long.
+/// The main loop of the thread that refuses requests that wait too long.
 pub fn expire(stages: &Stages) {
     while let Some(late) = stages.queue.expired() {
         for (work, error) in late {
             work.reply(Err(error));
         }
-        // A batch has put its next state into the line, and whoever had the model may not have seen it any more.
+        // The reply may have put a batch's next state into the queue, and the thread that had the
+        // model may not have seen it any more.
         let _ = stages.send((), |(), _| {});
     }
 }

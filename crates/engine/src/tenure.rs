@@ -1,7 +1,9 @@
-//! The model that answers now, and those that it has replaced, for as long as a request is with them.
+//! The model that answers now, and the models that it has replaced, for as long as a request uses
+//! them.
 //!
-//! A request takes the model of its arrival and keeps it to its end: its rows are that model's, and so are its logits
-//! and its answer. What replaces a model changes nothing for whoever has come before.
+//! A request takes the model of its arrival and keeps it to its end: its rows, its logits and its
+//! answer are made by that model. A replacement changes nothing for the requests that arrived
+//! before it.
 
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
@@ -11,15 +13,15 @@ use parking_lot::Mutex;
 use crate::backend::Backend;
 use crate::pace::Pace;
 
-/// Frees a model that nobody holds any more.
+/// Frees a model that no request holds any more.
 pub type Free = Arc<dyn Fn(Arc<dyn Backend>) + Send + Sync>;
 
-/// A model that requests hold; it is freed when the last of them lets go of it.
+/// A model that requests hold; it is freed when the last request releases it.
 pub struct Held {
-    /// There until it is dropped.
+    /// The model; `None` only while it is being dropped.
     backend: Option<Arc<dyn Backend>>,
     free: Free,
-    /// How fast its rows are.
+    /// The measured speed of the model's rows.
     pub pace: Pace,
 }
 
@@ -27,7 +29,7 @@ impl Deref for Held {
     type Target = dyn Backend;
 
     fn deref(&self) -> &Self::Target {
-        #[allow(clippy::expect_used)] // it is taken in `drop` alone
+        #[allow(clippy::expect_used)] // only `drop` takes it
         self.backend.as_deref().expect("a model that is held")
     }
 }
@@ -40,7 +42,7 @@ impl Drop for Held {
     }
 }
 
-/// Who answers.
+/// The current model and the replaced ones that are still in use.
 pub struct Tenure {
     free: Free,
     state: Mutex<State>,
@@ -48,12 +50,12 @@ pub struct Tenure {
 
 struct State {
     current: Arc<Held>,
-    /// Those of them that are still held.
+    /// The replaced models that were still held at the latest replacement.
     replaced: Vec<Weak<Held>>,
 }
 
 impl Tenure {
-    /// The tenure that begins with `backend`.
+    /// Returns a tenure whose first model is `backend`.
     pub fn new(backend: Arc<dyn Backend>, free: Free) -> Self {
         let current = held(backend, &free);
         Self {
@@ -65,12 +67,13 @@ impl Tenure {
         }
     }
 
-    /// The model that answers whoever comes now.
+    /// Returns the model that answers the requests that arrive now.
     pub fn current(&self) -> Arc<Held> {
         Arc::clone(&self.state.lock().current)
     }
 
-    /// Has `backend` answer from now on; the one before it is freed when nobody holds it any more.
+    /// Makes `backend` the current model; the one before it is freed when no request holds it any
+    /// more.
     pub fn replace(&self, backend: Arc<dyn Backend>) {
         let next = held(backend, &self.free);
         let mut state = self.state.lock();
@@ -81,7 +84,7 @@ impl Tenure {
         drop(before);
     }
 
-    /// Every model that is still at work.
+    /// Returns every model that is still in use.
     pub fn all(&self) -> Vec<Arc<Held>> {
         let state = self.state.lock();
         let replaced = state.replaced.iter().filter_map(Weak::upgrade);

@@ -1,4 +1,4 @@
-//! Text to token ids, by the model folder's own `tokenizer.json`.
+//! The step from text to token ids, by the model folder's own `tokenizer.json`.
 
 use std::path::Path;
 
@@ -11,21 +11,22 @@ use crate::caught::caught;
 use crate::queue::Stop;
 use crate::words::{Words, pieces, words};
 
-/// A Hugging Face tokenizer that adds nothing, cuts nothing, and takes special tokens written in a text for text.
+/// A Hugging Face tokenizer that adds no tokens, cuts nothing, and treats special tokens written in
+/// a text as text.
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     vocabulary: usize,
-    /// The tokens of common words, where words can be told apart without the tokenizer.
+    /// The tokens of common words; `None` where words cannot be told apart without the tokenizer.
     words: Option<Words>,
 }
 
 impl Tokenizer {
-    /// The tokenizer of a `tokenizer.json` file, given its bytes.
+    /// Returns the tokenizer of a `tokenizer.json` file, given its bytes.
     ///
     /// # Errors
     /// [`Error::BadModel`] that names `file`.
     pub fn from_bytes(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
-        // The library panics at some files that are none.
+        // The library panics on some files that are no tokenizers.
         caught(|| Self::read(file, bytes)).unwrap_or_else(|panic| {
             Err(Error::BadModel {
                 file: file.to_owned(),
@@ -52,8 +53,8 @@ impl Tokenizer {
         }
         let words = has_plain_words(&inner).then(Words::default);
         if let (Some(_), ModelWrapper::BPE(model)) = (&words, inner.get_model()) {
-            // Words are cached here. What the library caches of them stays with each thread for good, whatever becomes of
-            // the model.
+            // The words' tokens are cached here. The library's own cache would stay with each
+            // thread for good, even after the model is gone.
             let mut model = model.clone();
             model.resize_cache(0);
             inner.with_model(ModelWrapper::BPE(model));
@@ -65,18 +66,21 @@ impl Tokenizer {
         })
     }
 
-    /// How many ids there are, added tokens included: every id is below this.
+    /// Returns the number of ids, added tokens included: every id is below it.
     pub fn vocabulary(&self) -> usize {
         self.vocabulary
     }
 
-    /// The ids of a text's tokens, without special ones around them: the first `keep`, and how many more there are.
+    /// Returns the ids of a text's tokens, without special tokens around them: the first `keep`
+    /// ids, and the number of the others.
     ///
-    /// A long text is read in pieces, a word without end too, so that what it takes in memory does not grow with it, and
-    /// that the meter's stop is asked every few milliseconds: the library's own call cannot be interrupted.
+    /// A long text is read in pieces, even a word without end. So the memory that this takes does
+    /// not grow with the text, and the meter's stop is checked every few milliseconds: the
+    /// library's own call cannot be interrupted.
     ///
     /// # Errors
-    /// Those of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot represent the text.
+    /// The errors of [`Meter::add`], and [`Error::ModelFailed`] where the tokenizer cannot
+    /// represent the text.
     pub fn encode(&self, text: &str, keep: usize, meter: &mut Meter<'_>) -> Result<Tokens, Error> {
         let mut tokens = Tokens::default();
         let mut take = |ids: &[i64]| {
@@ -97,7 +101,8 @@ impl Tokenizer {
         Ok(tokens)
     }
 
-    /// How the tokenizer's own template puts two texts into one row; `None` where it has none that does.
+    /// Returns how the tokenizer's own template puts two texts into one row; `None` where no
+    /// template does.
     pub fn pair(&self) -> Option<Pair> {
         const FIRST: u32 = u32::MAX;
         const SECOND: u32 = u32::MAX - 1;
@@ -106,7 +111,7 @@ impl Tokenizer {
         };
         self.inner.get_post_processor()?;
         let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
-        // A template that names a token which it does not have is a panic.
+        // The library panics on a template that names a token which it does not define.
         let row = caught(|| self.inner.post_process(first, Some(second), true));
         let row = row.ok()?.ok()?;
         let tokens = row.get_ids().iter().zip(row.get_type_ids());
@@ -122,7 +127,8 @@ impl Tokenizer {
             .collect();
         let place = |what| parts.iter().position(|part| part.what == what);
         let (first, second) = (place(What::First)?, place(What::Second)?);
-        // Without a token between them nothing tells the model where the one ends and the other begins.
+        // Without a token between the two texts the model cannot tell where the one ends and the
+        // other begins.
         (first + 1 < second).then_some(Pair { parts })
     }
 
@@ -130,15 +136,16 @@ impl Tokenizer {
         let failed = |problem: String| Error::ModelFailed {
             cause: format!("tokenizer: {problem}"),
         };
-        // With a vocabulary that does not fit its settings the library panics.
+        // The library panics on a vocabulary that does not fit its settings.
         let encoding = caught(|| self.inner.encode_fast(text, false)).map_err(failed)?;
         let encoding = encoding.map_err(|error| failed(error.to_string()))?;
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
 }
 
-/// A Unigram model in which no text can spell a special token; `None` for other models. Its vocabulary holds the special
-/// tokens as pieces like any others, so there it is not enough that they are not looked for.
+/// Returns a Unigram model in which no text can spell a special token; `None` for other models. The
+/// vocabulary of a Unigram model holds the special tokens as ordinary pieces, so it is not enough
+/// that the tokenizer does not look for them.
 fn without_specials(
     tokenizer: &tokenizers::Tokenizer,
     bytes: &[u8],
@@ -159,7 +166,7 @@ fn without_specials(
     let added = tokenizer.get_added_tokens_decoder();
     let pieces = model.iter().zip(0..).map(|((piece, score), id)| {
         let is_special = added.get(&id).is_some_and(|token| token.special);
-        // Nobody can write what nobody knows.
+        // The piece contains a secret, so no caller can write it.
         let unwritable = || format!("\u{10ffff}{secret:x}-{id}");
         (
             if is_special {
@@ -174,8 +181,9 @@ fn without_specials(
     model.map(Some).map_err(|error| error.to_string())
 }
 
-/// Whether the words of [`crate::words::words`] have the same tokens alone as together: the pre-tokenizer is BERT's or
-/// the byte-level one, no normalizer looks beyond a word, and no added token reaches over a space.
+/// Whether the words of [`crate::words::words`] have the same tokens alone as within a text: the
+/// pre-tokenizer is BERT's or the byte-level one, no normalizer looks beyond a word, and no added
+/// token extends across a space.
 fn has_plain_words(tokenizer: &tokenizers::Tokenizer) -> bool {
     let words = match tokenizer.get_pre_tokenizer() {
         Some(PreTokenizerWrapper::BertPreTokenizer(_)) => true,
@@ -183,7 +191,7 @@ fn has_plain_words(tokenizer: &tokenizers::Tokenizer) -> bool {
         _ => false,
     };
     let added = tokenizer.get_added_tokens_decoder();
-    // Special tokens are not looked for in a text, so theirs do not matter.
+    // The tokenizer does not look for special tokens in a text, so their contents do not matter.
     let mut added = added.values().filter(|token| !token.special);
     words
         && tokenizer.get_normalizer().is_none_or(is_local)
@@ -196,7 +204,7 @@ fn has_plain_words(tokenizer: &tokenizers::Tokenizer) -> bool {
         })
 }
 
-/// Whether a normalizer changes each word the same alone as together.
+/// Whether a normalizer changes each word in the same way alone as within a text.
 fn is_local(normalizer: &NormalizerWrapper) -> bool {
     match normalizer {
         NormalizerWrapper::BertNormalizer(_)
@@ -209,12 +217,12 @@ fn is_local(normalizer: &NormalizerWrapper) -> bool {
     }
 }
 
-/// Whether [`words`] would take a text apart.
+/// Whether [`words`] would split a text.
 fn has_cut(text: &str) -> bool {
     words(text).count() > 1
 }
 
-/// How two texts and special tokens make a row: `[CLS] A [SEP] B [SEP]` and the like.
+/// The template of a row of two texts and special tokens: `[CLS] A [SEP] B [SEP]` and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
     parts: Vec<Part>,
@@ -234,12 +242,12 @@ enum What {
 }
 
 impl Pair {
-    /// How many special tokens there are.
+    /// Returns the number of special tokens.
     pub fn specials(&self) -> usize {
         self.parts.len() - 2
     }
 
-    /// The ids of a row, and the token type of each.
+    /// Returns the ids of a row, and the token type of each.
     pub fn row(&self, first: &[i64], second: &[i64]) -> (Vec<i64>, Vec<i64>) {
         let length = first.len() + second.len() + self.specials();
         let (mut ids, mut types) = (Vec::with_capacity(length), Vec::with_capacity(length));
@@ -258,14 +266,14 @@ impl Pair {
 /// The tokens of a text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// Their ids, as many as were to be kept.
+    /// The ids of the kept tokens.
     pub ids: Vec<i64>,
-    /// How many came behind those.
+    /// The number of tokens after the kept ones.
     pub left_out: usize,
 }
 
-/// Counts the tokens of a request's texts while they are made, so that a text that is far too long is refused before
-/// all of it has been read.
+/// A counter of the tokens of a request's texts while they are made, so that a text that is far too
+/// long is refused before all of it has been read.
 pub struct Meter<'a> {
     limit: usize,
     counted: usize,
@@ -273,7 +281,8 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// A meter that allows `limit` tokens and asks `stop` whether anybody still waits for them.
+    /// Returns a meter that allows `limit` tokens and asks `stop` whether the caller still waits
+    /// for them.
     pub fn new(limit: usize, stop: &'a Stop) -> Self {
         Self {
             limit,
@@ -282,7 +291,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// A meter that goes on where another one was.
+    /// Returns a meter that continues from another meter's count.
     pub fn from(limit: usize, counted: usize, stop: &'a Stop) -> Self {
         Self {
             limit,
@@ -291,7 +300,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// How many tokens were counted.
+    /// Returns the number of tokens counted so far.
     pub fn counted(&self) -> usize {
         self.counted
     }
@@ -299,7 +308,7 @@ impl<'a> Meter<'a> {
     /// Counts tokens.
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], and what `stop` says.
+    /// [`Error::TooManyTokens`], and the errors of `stop`.
     pub fn add(&mut self, tokens: usize) -> Result<(), Error> {
         self.stop.check()?;
         self.counted += tokens;
@@ -404,7 +413,8 @@ mod tests {
         let stop = Stop::never();
         let tokens = tokenizer.encode(text, usize::MAX, &mut Meter::new(usize::MAX, &stop));
         assert_eq!(tokens.expect("tokens").ids, whole(&tokenizer, text));
-        // With the space the first word has other tokens, or the setting was not read.
+        // With the added space the first word must have other tokens, else the setting was not
+        // read.
         let plain = self::tokenizer("tests/fixtures/pair-roberta");
         assert_ne!(whole(&plain, text), whole(&tokenizer, text));
     }
@@ -482,14 +492,14 @@ mod tests {
             "{refused}"
         );
         let nameless = spoilt("\"special_tokens\":", "\"special_tokens\":{},\"old\":");
-        // Where the library takes such a template, it panics when it is used.
+        // Where the library accepts such a template, it panics when the template is used.
         assert!(nameless.is_ok_and(|tokenizer| tokenizer.pair().is_none()));
     }
 
     #[test]
     fn an_endless_word_ends_with_its_time() {
         let tokenizer = tokenizer(FOLDERS[0]);
-        // Seconds of work, in pieces of a few milliseconds.
+        // The word takes seconds of work, in pieces of a few milliseconds.
         let word = "a".repeat(8 << 20);
         let stop = Stop::never().within(Duration::from_millis(20), Duration::ZERO);
         let mut meter = Meter::new(usize::MAX, &stop);

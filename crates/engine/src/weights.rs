@@ -8,11 +8,11 @@ use crate::onnx::proto::{Tensor, data_type, fields, graph_tag, model_tag};
 /// The values of a weight, in the types that sessions can share.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// float32.
+    /// Values of type float32.
     F32(Vec<f32>),
-    /// int8.
+    /// Values of type int8.
     I8(Vec<i8>),
-    /// uint8.
+    /// Values of type uint8.
     U8(Vec<u8>),
 }
 
@@ -27,11 +27,13 @@ pub struct Weight {
     pub values: Values,
 }
 
-/// Smaller weights are not worth sharing, in bytes; shapes and scalars must stay where the optimizer sees them.
+/// The smallest weight that is worth sharing, in bytes; shapes and scalars must stay where the
+/// optimizer sees them.
 const LEAST_BYTES: usize = 16 * 1024;
 
-/// The large weights that the file itself holds. None for a file that is no ONNX graph, or whose weights lie beside it:
-/// ONNX Runtime will read those, or say what is wrong.
+/// Returns the large weights that the file itself holds. The list is empty for a file that is no
+/// ONNX graph or whose weights lie outside it: ONNX Runtime will read those, or report what is
+/// wrong.
 pub fn weights(graph: &Bytes) -> Vec<Weight> {
     initializers(graph)
         .unwrap_or_default()

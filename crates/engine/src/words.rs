@@ -1,7 +1,9 @@
-//! Where a text can be cut without changing its tokens, and the tokens of words that come again and again.
+//! Where a text can be cut without changing its tokens, and the tokens of words that occur again
+//! and again.
 //!
-//! A tokenizer first splits a text into words, then each word into tokens on its own. Where it is known how the words
-//! are found, a text can be taken apart in advance: long texts are read in pieces, and common words are looked up.
+//! A tokenizer first splits a text into words, then each word into tokens on its own. Where the
+//! rule for words is known, a text can be taken apart in advance: long texts are read in pieces,
+//! and the tokens of common words are looked up.
 
 use std::collections::HashMap;
 
@@ -9,16 +11,18 @@ use parking_lot::RwLock;
 
 /// The longest piece of text that is tokenized at once, in bytes.
 const PIECE_BYTES: usize = 32 * 1024;
-/// The longest word that is remembered, in bytes; longer ones hardly come again.
+/// The longest word that is remembered, in bytes; longer words seldom occur again.
 const WORD_BYTES: usize = 24;
-/// A word with more digits is a number, an identifier or a secret: it hardly comes again and is not kept.
+/// The most digits of a word that is kept. A word with more is a number, an identifier or a secret,
+/// which seldom occurs again.
 const WORD_DIGITS: usize = 4;
-/// Words in a generation of the memory; there are two.
+/// The most words in one generation of the memory; there are two generations.
 const GENERATION: usize = 16 * 1024;
 
-/// A text in pieces of at most [`PIECE_BYTES`], cut where no token can stand across: before a space between two
-/// characters that are none, which ends a word for every pre-tokenizer in use (BERT, byte-level, Metaspace); where a
-/// piece has no such space, at punctuation; else where it is full.
+/// Returns a text in pieces of at most [`PIECE_BYTES`], cut where no token can stand across: before
+/// a single space between two characters that are not white space, which ends a word for every
+/// pre-tokenizer in use (BERT, byte-level, Metaspace). A piece without such a space is cut at
+/// punctuation, and one without either where it is full.
 pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     split(text, |rest| {
         if rest.len() <= PIECE_BYTES {
@@ -32,8 +36,9 @@ pub fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A text in words, cut before single spaces and at punctuation. With the pre-tokenizers of BERT and of byte-level
-/// models (GPT-2's expression) the words have the same tokens alone as together.
+/// Returns a text in words, cut before single spaces and at punctuation. With the pre-tokenizers of
+/// BERT and of byte-level models (GPT-2's expression) each word has the same tokens alone as within
+/// the text.
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     split(text, |rest| {
         let limit = rest.floor_char_boundary(rest.len().min(PIECE_BYTES));
@@ -42,7 +47,7 @@ pub fn words(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A text in the parts whose ends `end` gives, each at least one byte long.
+/// Returns a text in parts; `end` returns the length of the next part in bytes, at least one.
 fn split(text: &str, end: impl Fn(&str) -> usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -55,7 +60,7 @@ fn split(text: &str, end: impl Fn(&str) -> usize) -> impl Iterator<Item = &str> 
     })
 }
 
-/// Whether a space between two characters that are none stands at `at`.
+/// Whether the byte at `at` is a space between two characters that are not white space.
 fn is_before_space(text: &str, at: usize) -> bool {
     text.as_bytes()[at] == b' '
         && text[..at]
@@ -68,8 +73,8 @@ fn is_before_space(text: &str, at: usize) -> bool {
             .is_some_and(|behind| !behind.is_whitespace())
 }
 
-/// Whether punctuation begins behind a letter or digit at `at`, or ends before one. An apostrophe belongs to what
-/// follows it, as in GPT-2's `'s`.
+/// Whether punctuation begins at `at` behind a letter or digit, or ends there before one. An
+/// apostrophe belongs to the letters that follow it, as in GPT-2's `'s`.
 fn is_at_punctuation(text: &str, at: usize) -> bool {
     let (before, behind) = (text.as_bytes()[at - 1], text.as_bytes()[at]);
     (before.is_ascii_alphanumeric() && behind.is_ascii_punctuation())
@@ -78,17 +83,19 @@ fn is_at_punctuation(text: &str, at: usize) -> bool {
 
 type Generation = HashMap<Box<str>, Box<[i64]>>;
 
-/// The tokens of words that were seen lately. It holds single common words, never a text, and is bounded.
+/// The tokens of recently seen words. The memory holds single common words, never a text, and is
+/// bounded.
 #[derive(Default)]
 pub struct Words {
     generations: RwLock<[Generation; 2]>,
 }
 
 impl Words {
-    /// Calls `each` with the tokens of every word of a text, in order; `tokenize` makes those that are not known.
+    /// Calls `each` with the tokens of every word of a text, in order; `tokenize` makes the tokens
+    /// of words that are not known.
     ///
     /// # Errors
-    /// Those of `tokenize` and `each`.
+    /// The errors of `tokenize` and `each`.
     pub fn tokens<E>(
         &self,
         text: &str,

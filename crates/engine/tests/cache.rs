@@ -1,4 +1,5 @@
-//! Kept states: the same answers with and without them, within their bound.
+//! Tests of kept states: the answers are the same with and without them, and they stay within their
+//! bound.
 
 mod common;
 
@@ -6,9 +7,11 @@ use common::{answers, engine, fixture, options};
 use svc_engine::cache::Precision;
 use svc_engine::engine::Engine;
 
-/// Bytes of one full chunk of the tiny model: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats.
+/// The bytes of the values of one full chunk of the tiny model: 16 tokens, 2 layers, keys and
+/// values, 2 heads of 4 floats.
 const VALUES_BYTES: usize = 16 * 2 * 2 * 2 * 4 * 4;
-/// What an entry takes beside its values, and each of its four tensors.
+/// The bytes of an entry besides its values and tensors; [`TENSOR_BYTES`] is added for each of its
+/// four tensors.
 const ENTRY_BYTES: usize = 192;
 const TENSOR_BYTES: usize = 576;
 const CHUNK_BYTES: usize = VALUES_BYTES + ENTRY_BYTES + 4 * TENSOR_BYTES;
@@ -24,7 +27,7 @@ fn body(state: &str) -> String {
     format!(r#"{{"state":"{state}","questions":{questions}}}"#)
 }
 
-/// A text of `chunks` full chunks of single-token words that no other seed shares.
+/// Returns a text of `chunks` full chunks of single-token words that no other seed shares.
 fn state(seed: usize, chunks: usize) -> String {
     let letters = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let words = (0..chunks * 14).map(|at| letters[(at * (seed + 3) + at / 14 + seed * seed) % 8]);

@@ -1,4 +1,5 @@
-//! Model folders whose files are damaged, with digests that are right: each is refused with one line, or answers.
+//! Tests of model folders whose files are damaged, without digests that would reveal it: each
+//! folder is refused with one line, or answers.
 
 mod common;
 
@@ -15,7 +16,7 @@ const BODY: &[u8] = br#"{"state":"The order was late, charged twice.","questions
     "c":{"type":"choice","instructions":"Which?","criteria":["billing","tech"]},
     "s":{"type":"score","instructions":"How late?","criteria":["a bit","very"]}}}"#;
 
-/// Numbers that look random and are the same each time.
+/// A generator of numbers that look random and are the same each time.
 struct Numbers(u64);
 
 impl Numbers {
@@ -27,7 +28,7 @@ impl Numbers {
     }
 }
 
-/// One to three places where bytes are changed, taken out, or put in twice.
+/// Damages one to three places: bytes are changed, taken out, or put in twice.
 fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     for _ in 0..=numbers.next(3) {
         let at = numbers.next(bytes.len());
@@ -42,7 +43,7 @@ fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
                 bytes.splice(at..at, copy);
             }
             5 => bytes[at] = b"-\"{[,"[numbers.next(5)],
-            // Names and numbers of a JSON file become others, and it stays one.
+            // Names and numbers of a JSON file change, and it remains JSON.
             _ => match bytes[at] {
                 b'0'..=b'9' => bytes[at] = b'0' + numbers.next(10) as u8,
                 b'a'..=b'z' => bytes[at] = b'a' + numbers.next(26) as u8,
@@ -52,7 +53,7 @@ fn damage(bytes: &mut Vec<u8>, numbers: &mut Numbers) {
     }
 }
 
-/// A copy of a fixture without digests, so that what they would stop goes further.
+/// A copy of a fixture without digests, so that damage which they would detect gets further.
 struct Copy(PathBuf);
 
 impl Copy {
@@ -78,7 +79,7 @@ impl Drop for Copy {
     }
 }
 
-/// What came of a folder: nothing wrong, or one line.
+/// Loads a folder and asks it once; returns the error, if there is one.
 fn outcome(folder: &Path) -> Result<(), Error> {
     let engine = Engine::load(options(folder, 1))?;
     decide(&engine, BODY).map(|_| ())
@@ -86,7 +87,7 @@ fn outcome(folder: &Path) -> Result<(), Error> {
 
 #[test]
 fn a_damaged_file_is_refused_with_one_line_or_answers() {
-    // 30 of each here; SVC_DAMAGED asks for more.
+    // The test makes 30 damaged copies of each file; SVC_DAMAGED sets another number.
     let count = std::env::var("SVC_DAMAGED").ok();
     let count: usize = count.map_or(30, |count| count.parse().expect("a number"));
     let mut numbers = Numbers(0x00DA_4A6E);
@@ -108,7 +109,8 @@ fn a_damaged_file_is_refused_with_one_line_or_answers() {
                         let message = error.to_string();
                         assert_eq!(message.lines().count(), 1, "{message}");
                         assert!(message.chars().count() < 1_500, "{message}");
-                        // A panic in one of the libraries is caught elsewhere; here it would be a bug of ours.
+                        // A panic in one of the libraries is caught elsewhere, so here it would be
+                        // a bug of the engine.
                         assert_ne!(error.code(), "panicked", "{name}/{file}, round {round}");
                     }
                 }

@@ -1,4 +1,5 @@
-//! Reference answers, computed by an independent implementation from the same graphs.
+//! Tests against reference answers, which an independent implementation computed from the same
+//! graphs.
 
 mod common;
 
@@ -101,8 +102,8 @@ fn the_embedded_model_answers_as_the_reference() {
     );
 }
 
-/// The requests of the embedded model's reference answers, as they stand in the file: the reference read their states
-/// from just this text.
+/// Returns the requests of the embedded model's reference answers, as they stand in the file: the
+/// reference read their states from exactly this text.
 fn requests(folder: &Path) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Line<'a> {

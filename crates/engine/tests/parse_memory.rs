@@ -1,4 +1,4 @@
-//! What parsing takes in memory, counted by an allocator of our own.
+//! Tests of the memory that parsing takes, counted by an allocator of their own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -6,7 +6,7 @@ use std::cell::Cell;
 use svc_engine::Error;
 use svc_engine::wire::{Format, Most, batch};
 
-/// The system's allocator, which notes what each thread holds and has held at most.
+/// The system's allocator, with notes of the bytes that each thread holds and has held at most.
 struct Counting;
 
 thread_local! {
@@ -20,7 +20,8 @@ fn note(bytes: isize) {
     PEAK.set(PEAK.get().max(held));
 }
 
-// SAFETY: every call goes on to the system's allocator as it is; what is noted is in cells that never allocate.
+// SAFETY: every call is passed unchanged to the system's allocator; the notes are in cells that
+// never allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size() as isize);
@@ -38,7 +39,8 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How many bytes `work` holds at its peak beyond those that are held before it.
+/// Returns the result of `work`, and the bytes that it holds at its peak beyond those that were
+/// held before it.
 fn peak_bytes<T>(work: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);
@@ -51,7 +53,8 @@ const MOST: Most = Most {
     tokens: 131_072,
 };
 
-/// What a refusal may take: the text of a body of 8 MiB is not copied, nor is any of its parts made.
+/// The most bytes that a refusal may take: the text of a body of 8 MiB is not copied, and none of
+/// its parts is made.
 const FLAT_BYTES: usize = 1 << 20;
 
 fn refused(format: Format, body: &str) -> String {

@@ -1,5 +1,5 @@
-//! Products of 8-bit integers that would saturate on some processors: each operator that has such, in a graph whose
-//! answers tell.
+//! Tests of products of 8-bit integers that would saturate on some processors: each operator with
+//! such products, in a graph whose answers show it.
 
 mod common;
 
@@ -17,7 +17,7 @@ const NOT_TO_BE_MENDED: &str = "sequence";
 /// A graph that multiplies in each of two branches.
 const OF_TWO_PRODUCTS: &str = "function-branch";
 
-/// What x86 without VNNI is.
+/// An x86 processor without VNNI.
 const SATURATES: Processor = Processor {
     unsigned: Pairs::Large,
     dequantized: Pairs::Large,
@@ -28,7 +28,7 @@ fn graph(name: &str) -> PathBuf {
     fixture("products").join(format!("{name}.onnx"))
 }
 
-/// The reference answers of each graph.
+/// Returns the reference answers of each graph.
 fn golden() -> Vec<(String, Vec<Value>)> {
     let text = fs::read_to_string(fixture("products").join("golden.json")).expect("golden.json");
     let all: Value = serde_json::from_str(&text).expect("JSON");
@@ -37,7 +37,7 @@ fn golden() -> Vec<(String, Vec<Value>)> {
         .collect()
 }
 
-/// A folder of the test fixture `marker` with another graph.
+/// Makes a copy of the test fixture `marker` with another graph, and returns its folder.
 fn folder_with(name: &str, graph: &[u8]) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("svc-products-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
@@ -51,7 +51,7 @@ fn folder_with(name: &str, graph: &[u8]) -> PathBuf {
     folder
 }
 
-/// The largest difference of an engine's answers to reference answers.
+/// Returns the largest difference between an engine's answers and reference answers.
 fn worst(engine: &Engine, lines: &[Value], key: &str) -> f64 {
     let differences = lines.iter().map(|line| {
         let mut line = line.clone();
@@ -70,7 +70,8 @@ fn mended(path: &Path) -> (Products, Option<Vec<u8>>) {
     (products, graph.map(|graph| graph.to_vec()))
 }
 
-/// On a processor that saturates each is made exact when it is loaded; on another it is as it stands in the file.
+/// On a processor that saturates, each product is made exact when its graph is loaded; on another
+/// one it is used as the file has it.
 #[test]
 fn every_operator_gives_the_exact_answers_wherever_it_runs() {
     let mut names = Vec::new();

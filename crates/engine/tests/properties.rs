@@ -1,4 +1,5 @@
-//! What must hold for every request: sums, order, neighbours, threads, and bytes from anywhere.
+//! The properties that hold for every request: sums, order, neighbours, threads, and bytes from
+//! anywhere.
 
 mod common;
 
@@ -20,7 +21,8 @@ fn engines() -> [&'static Engine; 4] {
     [&SHARED, &SHARED_INT8, &MARKER, &PAIR]
 }
 
-/// Words that the tiny tokenizers know, some that they do not, special tokens and oddities.
+/// Generates texts of words that the tiny tokenizers know, words that they do not know, special
+/// tokens and oddities.
 fn text() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         4 => "[a-z]{1,9}",
@@ -95,7 +97,7 @@ fn question() -> impl Strategy<Value = Asked> {
     })
 }
 
-/// Two to six questions with different ids.
+/// Generates two to six questions with different ids.
 fn questions() -> impl Strategy<Value = Vec<Asked>> {
     prop::collection::vec(question(), 2..7).prop_map(|mut questions| {
         for (index, asked) in questions.iter_mut().enumerate() {
@@ -155,7 +157,8 @@ proptest! {
             let (first, second) = (&first["answers"][&asked.id], &second["answers"][&asked.id]);
             for (name, _) in &asked.outcomes {
                 let [a, b] = [first, second].map(|answer| answer["probabilities"][name].as_f64());
-                // The logits are the same bits; rounding to millionths may give the last one to another option.
+                // The logits have the same bits; rounding to millionths may give the last millionth
+                // to another option.
                 prop_assert!((a.expect("a number") - b.expect("a number")).abs() < 1.5e-6);
             }
             prop_assert_eq!(&first["action"], &second["action"]);
@@ -265,7 +268,8 @@ impl Numbers {
     }
 }
 
-/// Takes a valid body and damages it: bytes changed, cut out, doubled, swapped for pieces of JSON.
+/// Returns a damaged copy of a valid body: bytes are changed, cut out, doubled, or replaced by
+/// pieces of JSON.
 fn damage(body: &[u8], numbers: &mut Numbers) -> Vec<u8> {
     const PIECES: [&[u8]; 16] = [
         b"{",
@@ -302,7 +306,7 @@ fn damage(body: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 
 #[test]
 fn bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault() {
-    // 10,000 here; SVC_FUZZ_BODIES asks for more.
+    // The test sends 10,000 bodies; SVC_FUZZ_BODIES sets another number.
     let count = std::env::var("SVC_FUZZ_BODIES")
         .ok()
         .and_then(|count| count.parse().ok());

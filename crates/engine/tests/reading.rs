@@ -1,4 +1,4 @@
-//! States are read by a part of the graph, where that gives the same bits.
+//! Tests that states are read by a part of the graph, where that gives the same bits.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn the_embedded_model_reads_states_with_a_part_of_its_graph() {
     for threads in [1, 2] {
         let model = load(&repository().join("models/svc-small"), threads);
         let first = answer(&model).outcomes;
-        // The session for it is opened behind the first answers.
+        // The session for the part is opened in the background of the first answers.
         let until = Instant::now() + Duration::from_secs(60);
         while !model.reads_in_part() && Instant::now() < until {
             assert_eq!(answer(&model).outcomes, first, "{threads} threads");

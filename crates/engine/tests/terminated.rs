@@ -1,4 +1,4 @@
-//! A model that was terminated runs nothing any more.
+//! Tests that a terminated model runs nothing any more.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The inputs of `benches/inputs` as the stages beside the model get them, and those stages. What they give is checked
-//! when a case is made: nothing that is wrong is measured.
+//! The inputs of `benches/inputs` as the stages other than the model get them, and those stages.
+//! Their results are checked when a case is made, so that no wrong result is measured.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -18,9 +18,9 @@ use svc_engine::wire::systemone::{self, Usage};
 const STATE_TOKENS: [usize; 3] = [20, 164, 912];
 const QUESTIONS: [usize; 2] = [1, 8];
 
-/// A request, and what it becomes from stage to stage.
+/// A request, and its forms from stage to stage.
 pub struct Case {
-    /// The name of its file, without the ending.
+    /// The name of the case's file, without the ending.
     pub name: String,
     body: String,
     request: Request,
@@ -29,10 +29,10 @@ pub struct Case {
 }
 
 impl Case {
-    /// Every case, the shortest state first.
+    /// Returns every case, the shortest state first.
     ///
     /// # Errors
-    /// A file that cannot be read, and a stage that does not give what it must.
+    /// A file that cannot be read, and a stage with a wrong result.
     pub fn all() -> Result<Vec<Self>, Box<dyn Error>> {
         let tokenizer = tokenizer()?;
         let pairs = STATE_TOKENS.map(|tokens| QUESTIONS.map(|questions| (tokens, questions)));
@@ -77,25 +77,25 @@ impl Case {
         Ok(())
     }
 
-    /// Bytes to questions.
+    /// Parses the bytes into questions.
     ///
     /// # Errors
-    /// None for these inputs.
+    /// No error for these inputs.
     pub fn parse(&self) -> Result<Request, svc_engine::Error> {
         systemone::parse(self.body.as_bytes(), Most::ANY)
     }
 
-    /// Questions to rows of tokens.
+    /// Encodes the questions as rows of tokens.
     ///
     /// # Errors
-    /// None for these inputs.
+    /// No error for these inputs.
     pub fn encode(&self, tokenizer: &Tokenizer) -> Result<Plan, svc_engine::Error> {
         let stop = Stop::never();
         let mut meter = Meter::new(usize::MAX, &stop);
         self.layout.encode(tokenizer, &self.request, &mut meter)
     }
 
-    /// Logits to the bytes of the answer.
+    /// Decodes the logits and returns the bytes of the answer.
     pub fn decode_and_write(&self) -> Vec<u8> {
         let calibration = Calibration {
             temperature: 1.6,
@@ -103,13 +103,13 @@ impl Case {
         };
         let answers = self.logits.iter();
         let answers = answers.map(|logits| Answer::decode(logits, calibration));
-        // An error leaves an answer out, and then the check finds too few.
+        // An error leaves an answer out, and the check then finds too few.
         let answers: Vec<Answer> = answers.filter_map(Result::ok).collect();
         systemone::write(&self.request.questions, &answers, &Usage::default())
     }
 }
 
-/// The embedded model's tokenizer, which has seen nothing yet.
+/// Returns the embedded model's tokenizer, which has not seen any word yet.
 ///
 /// # Errors
 /// A file that cannot be read.
@@ -130,7 +130,7 @@ fn json(file: &Path) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_slice(&std::fs::read(file)?)?)
 }
 
-/// Logits that differ from outcome to outcome.
+/// Returns logits that differ from outcome to outcome.
 fn logits(question: &Question) -> Logits {
     let outcomes = 0..question.outcomes.len();
     Logits {
@@ -139,7 +139,7 @@ fn logits(question: &Question) -> Logits {
     }
 }
 
-/// The token ids of every row, the state's first.
+/// Returns the token ids of every row, the state's rows first.
 fn plan_ids(plan: &Plan) -> Vec<Vec<i64>> {
     let questions = plan.questions.iter().flat_map(|question| &question.rows);
     let rows = plan.state.iter().chain(questions);

@@ -11,7 +11,7 @@ fuzz_target!(|body: &[u8]| {
     match parse(body.to_vec(), MAX_STATES, shared::MOST) {
         Ok((states, questions)) => {
             assert!(states.count() <= MAX_STATES && questions.len() <= shared::MOST.questions);
-            // What was scanned can be read, so no state fails by itself.
+            // A scanned state can be read, so no state fails by itself.
             for index in 0..states.count() {
                 states.text(index).expect("a state");
             }

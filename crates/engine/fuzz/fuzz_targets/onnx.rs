@@ -21,7 +21,7 @@ fuzz_target!(|graph: &[u8]| {
         quantizes_rows: true,
     };
     if let Some((_, Some(exact))) = exact_graph(&graph, Path::new("/not there"), processor) {
-        // What was mended can be read as a graph again.
+        // A mended graph can be read as a graph again.
         assert!(exact_graph(&exact, Path::new("/not there"), processor).is_some());
     }
     are_unread(&graph, &kept);
@@ -30,7 +30,7 @@ fuzz_target!(|graph: &[u8]| {
         even_input: "option_ids",
     };
     if let Some(part) = reading_part(&graph, states) {
-        // What is taken of a graph can be read as one again.
+        // The part of a graph can be read as a graph again.
         reading_part(&part, states);
         assert!(
             part.len() <= graph.len() + 4_096,

@@ -1,4 +1,4 @@
-//! What must hold of a request, whatever its shape.
+//! The properties that hold for every request, whatever its shape.
 
 use svc_engine::Error;
 use svc_engine::question::Request;
@@ -10,7 +10,8 @@ pub const MOST: Most = Most {
     tokens: 64,
 };
 
-/// A bad request is told in one short line without a control character, with a code that is the caller's fault.
+/// Checks that a bad request is reported in one short line without a control character, with a code
+/// that is the caller's fault.
 pub fn check_error(error: &Error) {
     let message = error.to_string();
     assert!(!message.chars().any(char::is_control), "{message:?}");
@@ -23,7 +24,7 @@ pub fn check_error(error: &Error) {
 }
 
 #[allow(dead_code)] // a batch has no single request
-/// A good one has questions within the bounds, each with two outcomes or more.
+/// Checks that a good request has questions within the bounds, each with at least two outcomes.
 pub fn check_request(request: &Result<Request, Error>) {
     let request = match request {
         Ok(request) => request,

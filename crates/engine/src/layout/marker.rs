@@ -14,22 +14,22 @@ use crate::question::{Kind, Outcome, Question};
 use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer};
 
-/// An option keeps at most so many tokens, its marker not counted.
+/// The most tokens of an option, its marker not counted.
 const OPTION_MAX: usize = 48;
-/// A head that is left fewer tokens than this takes some from the options.
+/// The tokens that a head should have at least; options that leave it fewer are shortened.
 const HEAD_RESERVE: usize = 16;
-/// An option that has to share keeps at least so many tokens, its marker included.
+/// The tokens that a shortened option keeps at least, its marker included.
 const OPTION_MIN: usize = 4;
-/// A head keeps at least so many tokens, `CLS` and `SEP` not counted.
+/// The tokens that a head keeps at least, `CLS` and `SEP` not counted.
 const HEAD_MIN: usize = 8;
 
-/// What `config.json` says of the layout. Lengths are in tokens.
+/// The settings of the layout in `config.json`. Lengths are in tokens.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Settings {
-    /// Length of a row, special tokens included.
+    /// The length of a row, special tokens included.
     #[serde(default = "default_max_len")]
     pub max_len: usize,
-    /// Length of head and options together.
+    /// The length of head and options together.
     #[serde(default = "default_head_max", alias = "head_max_len")]
     pub head_max: usize,
     /// The special tokens.
@@ -45,7 +45,7 @@ fn default_head_max() -> usize {
 }
 
 impl Settings {
-    /// The first setting that cannot work, and what it must be.
+    /// Returns the first setting that cannot work and the requirement that it breaks.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         let lengths = [("max_len", self.max_len), ("head_max", self.head_max)];
         if let Some(problem) = too_long(&lengths, MAX_LENGTH) {
@@ -55,7 +55,8 @@ impl Settings {
         if self.head_max < least {
             return Some(("head_max", format!("must be at least {least}")));
         }
-        // Head and one option always fit into head_max; a row holds the special tokens around them too.
+        // The head and one option always fit into head_max; a row also holds the special tokens
+        // around them.
         let least = self.head_max + fixed(0);
         if self.max_len < least {
             return Some((
@@ -74,7 +75,7 @@ pub struct Marker {
 }
 
 impl Marker {
-    /// The layout of a model with these settings.
+    /// Returns the layout of a model with these settings.
     pub fn new(settings: Settings) -> Self {
         let inputs = [
             "input_ids",
@@ -93,12 +94,12 @@ impl Marker {
         }
     }
 
-    /// How many tokens of the state a row has room for, the last `SEP` not counted.
+    /// Returns how many tokens of the state a row has room for, the last `SEP` not counted.
     fn room(&self, row: &Row) -> usize {
         self.settings.max_len - row.ids.len() - 1
     }
 
-    /// A row with the state behind it.
+    /// Returns the row followed by as much of the state as it has room for.
     fn with_state(&self, row: &Row, state: &[i64]) -> Row {
         let state = &state[..state.len().min(self.room(row))];
         let mut ids = Vec::with_capacity(row.ids.len() + state.len() + 1);
@@ -114,7 +115,7 @@ impl Marker {
         }
     }
 
-    /// The options' tokens, each with its marker.
+    /// Returns the options' tokens, each with its marker.
     fn options(
         &self,
         encoder: &mut Encoder<'_, '_>,
@@ -131,7 +132,8 @@ impl Marker {
             .collect()
     }
 
-    /// Shortens options that leave the head too little, evenly, and returns what is left for the head.
+    /// Shortens options that leave the head too little, all to the same limit, and returns the
+    /// number of tokens left for the head.
     fn share(&self, encoder: &mut Encoder<'_, '_>, options: &mut [Vec<i64>]) -> usize {
         let head_max = self.settings.head_max;
         let left = |options: &[Vec<i64>]| {
@@ -149,7 +151,7 @@ impl Marker {
         left(options)
     }
 
-    /// Which options stand in which row: in order, as many as one row can hold.
+    /// Returns the ranges of options in each row: in order, as many as one row can hold.
     fn groups(&self, head: usize, options: &[Vec<i64>]) -> Vec<Range<usize>> {
         let room = self.settings.max_len - fixed(head);
         let (mut groups, mut start, mut used) = (Vec::new(), 0, 0);
@@ -164,7 +166,8 @@ impl Marker {
         groups
     }
 
-    /// One row up to where the state begins: the head, and the options of a group of outcomes.
+    /// Returns one row up to where the state begins: the head, and the options of a group of
+    /// outcomes.
     fn row(&self, kind: Kind, head: &[i64], options: &[Vec<i64>], group: Range<usize>) -> Row {
         let special = self.settings.special_ids;
         let tokens: usize = options.iter().map(Vec::len).sum();
@@ -188,12 +191,13 @@ impl Marker {
     }
 }
 
-/// The tokens of a row that are neither options nor state: `CLS head SEP`, `SEP`, `SEP`.
+/// Returns the number of tokens of a row that are neither options nor state: `CLS head SEP`, `SEP`,
+/// `SEP`.
 fn fixed(head: usize) -> usize {
     head + 4
 }
 
-/// The value of the published graphs' `qtype` input.
+/// Returns the value of the published graphs' `qtype` input.
 fn type_id(kind: Kind) -> i64 {
     match kind {
         Kind::Choice => 0,
@@ -202,7 +206,7 @@ fn type_id(kind: Kind) -> i64 {
     }
 }
 
-/// What the model reads of an outcome.
+/// Returns the text of an outcome that the model reads.
 fn option_text(kind: Kind, outcome: &Outcome) -> String {
     let name = &outcome.name;
     match (kind, outcome.text.as_deref()) {
@@ -215,7 +219,8 @@ fn option_text(kind: Kind, outcome: &Outcome) -> String {
     }
 }
 
-/// A marker written in a text would be taken for one by models that were trained with it scrubbed.
+/// Removes marker tokens written in a text, which the model would take for real ones: such models
+/// were trained on texts scrubbed in the same way.
 fn scrub(text: &str) -> Cow<'_, str> {
     if text.contains("[MASK]") {
         Cow::Owned(text.replace("[MASK]", " "))
@@ -233,7 +238,7 @@ impl Layout for Marker {
         &self.interface
     }
 
-    /// The rows of a question, up to where the state begins.
+    /// Returns the rows of a question, up to where the state begins.
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
@@ -255,7 +260,7 @@ impl Layout for Marker {
         })
     }
 
-    /// Each row takes as much of the state as it has room for.
+    /// Returns the rows with the state; each row takes as much of it as it has room for.
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
@@ -309,7 +314,8 @@ mod tests {
         (Marker::new(settings), tokenizer)
     }
 
-    /// The lengths of options of such lengths when they have shared with the head, and what the head has.
+    /// Returns the lengths of three options after they have shared `head_max` with the head, the
+    /// tokens left for the head, and the number of truncated tokens.
     fn shared(lengths: [usize; 3]) -> ([usize; 3], usize, usize) {
         let (marker, tokenizer) = fixture();
         let stop = Stop::never();

@@ -1,7 +1,8 @@
-//! How a question and a state become rows of tokens, and rows become logits: one file per kind of model.
+//! The step from a question and a state to rows of tokens, and from rows to logits, with one file
+//! per kind of model.
 //!
-//! A layout only says what the rows are and which tensors they become. Running them is the same for all: the state's
-//! rows first, then every question's rows side by side.
+//! A layout only determines the rows and the tensors that they become. All layouts run them in the
+//! same way: the state's rows first, then every question's rows side by side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,13 +25,14 @@ pub mod shared_state;
 pub struct Row {
     /// Token ids.
     pub ids: Vec<i64>,
-    /// The type of each token, where a row has several.
+    /// The type of each token, where a row has several types.
     pub token_types: Vec<i64>,
     /// The position of each token, where the layout counts them itself.
     pub positions: Vec<i64>,
-    /// For each token 0, or the number of the option that it belongs to, where the layout tells the graph.
+    /// For each token 0, or the number of the option that it belongs to, where the layout passes
+    /// these to the graph.
     pub option_ids: Vec<i64>,
-    /// Where each option's marker token stands.
+    /// The index of each option's marker token in the row.
     pub markers: Vec<i64>,
     /// The question's type, as the graph knows it.
     pub type_id: i64,
@@ -41,27 +43,27 @@ pub struct Row {
 /// The rows of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuestionRows {
-    /// What it asks for.
+    /// The type of the question.
     pub kind: Kind,
-    /// How many outcomes the question has.
+    /// The number of outcomes of the question.
     pub outcomes: usize,
-    /// At least one; together they hold every outcome once.
+    /// The rows, at least one; together they hold every outcome once.
     pub rows: Vec<Row>,
 }
 
-/// A request as rows of tokens: what the model has to do.
+/// A request as rows of tokens for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// The state's own rows, where the layout reads it alone.
+    /// The state's own rows, where the layout reads the state separately.
     pub state: Vec<Row>,
-    /// One per question, in the caller's order.
+    /// The rows of the questions, one entry per question, in the caller's order.
     pub questions: Arc<[QuestionRows]>,
-    /// Tokens that are left out because they are beyond the model's window.
+    /// The number of tokens that are left out because they are beyond the model's window.
     pub truncated_tokens: usize,
 }
 
 impl Plan {
-    /// The tokens of all rows, special ones included.
+    /// Returns the number of tokens of all rows, special tokens included.
     pub fn input_tokens(&self) -> usize {
         let questions = self.questions.iter().flat_map(|question| &question.rows);
         let rows = self.state.iter().chain(questions);
@@ -69,28 +71,29 @@ impl Plan {
     }
 }
 
-/// Questions without a state: what all states of a batch have in common.
+/// Encoded questions without a state, which all states of a batch share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EncodedQuestions {
-    /// One per question, in the caller's order. Only the layout knows what a state adds to them.
+    /// The rows, one entry per question, in the caller's order. Only the layout knows what a state
+    /// adds to them.
     pub rows: Arc<[QuestionRows]>,
-    /// Tokens that are left out because they are beyond the model's window.
+    /// The number of tokens that are left out because they are beyond the model's window.
     pub truncated_tokens: usize,
 }
 
 /// A kind of model.
 pub trait Layout: Send + Sync {
-    /// The name of the layout in `config.json`.
+    /// Returns the name of the layout in `config.json`.
     fn name(&self) -> &'static str;
 
-    /// What the graph must have.
+    /// Returns the inputs and outputs that the graph must have.
     fn interface(&self) -> &Interface;
 
-    /// The questions' part of the rows.
+    /// Returns the questions' part of the rows.
     ///
     /// # Errors
-    /// [`Error::TooManyTokens`], what `meter`'s stop says, and [`Error::ModelFailed`] where the tokenizer cannot
-    /// represent a text.
+    /// [`Error::TooManyTokens`], the errors of `meter`'s stop, and [`Error::ModelFailed`] where the
+    /// tokenizer cannot represent a text.
     fn encode_questions(
         &self,
         tokenizer: &Tokenizer,
@@ -106,20 +109,20 @@ pub trait Layout: Send + Sync {
         })
     }
 
-    /// The rows of one question, as far as they do not depend on the state.
+    /// Returns the rows of one question, as far as they do not depend on the state.
     ///
     /// # Errors
-    /// As those of [`Layout::encode_questions`].
+    /// The errors of [`Layout::encode_questions`].
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
     ) -> Result<QuestionRows, Error>;
 
-    /// The rows of a state's request.
+    /// Returns the rows of a request about a state whose questions are already encoded.
     ///
     /// # Errors
-    /// As those of [`Layout::encode_questions`].
+    /// The errors of [`Layout::encode_questions`].
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
@@ -128,10 +131,10 @@ pub trait Layout: Send + Sync {
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error>;
 
-    /// The rows of a request.
+    /// Returns the rows of a request.
     ///
     /// # Errors
-    /// As those of [`Layout::encode_questions`].
+    /// The errors of [`Layout::encode_questions`].
     fn encode(
         &self,
         tokenizer: &Tokenizer,
@@ -142,10 +145,11 @@ pub trait Layout: Send + Sync {
         self.encode_state(tokenizer, &request.state, &questions, meter)
     }
 
-    /// The tensors of a row, by input name; what is kept is added by the caller.
+    /// Returns the tensors of a row, by input name; the caller adds those of the state's memory.
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
 
-    /// The logits of a question's outcomes, from what its rows gave: here one for each marker.
+    /// Returns the logits of a question's outcomes from the outputs of its rows. By default each
+    /// marker has one logit.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] where a row gave another number of logits than the layout's graphs do.
@@ -154,11 +158,12 @@ pub trait Layout: Send + Sync {
     }
 }
 
-/// The longest length that a model's settings may have, in tokens: more than any model reads, and so few that sums of
-/// lengths do not overflow.
+/// The greatest length that a model's settings may have, in tokens: more than any model reads, and
+/// small enough that sums of lengths do not overflow.
 pub const MAX_LENGTH: usize = 1 << 24;
 
-/// A length that is beyond what any model has, and what it must be.
+/// Returns the first length greater than `most` with the requirement that it breaks; `None` if
+/// there is no such length.
 pub(crate) fn too_long(
     lengths: &[(&'static str, usize)],
     most: usize,
@@ -167,24 +172,26 @@ pub(crate) fn too_long(
     long.map(|(key, _)| (*key, format!("must be at most {most}")))
 }
 
-/// What a plan is run with.
+/// The parts that a plan is run with.
 pub struct Runner<'a> {
-    /// Says which tensors a row becomes.
+    /// The layout, which determines the tensors of a row.
     pub layout: &'a dyn Layout,
-    /// Runs them.
+    /// The sessions that run the rows.
     pub sessions: &'a Sessions,
-    /// Keeps what was read of states.
+    /// The cache of states that were read.
     pub cache: &'a StateCache,
 }
 
 impl Runner<'_> {
-    /// Runs a plan: the state's rows that are not kept side by side, then the questions' rows side by side.
+    /// Runs a plan and returns the logits of its questions: the state's rows that are not in the
+    /// cache run side by side, then the questions' rows side by side.
     ///
     /// # Errors
-    /// What `stop` says between two runs, and [`Error::ModelFailed`].
+    /// The errors of `stop` between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
         let (memory, was_kept) = self.memory(&plan.state, stop)?;
-        // A kept state is likely to come again, and to need the same room.
+        // A state from the cache is likely to be asked about again and to need the same memory, so
+        // that memory is not given back.
         let is_large = memory.as_ref().is_some_and(|memory| memory.is_large());
         let gives_back = !was_kept && (is_large || self.sessions.hold_much());
         let questions = plan.questions.iter();
@@ -192,7 +199,8 @@ impl Runner<'_> {
         let side_by_side = self.sessions.side_by_side();
         let lasts = rows.len().saturating_sub(side_by_side);
         let past = plan.state.iter().map(|row| row.ids.len()).sum();
-        // The last rows may have a core each for themselves; of few rows that is most.
+        // Each of the last rows may have a core to itself. With few rows most are last ones, so
+        // their times are not noted.
         let pace = stop
             .pace
             .as_ref()
@@ -222,7 +230,8 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// What is kept of a state, read where it is not kept yet, and whether all of it was; `None` for an empty state.
+    /// Returns the memory of a state, reading it where it is not in the cache, and whether all of
+    /// it was there; `None` for an empty state.
     fn memory(&self, rows: &[Row], stop: &Stop) -> Result<(Option<Arc<Memory>>, bool), Error> {
         let (memory, was_kept) = match rows {
             [] => return Ok((None, true)),
@@ -232,7 +241,7 @@ impl Runner<'_> {
         Ok((Some(memory), was_kept))
     }
 
-    /// What is kept of a state of one row, and whether it was kept before.
+    /// Returns the memory of a state of one row, and whether it was in the cache.
     fn chunk(&self, row: &Row, stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
         let key = self.cache.key(&row.ids);
         if let Some(memory) = self.cache.get(&[key])?.pop().flatten() {
@@ -246,7 +255,8 @@ impl Runner<'_> {
         Ok((memory, false))
     }
 
-    /// What is kept of a state of several rows, joined, and whether all of it was kept before.
+    /// Returns the memory of a state of several rows, joined, and whether all of it was in the
+    /// cache.
     fn chunks(&self, rows: &[Row], stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
         let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
         let whole = self.cache.whole_key(&keys);
@@ -270,12 +280,12 @@ impl Runner<'_> {
             for place in places {
                 joining.put(*place, &memory)?;
             }
-            // What will not be kept makes room for the next one now.
+            // A chunk that the cache will not keep is freed now, which makes room for the next one.
             Ok((places[0] < fitting).then_some(memory))
         })?;
         let memory = Arc::new(joining.done()?);
         if missing.is_empty() {
-            // Joining copies, so a state that comes again is kept joined, too.
+            // Joining copies, so a state that comes again is also kept as a whole.
             self.cache.keep(&[(whole, Arc::clone(&memory))])?;
             return Ok((memory, true));
         }
@@ -298,7 +308,8 @@ impl Runner<'_> {
     }
 }
 
-/// Where each chunk stands that was not found; one that a state has twice is read once.
+/// Returns the places of each chunk that was not found; a chunk that a state contains twice is read
+/// once.
 fn places(keys: &[Key], found: &[Option<Arc<Memory>>]) -> Vec<Vec<usize>> {
     let mut places: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
     for (index, key) in keys.iter().enumerate() {
@@ -330,19 +341,19 @@ fn join(question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error>
     Ok(logits)
 }
 
-/// A number for each question type.
+/// A value for each question type.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Deserialize)]
 pub struct PerKind<T> {
-    /// For choice questions.
+    /// The value for choice questions.
     pub choice: T,
-    /// For score questions.
+    /// The value for score questions.
     pub score: T,
-    /// For noul questions.
+    /// The value for noul questions.
     pub noul: T,
 }
 
 impl<T> PerKind<T> {
-    /// The value for a type.
+    /// Returns the value for a type.
     pub fn get(&self, kind: Kind) -> &T {
         match kind {
             Kind::Choice => &self.choice,
@@ -355,17 +366,18 @@ impl<T> PerKind<T> {
 /// The ids of the special tokens that a layout puts into its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub struct SpecialIds {
-    /// Begins a row.
+    /// The token that begins a row.
     pub cls: i64,
-    /// Ends a part of a row.
+    /// The token that ends a part of a row.
     pub sep: i64,
-    /// Fills rows of unequal length; no row here is padded.
+    /// The token that fills up rows of unequal length; no row here is padded.
     pub pad: i64,
-    /// Begins an option.
+    /// The token that begins an option.
     pub mask: i64,
 }
 
-/// Encodes texts: adds up what is left out, and what is too much.
+/// An encoder of a request's texts: it adds up the tokens that are left out, and stops at the limit
+/// of its meter.
 pub struct Encoder<'e, 'm> {
     tokenizer: &'e Tokenizer,
     meter: &'e mut Meter<'m>,
@@ -381,7 +393,7 @@ impl<'e, 'm> Encoder<'e, 'm> {
         }
     }
 
-    /// The first `keep` tokens of a text.
+    /// Returns the first `keep` tokens of a text.
     fn encode(&mut self, text: &str, keep: usize) -> Result<Vec<i64>, Error> {
         let tokens = self.tokenizer.encode(text, keep, self.meter)?;
         self.truncated_tokens += tokens.left_out;

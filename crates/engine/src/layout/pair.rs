@@ -1,5 +1,6 @@
-//! The `pair` layout of cross-encoders as they are published, for natural-language inference or reranking: every
-//! option is one row, the state and a hypothesis that is made from the instructions and the option.
+//! The `pair` layout of cross-encoders as they are published, for natural-language inference or
+//! reranking: every option is one row, made of the state and of a hypothesis from the instructions
+//! and the option.
 
 use std::borrow::Cow;
 
@@ -20,21 +21,21 @@ mod template;
 pub use self::labels::Role;
 pub use self::settings::Settings;
 
-/// An option that has to share with long instructions keeps at most so many tokens.
+/// The most tokens of an option that has to share with long instructions.
 const OPTION_MAX: usize = 48;
 
-/// Which text stands first in a row.
+/// The text that stands first in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum First {
-    /// The state, as premises do.
+    /// The state stands first, as premises do.
     #[default]
     State,
-    /// The hypothesis, as queries do.
+    /// The hypothesis stands first, as queries do.
     Hypothesis,
 }
 
-/// A setting that cannot work: its key, and what it must be.
+/// A setting that cannot work: its key, and the requirement that it breaks.
 pub type Problem = (String, String);
 
 /// The layout with a model's settings.
@@ -43,15 +44,15 @@ pub struct Pair {
     labels: Labels,
     templates: PerKind<Template>,
     first: First,
-    /// Tokens of a row, special ones included.
+    /// The most tokens of a row, special tokens included.
     max_len: usize,
-    /// Tokens of a hypothesis.
+    /// The most tokens of a hypothesis.
     head_max: usize,
     frame: Frame,
     interface: Interface,
 }
 
-/// The tokens of a hypothesis, and how many were left out of its parts.
+/// The tokens of a hypothesis, and the numbers of tokens that were left out of its parts.
 #[derive(Debug, Default)]
 struct Hypothesis {
     ids: Vec<i64>,
@@ -59,11 +60,12 @@ struct Hypothesis {
     option_left_out: usize,
 }
 
-/// The parts of hypotheses that differ in their option alone, whose place is empty.
+/// The parts of hypotheses that differ only in their option; the option's place is empty.
 struct Shared(Vec<(Place, Tokens)>);
 
 impl Pair {
-    /// The layout of a model with these settings, whose tokenizer makes rows of two texts by `frame`.
+    /// Returns the layout of a model with these settings, whose tokenizer makes rows of two texts
+    /// by `frame`.
     ///
     /// # Errors
     /// The first setting that cannot work.
@@ -93,7 +95,7 @@ impl Pair {
         Ok(layout)
     }
 
-    /// Each class of the graph, by number: its label, and what it is taken for.
+    /// Returns the label of each class of the graph, by number, and its role if it counts.
     pub fn labels(&self) -> Vec<(&str, Option<Role>)> {
         let names = self.labels.names().enumerate();
         names
@@ -101,12 +103,12 @@ impl Pair {
             .collect()
     }
 
-    /// Length of a row in tokens, special ones included.
+    /// Returns the length of a row in tokens, special tokens included.
     pub fn max_len(&self) -> usize {
         self.max_len
     }
 
-    /// A template's own words must leave room for an option and some of the instructions.
+    /// Checks that a template's own words leave room for an option and some of the instructions.
     fn check_room(&self, kind: Kind, tokenizer: &Tokenizer) -> Result<(), Problem> {
         let stop = Stop::never();
         let mut meter = Meter::new(usize::MAX, &stop);
@@ -129,7 +131,8 @@ impl Pair {
         OPTION_MAX.min(self.head_max / 2)
     }
 
-    /// A hypothesis with the state that there is room for, and how much of that was left out.
+    /// Returns a row with the hypothesis and as much of the state as fits, and the number of the
+    /// state's tokens that were left out.
     fn with_state(&self, hypothesis: &Row, state: &Tokens) -> (Row, usize) {
         let room = self.max_len - self.frame.specials() - hypothesis.ids.len();
         let kept = &state.ids[..state.ids.len().min(room)];
@@ -146,7 +149,8 @@ impl Pair {
         (row, state.ids.len() - kept.len() + state.left_out)
     }
 
-    /// The hypothesis that an outcome is right; `shared` is kept for the question's other outcomes.
+    /// Returns the hypothesis that an outcome is right; `shared` is kept for the question's other
+    /// outcomes.
     fn hypothesis(
         &self,
         encoder: &mut Encoder<'_, '_>,
@@ -182,7 +186,7 @@ impl Pair {
         Ok(shared.with(option.transpose()?.unwrap_or_default(), self.head_max))
     }
 
-    /// The parts of a question's hypotheses, without an option.
+    /// Returns the parts of a question's hypotheses, without an option.
     fn shared(&self, encoder: &mut Encoder<'_, '_>, question: &Question) -> Result<Shared, Error> {
         let template = self.templates.get(question.kind);
         let parts = template.parts(&question.instructions, "");
@@ -200,14 +204,14 @@ impl Pair {
 }
 
 impl Shared {
-    /// Tokens of all parts, also of what is not kept.
+    /// Returns the number of tokens of all parts, including those that are not kept.
     fn tokens(&self) -> usize {
         let parts = self.0.iter();
         parts.map(|(_, part)| part.ids.len() + part.left_out).sum()
     }
 
-    /// A hypothesis of parts that are too long together: the instructions give way to the option and the template's
-    /// words.
+    /// Returns a hypothesis of parts that are too long together: the instructions are shortened in
+    /// favour of the option and the template's words.
     fn with(&self, option: Tokens, head_max: usize) -> Hypothesis {
         let words = self.0.iter().filter(|(place, _)| *place == Place::Words);
         let words: usize = words.map(|(_, part)| part.ids.len()).sum();
@@ -232,8 +236,8 @@ impl Shared {
     }
 }
 
-/// The outcomes that get a row, with their numbers: all of them, but of a noul only `true`, and `false` where the
-/// criteria say what it means.
+/// Returns the outcomes that get a row, with their indexes: all of them, but for a noul only
+/// `true`, and `false` where the criteria give its meaning.
 fn asked(question: &Question) -> impl Iterator<Item = (usize, &Outcome)> {
     let outcomes = question.outcomes.iter().enumerate();
     outcomes.filter(|(_, outcome)| {
@@ -241,7 +245,7 @@ fn asked(question: &Question) -> impl Iterator<Item = (usize, &Outcome)> {
     })
 }
 
-/// What the hypothesis says of an outcome.
+/// Returns the text of an outcome in the hypothesis.
 fn option_text(kind: Kind, outcome: &Outcome) -> Cow<'_, str> {
     let name = &outcome.name;
     let text = outcome.text.as_deref().filter(|text| !text.is_empty());
@@ -265,14 +269,14 @@ impl Layout for Pair {
         &self.interface
     }
 
-    /// The hypotheses of a question, one in each row.
+    /// Returns the hypotheses of a question, one in each row.
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
     ) -> Result<QuestionRows, Error> {
         let mut rows = Vec::new();
-        // Long instructions are read once, not with every option.
+        // Long instructions are tokenized once, not again for every option.
         let mut shared = if question.instructions.len() > self.head_max {
             Some(self.shared(encoder, question)?)
         } else {
@@ -297,7 +301,7 @@ impl Layout for Pair {
         })
     }
 
-    /// Each row takes as much of the state as it has room for.
+    /// Returns the rows with the state; each row takes as much of it as it has room for.
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,

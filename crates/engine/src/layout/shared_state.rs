@@ -1,5 +1,6 @@
-//! The `shared-state` layout: the state is read once, alone, in chunks; every question then looks at what was kept
-//! of it. The cost of a request is the state's tokens plus the questions', not their product.
+//! The `shared-state` layout: the state is read once, by itself, in chunks; every question then
+//! looks at the memory of these chunks. The cost of a request is the sum of the state's tokens and
+//! the questions' tokens, not their product.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,35 +19,35 @@ use crate::tokenize::{Meter, Tokenizer};
 /// The most layers, heads and values per head: more than any encoder has.
 const MAX_SIZE: usize = 10_000;
 
-/// What `config.json` says of the layout. Lengths are in tokens, special ones included.
+/// The settings of the layout in `config.json`. Lengths are in tokens, special tokens included.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Settings {
-    /// Length of a chunk of the state, `CLS` and `SEP` included.
+    /// The length of a chunk of the state, `CLS` and `SEP` included.
     pub chunk: usize,
-    /// Length of a question's head, `CLS` and `SEP` included.
+    /// The length of a question's head, `CLS` and `SEP` included.
     pub head_max: usize,
-    /// Length of an option, its marker included.
+    /// The length of an option, its marker included.
     pub option_max: usize,
-    /// Length of a state before it is cut into chunks.
+    /// The length of a state before it is cut into chunks.
     pub state_max: usize,
-    /// Length of one run of a question; options beyond it go into further runs.
+    /// The length of one run of a question; options beyond it go into further runs.
     pub run_tokens: usize,
-    /// What stands before the instructions.
+    /// The text before the instructions.
     pub head_prefix: PerKind<String>,
     /// The token type of a question's tokens; the state's is 0.
     pub type_ids: PerKind<i64>,
-    /// Layers of the encoder.
+    /// The number of layers of the encoder.
     pub layers: usize,
-    /// Attention heads per layer.
+    /// The number of attention heads per layer.
     pub heads: usize,
-    /// Values per head.
+    /// The number of values per head.
     pub head_dim: usize,
     /// The special tokens.
     pub special_ids: SpecialIds,
 }
 
 impl Settings {
-    /// The first setting that cannot work, and what it must be.
+    /// Returns the first setting that cannot work and the requirement that it breaks.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         let lengths = [
             ("chunk", self.chunk),
@@ -87,7 +88,7 @@ pub struct SharedState {
 }
 
 impl SharedState {
-    /// The layout of a model with these settings.
+    /// Returns the layout of a model with these settings.
     pub fn new(settings: Settings) -> Self {
         let kept = (0..settings.layers).flat_map(|layer| {
             ["k", "v"].map(|part| {
@@ -112,7 +113,7 @@ impl SharedState {
         }
     }
 
-    /// The state's chunks, each a row of its own; an empty state has none.
+    /// Returns the state's chunks, each as a row of its own; an empty state has none.
     fn chunks(&self, ids: &[i64]) -> Vec<Row> {
         let special = self.settings.special_ids;
         ids.chunks(self.settings.chunk - 2)
@@ -131,7 +132,7 @@ impl SharedState {
             .collect()
     }
 
-    /// A row that holds only the question's head.
+    /// Returns a row that holds only the question's head.
     fn head(&self, encoder: &mut Encoder<'_, '_>, question: &Question) -> Result<Row, Error> {
         let special = self.settings.special_ids;
         let prefix = self.settings.head_prefix.get(question.kind);
@@ -149,7 +150,8 @@ impl SharedState {
     }
 }
 
-/// Adds an option to a row: its positions restart at the head's length, so that its place does not matter.
+/// Adds an option to a row. Its positions restart at the head's length, so that its place in the
+/// row does not matter.
 fn push_option(row: &mut Row, head: usize, option: &[i64], outcome: usize) {
     row.markers.push(row.ids.len() as i64);
     row.outcomes.push(outcome);
@@ -160,7 +162,7 @@ fn push_option(row: &mut Row, head: usize, option: &[i64], outcome: usize) {
         .extend(std::iter::repeat_n(number, option.len()));
 }
 
-/// What the model reads of an outcome.
+/// Returns the text of an outcome that the model reads.
 fn option_text(question: &Question, outcome: &Outcome) -> String {
     let text = outcome.text.as_deref();
     match question.kind {
@@ -203,7 +205,8 @@ impl Layout for SharedState {
             .map(|outcome| option_text(question, outcome));
         let mut texts: Vec<(String, usize)> = texts.zip(0..).collect();
         if question.kind == Kind::Choice {
-            // Options stand in the byte order of their texts, so that the caller's order cannot matter.
+            // Options are in the byte order of their texts, so that the caller's order cannot
+            // matter.
             texts.sort();
         }
         let mut rows = vec![head.clone()];
@@ -227,7 +230,8 @@ impl Layout for SharedState {
         })
     }
 
-    /// The questions' rows are whole: they look at the state, and hold nothing of it.
+    /// Returns the questions' rows unchanged, since they look at the state and contain none of its
+    /// tokens, and the state's chunks as rows of their own.
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,

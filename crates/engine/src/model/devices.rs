@@ -1,4 +1,5 @@
-//! What a model runs on: the devices that are tried, and the trial decision that each has to make.
+//! The devices that a model runs on: which ones are tried, and the trial decision that each has to
+//! make.
 
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use crate::queue::Stop;
 use crate::session::{Device, Graph, Sessions};
 use crate::tokenize::{Meter, Tokenizer};
 
-/// Opens the sessions on the device that is asked for; `auto` takes the first accelerator that the library offers and
-/// that agrees with the processor, else the processor.
+/// Opens the sessions on the device that is asked for; `auto` takes the first accelerator that the
+/// library offers and whose probabilities agree with the processor's, else the processor.
 pub(super) fn open_sessions(
     source: &Source,
     graph: &Path,
@@ -28,7 +29,7 @@ pub(super) fn open_sessions(
         &mut Meter::new(usize::MAX, &stop),
     )?;
     let chosen = wanted.choose(|device| {
-        // Without this the library would look for files that its own build does not have.
+        // Without this check the library would look for files that its own build does not have.
         if device != Device::Cpu && !device.is_built_in() {
             return Err(Error::ModelFailed {
                 cause: "this ONNX Runtime was built without it; the setting runtime names a build that has it"
@@ -54,16 +55,18 @@ pub(super) fn open_sessions(
     })
 }
 
-/// What the settings say about the device.
+/// The devices that the settings ask for.
 struct Wanted<'a> {
     name: &'a str,
-    /// What is tried beside the processor, in this order.
+    /// The devices that are tried besides the processor, in this order.
     tried: Vec<Device>,
-    /// Whether the processor will do.
+    /// Whether the processor is taken if no other device is.
     falls_back: bool,
 }
 
 impl<'a> Wanted<'a> {
+    /// Returns the devices for the name in the settings.
+    ///
     /// # Errors
     /// [`Error::BadDevice`] that lists the names.
     fn of(name: &'a str) -> Result<Self, Error> {
@@ -92,11 +95,13 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// The first device that opens and gives the processor's probabilities, what it opened, and why those before it were
-    /// not taken, a line each. `open` gives what the probe's probabilities are on a device.
+    /// Returns the first device that opens and gives the processor's probabilities, together with
+    /// the result of opening it and one line for each device before it that was not taken. `open`
+    /// opens a device and returns the probe's probabilities on it.
     ///
     /// # Errors
-    /// Those of the processor, and [`Error::BadDevice`] with all the lines when it will not do.
+    /// The errors of the processor, and [`Error::BadDevice`] with all the lines where the processor
+    /// is not acceptable.
     fn choose<T>(
         &self,
         open: impl Fn(Device) -> Result<(T, Probabilities), Error>,
@@ -128,10 +133,10 @@ impl<'a> Wanted<'a> {
     }
 }
 
-/// Of each question of the probe, those of its options.
+/// The probabilities of the options, for each question of the probe.
 type Probabilities = Vec<Vec<f64>>;
 
-/// What went wrong, without the file that it went wrong with.
+/// Returns the cause of an error, without the name of the file.
 fn reason(error: &Error) -> String {
     match error {
         Error::BadModel { problem: said, .. } | Error::ModelFailed { cause: said } => {
@@ -141,7 +146,7 @@ fn reason(error: &Error) -> String {
     }
 }
 
-/// What the loader's words about a library that is not there mean for whoever installs one.
+/// Returns a plain message for the loader's error about a missing library; `None` for other errors.
 fn missing_library(said: &str) -> Option<String> {
     let (_, said) = said.split_once("Failed to load library ")?;
     let (provider, said) = said.split_once(" with error: ")?;
@@ -155,7 +160,7 @@ fn missing_library(said: &str) -> Option<String> {
     })
 }
 
-/// Probabilities of the probe may differ so much between two devices.
+/// The greatest difference between the probe's probabilities on two devices that agree.
 const AGREEMENT: f64 = 0.01;
 
 fn agree(got: &Probabilities, expected: &Probabilities) -> Result<(), Error> {
@@ -192,7 +197,7 @@ fn probe(layout: &dyn Layout, sessions: &Sessions, plan: &Plan) -> Result<Probab
         .collect()
 }
 
-/// One question of each type on a short state.
+/// Returns a request with one question of each type on a short state.
 fn probe_request() -> Request {
     let outcome = |name: &str, text: Option<&str>| Outcome {
         name: name.to_owned(),
@@ -237,10 +242,10 @@ mod tests {
 
     use super::*;
 
-    /// What an execution provider does that a test makes up.
+    /// The behaviour of an execution provider that a test makes up.
     #[derive(Clone, Copy)]
     enum Provider {
-        /// It gives the yes of the probe this probability.
+        /// It gives the probe's answer "yes" this probability.
         Yes(f64),
         /// It cannot be registered, or opens no session.
         Refuses(&'static str),
@@ -253,7 +258,8 @@ mod tests {
 
     type Chosen = Result<(Device, Device, Vec<String>), Error>;
 
-    /// What is chosen when `name` is asked for and the library has these providers; and which were tried.
+    /// Returns what is chosen when `name` is asked for and the library has these providers, and the
+    /// devices that were tried.
     fn choose(name: &str, tried: &[Device], has: &[(Device, Provider)]) -> (Chosen, Vec<Device>) {
         let wanted = Wanted {
             tried: tried.to_vec(),

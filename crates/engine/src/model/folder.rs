@@ -14,16 +14,18 @@ use crate::layout::{Layout, PerKind, SpecialIds, marker, pair, shared_state};
 use crate::question::Kind;
 use crate::tokenize::Tokenizer;
 
-/// The longest `config.json`, in bytes: with calibrations of thousands of questions it is shorter.
+/// The longest `config.json`, in bytes: a file with calibrations of thousands of questions is
+/// shorter.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 /// The longest name, version and key of a calibration, in characters.
 const MAX_NAME_CHARS: usize = 200;
-/// The most biases of one question: a request has fewer options by far.
+/// The most biases of one question: a request has far fewer options.
 const MAX_BIASES: usize = 100_000;
-/// Temperatures are from one over this to this, and biases from minus this to this: no logit overflows.
+/// The bound of calibrations: temperatures lie between `1 / MAX_SCALE` and `MAX_SCALE`, and biases
+/// between `-MAX_SCALE` and `MAX_SCALE`, so that no logit overflows.
 const MAX_SCALE: f64 = 1e6;
 
-/// What `config.json` says, whatever the layout.
+/// The settings of `config.json` that all layouts have.
 #[derive(Debug, Deserialize)]
 pub(super) struct Manifest {
     pub(super) name: String,
@@ -43,7 +45,7 @@ fn default_layout() -> String {
     "marker".to_owned()
 }
 
-/// The calibration of one question, which stands in for that of its type.
+/// The calibration of one question, which replaces the calibration of its type.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct QuestionCalibration {
     pub(super) temperature: f64,
@@ -51,7 +53,8 @@ pub(super) struct QuestionCalibration {
     pub(super) bias: Vec<f64>,
 }
 
-/// What the `config.json` of an exported cross-encoder is completed with, where it does not say so itself.
+/// The members of `config.json` that show whether it belongs to an exported cross-encoder, and
+/// which members have to be added to it.
 #[derive(Deserialize)]
 struct Exported {
     layout: Option<String>,
@@ -65,7 +68,8 @@ struct Exported {
 }
 
 impl Exported {
-    /// Whether the folder is one of the layout `pair`: it says so, or it is as the usual tools export a model.
+    /// Whether the folder has the layout `pair`: its manifest says so, or is as the usual tools
+    /// export a model.
     fn is_pair(&self) -> bool {
         let is_exported =
             self.architectures.is_some() || self.model_type.is_some() || self.id2label.is_some();
@@ -75,7 +79,7 @@ impl Exported {
         }
     }
 
-    /// The members that are missing, as JSON, each with a comma behind.
+    /// Returns the missing members as JSON, each followed by a comma.
     fn missing(&self, folder: &Path) -> String {
         let name = Value::from(file_name(folder));
         let members = [
@@ -95,14 +99,14 @@ impl Exported {
     }
 }
 
-/// The text of a manifest with what an exported one lacks. It goes behind the first brace, so that the lines of errors
-/// stay those of the file.
+/// Returns the text of a manifest, with the members added that an exported one lacks. They go
+/// behind the first brace, so that the line numbers of errors stay those of the file.
 fn completed(text: String, folder: &Path) -> String {
     match serde_json::from_str::<Exported>(&text) {
         Ok(exported) if exported.is_pair() => {
             text.replacen('{', &format!("{{{}", exported.missing(folder)), 1)
         }
-        // What is wrong with it is told when it is read.
+        // An error in the text is reported when the manifest is read.
         _ => text,
     }
 }
@@ -114,7 +118,7 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// A folder whose manifest has not been read.
+    /// Returns a folder whose manifest has not been read.
     pub(super) fn at(path: &Path) -> Result<Self, Error> {
         let bad = |problem: &str| Error::BadModel {
             file: path.to_owned(),
@@ -128,7 +132,7 @@ impl Folder {
         Ok(Self { path, config })
     }
 
-    /// Reads what kind of model the folder holds.
+    /// Reads the manifest of the folder.
     pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
         let file = self.path.join("config.json");
         if file.metadata().is_ok_and(|it| it.len() > MAX_CONFIG_BYTES) {
@@ -137,14 +141,14 @@ impl Folder {
         self.parse(read(&file)?)
     }
 
-    /// The manifest in the bytes of a `config.json`.
+    /// Returns the manifest in the bytes of a `config.json`.
     fn parse(&mut self, bytes: Vec<u8>) -> Result<Manifest, Error> {
         let text = String::from_utf8(bytes).map_err(|_| self.bad_config("not UTF-8".into()))?;
         self.config = completed(text, &self.path);
         self.settings()
     }
 
-    /// A part of the manifest; an error names the key.
+    /// Returns a part of the manifest; an error names the key.
     fn settings<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let reader = &mut serde_json::Deserializer::from_str(&self.config);
         serde_path_to_error::deserialize(reader).map_err(|error| {
@@ -193,7 +197,8 @@ impl Folder {
             .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
     }
 
-    /// The graph file, in the folder or in the one for graphs: the only one, or of several the one that the manifest's digest names, else `model.onnx`.
+    /// Returns the graph file, from the folder or else from its folder for graphs: the only graph,
+    /// or of several the one with the manifest's digest, else `model.onnx`.
     pub(super) fn graph(&self, sha256: Option<&str>) -> Result<PathBuf, Error> {
         let bad = |problem: String| Error::BadModel {
             file: self.path.clone(),
@@ -201,7 +206,7 @@ impl Folder {
         };
         let mut graphs = graphs_in(&self.path).map_err(|error| bad(error.to_string()))?;
         if graphs.is_empty() {
-            // Where published models often have theirs.
+            // Published models often have their graphs in this folder.
             graphs = graphs_in(&self.path.join(GRAPHS)).unwrap_or_default();
         }
         if graphs.len() > 1 {
@@ -223,7 +228,7 @@ impl Folder {
         Ok(readable(&graph)?.to_owned())
     }
 
-    /// The name of a graph file in this folder.
+    /// Returns the name of a graph file, relative to this folder.
     pub(super) fn name_of(&self, graph: &Path) -> String {
         let name = file_name(graph);
         match graph.parent() {
@@ -232,7 +237,8 @@ impl Folder {
         }
     }
 
-    /// The files that hold weights for a graph too large for one file: they are named after it.
+    /// Returns the files that hold the weights of a graph too large for one file: they are named
+    /// after it.
     fn weights(&self, graph: &str) -> Vec<String> {
         let names = ["_data", ".data"].map(|ending| format!("{graph}{ending}"));
         let there = names
@@ -241,7 +247,7 @@ impl Folder {
         there.collect()
     }
 
-    /// The names of all files that the model is made of.
+    /// Returns the names of all files that the model is made of.
     pub(super) fn files(&self, graph: Option<&Path>, manifest: &Manifest) -> Vec<String> {
         let mut names = vec!["config.json".into(), "tokenizer.json".into()];
         names.extend(manifest.files.keys().cloned());
@@ -254,7 +260,7 @@ impl Folder {
         names
     }
 
-    /// The digest of a file, checked against the one that the manifest gives.
+    /// Returns the digest of a file, checked against the one in the manifest.
     pub(super) fn digest(&self, name: &str, manifest: &Manifest) -> Result<String, Error> {
         let is_named = manifest.files.contains_key(name);
         if is_named && (name.contains(['/', '\\']) || name.starts_with("..")) {
@@ -270,7 +276,7 @@ impl Folder {
         Ok(digest)
     }
 
-    /// The digests of all files that the model is made of, by name.
+    /// Returns the digests of all files that the model is made of, by name.
     pub(super) fn digests(
         &self,
         graph: &Path,
@@ -293,7 +299,8 @@ impl Folder {
     }
 }
 
-/// Checks the bytes of a `config.json` as far as that can be done without the graph; `tokenizer` is for the layout `pair`.
+/// Checks the bytes of a `config.json` as far as that is possible without the graph; `tokenizer` is
+/// for the layout `pair`.
 ///
 /// # Errors
 /// [`Error::BadModel`] that names the key.
@@ -308,7 +315,7 @@ pub(super) fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), 
     folder.layout(&manifest.layout, tokenizer).map(|_| ())
 }
 
-/// Checks what the manifest says of names and temperatures.
+/// Checks the names, temperatures and calibrations in the manifest.
 pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
     for (key, text) in [("name", &manifest.name), ("version", &manifest.version)] {
         if text.chars().nth(MAX_NAME_CHARS).is_some() {
@@ -365,7 +372,7 @@ pub(super) fn check_sha256(
     }
 }
 
-/// Checks that the special tokens are among the tokenizer's.
+/// Checks that the manifest's special tokens are tokens of the tokenizer.
 pub(super) fn check_special_ids(
     folder: &Folder,
     manifest: &Manifest,
@@ -389,7 +396,7 @@ pub(super) fn check_special_ids(
     Ok(())
 }
 
-/// The folder within a model's where its graphs may be.
+/// The folder within a model folder that may hold its graphs.
 const GRAPHS: &str = "onnx";
 
 fn graphs_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -402,7 +409,8 @@ fn graphs_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(graphs)
 }
 
-/// A path of a folder that can be read to its end: a named pipe or a device that stands there may have none.
+/// Returns `path` if it can be read to its end: a named pipe or a device in its place may have no
+/// end.
 fn readable(path: &Path) -> Result<&Path, Error> {
     if path.exists() && !path.is_file() {
         return Err(Error::BadModel {
@@ -413,7 +421,7 @@ fn readable(path: &Path) -> Result<&Path, Error> {
     Ok(path)
 }
 
-/// The bytes of a file of a folder.
+/// Returns the bytes of a file of a folder.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
     fs::read(readable(file)?).map_err(|error| Error::BadModel {
         file: file.to_owned(),
@@ -428,7 +436,7 @@ fn file_digest(file: &Path) -> Result<[u8; 32], Error> {
     Ok(Sha256::digest(read(file)?).into())
 }
 
-/// One digest over those of all files.
+/// Returns one digest over the digests of all files.
 pub(super) fn digest_of(digests: &BTreeMap<String, String>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for (name, digest) in digests {
@@ -439,13 +447,13 @@ pub(super) fn digest_of(digests: &BTreeMap<String, String>) -> [u8; 32] {
     hasher.finalize().into()
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().into_owned()
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,5 @@
-//! What a folder is, and all that is wrong with it, without stopping at the first thing.
+//! The inspection of a model folder: its contents and all its problems, without stopping at the
+//! first one.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::tokenize::Tokenizer;
 /// One file of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Its name.
+    /// The name of the file.
     pub name: String,
     /// Its length in bytes.
     pub bytes: u64,
@@ -23,22 +24,22 @@ pub struct File {
 /// A class of a `pair` model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
-    /// What the model calls it.
+    /// The model's name for the class.
     pub name: String,
-    /// What it is taken for, if it counts.
+    /// The role of the class, if it counts.
     pub role: Option<Role>,
 }
 
-/// What a folder is. What could not be found out is empty.
+/// The contents of a folder. Everything that could not be determined is empty.
 #[derive(Debug, Clone, Default)]
 pub struct Inspection {
-    /// The folder, absolute where it is one.
+    /// The path of the folder, absolute where it is a folder.
     pub folder: PathBuf,
     /// The name of the layout.
     pub layout: Option<String>,
-    /// The manifest's `name`, or what stands in for it.
+    /// The manifest's `name`, or its substitute.
     pub name: Option<String>,
-    /// The manifest's `version`, or what stands in for it.
+    /// The manifest's `version`, or its substitute.
     pub version: Option<String>,
     /// The files that the model is made of.
     pub files: Vec<File>,
@@ -46,15 +47,15 @@ pub struct Inspection {
     pub tensors: Tensors,
     /// The classes of the graph, in the layout `pair`.
     pub labels: Vec<Label>,
-    /// How many ids the tokenizer has.
+    /// The number of ids of the tokenizer.
     pub vocabulary: Option<usize>,
-    /// Tokens of a row, in the layout `pair`.
+    /// The most tokens of a row, in the layout `pair`.
     pub max_len: Option<usize>,
-    /// What is missing or wrong, one line each.
+    /// The missing or wrong things, one line each.
     pub problems: Vec<String>,
 }
 
-/// Looks at a folder as [`super::Model::load`] does, without deciding anything with it.
+/// Inspects a folder as [`super::Model::load`] does, without making a decision with it.
 pub fn inspect(runtime: &Path, folder: &Path) -> Inspection {
     let mut inspection = Inspection {
         folder: folder.to_owned(),
@@ -67,8 +68,8 @@ pub fn inspect(runtime: &Path, folder: &Path) -> Inspection {
     inspection
 }
 
-/// Checks the bytes of a `config.json` as far as that can be done without its folder; `tokenizer` stands in for the
-/// folder's own.
+/// Checks the bytes of a `config.json` as far as that is possible without its folder; `tokenizer`
+/// replaces the folder's own.
 ///
 /// # Errors
 /// [`Error::BadModel`] that names the key.
@@ -77,7 +78,7 @@ pub fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), Error> 
 }
 
 impl Inspection {
-    /// Keeps what is wrong as a line.
+    /// Keeps an error as a line of the problems.
     fn note<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         result
             .map_err(|error| self.problems.push(error.to_string()))
@@ -108,7 +109,8 @@ impl Inspection {
         }
     }
 
-    /// A file that is not there is told of where it is needed, unless only the manifest names it.
+    /// Adds the files with their digests. A missing file is reported where it is needed, unless
+    /// only the manifest names it; then it is reported here.
     fn look_at_files(&mut self, folder: &Folder, manifest: &Manifest, graph: Option<&Path>) {
         for name in folder.files(graph, manifest) {
             let path = folder.path.join(&name);

@@ -1,4 +1,4 @@
-//! A model: a folder that has passed its checks, and what answers with it.
+//! A model: a folder that has passed its checks, with the sessions that answer for it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,43 +22,44 @@ mod devices;
 mod folder;
 pub mod inspect;
 
-/// Where a model is and what to run it on.
+/// The place of a model and the options to run it with.
 #[derive(Debug, Clone)]
 pub struct Source {
     /// The ONNX Runtime library.
     pub runtime: PathBuf,
     /// The model folder.
     pub folder: PathBuf,
-    /// `auto`, `cpu`, `gpu`, `cuda`, `coreml` or `directml`.
+    /// The device: `auto`, `cpu`, `gpu`, `cuda`, `coreml` or `directml`.
     pub device: String,
-    /// Intra-op threads.
+    /// The number of intra-op threads.
     pub threads: usize,
-    /// Bytes of states that are kept; 0 keeps none.
+    /// The most bytes of states that are kept; 0 keeps none.
     pub state_cache_bytes: usize,
-    /// How exactly they are kept.
+    /// The precision in which states are kept.
     pub state_cache_precision: Precision,
 }
 
-/// What is said of a loaded model.
+/// The description of a loaded model.
 #[derive(Debug, Clone)]
 pub struct Info {
     /// The manifest's `name`.
     pub name: String,
     /// The manifest's `version`.
     pub version: String,
-    /// Hex sha256 of the graph file.
+    /// The hex sha256 of the graph file.
     pub sha256: String,
-    /// Hex sha256 over all files that the model is made of: the key of whatever is kept of its work.
+    /// The hex sha256 over all files that the model is made of; it is the key of everything that is
+    /// kept of the model's work.
     pub digest: String,
     /// The layout's name.
     pub layout: &'static str,
-    /// What it runs on.
+    /// The device that the model runs on.
     pub device: Device,
-    /// Intra-op threads.
+    /// The number of intra-op threads.
     pub threads: usize,
-    /// The folder, absolute.
+    /// The absolute path of the folder.
     pub folder: PathBuf,
-    /// Why devices that were tried before were not taken.
+    /// The reasons why the devices tried before this one were not taken.
     pub device_notes: Vec<String>,
     /// Whether the graph's 8-bit products are exact on this processor.
     pub exactness: Exactness,
@@ -129,7 +130,7 @@ impl Model {
         })
     }
 
-    /// What is said of the model.
+    /// Returns the description of the model.
     pub fn info(&self) -> &Info {
         &self.info
     }
@@ -137,7 +138,7 @@ impl Model {
     /// See [`Layout::encode_questions`].
     ///
     /// # Errors
-    /// Those of the layout.
+    /// The errors of the layout.
     pub fn encode_questions(
         &self,
         questions: &[Question],
@@ -150,7 +151,7 @@ impl Model {
     /// See [`Layout::encode_state`].
     ///
     /// # Errors
-    /// Those of the layout.
+    /// The errors of the layout.
     pub fn encode_state(
         &self,
         state: &str,
@@ -161,10 +162,10 @@ impl Model {
             .encode_state(&self.tokenizer, state, questions, meter)
     }
 
-    /// The logits of a plan, one set per question.
+    /// Returns the logits of a plan, one set per question.
     ///
     /// # Errors
-    /// What `stop` says between two runs, and [`Error::ModelFailed`].
+    /// The errors of `stop` between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
         let runner = Runner {
             layout: self.layout.as_ref(),
@@ -179,12 +180,12 @@ impl Model {
         self.sessions.read_in_part()
     }
 
-    /// How the kept states are doing.
+    /// Returns the statistics of the state cache.
     pub fn cache_stats(&self) -> CacheStats {
         self.cache.stats()
     }
 
-    /// The answer to a question, with its own calibration where it has one.
+    /// Returns the answer to a question, with the question's own calibration where it has one.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when a logit is not a finite number.
@@ -208,7 +209,7 @@ impl Model {
         Answer::decode(logits, calibration)
     }
 
-    /// Stops every run, now and from now on.
+    /// Stops every run, now and in the future.
     pub fn terminate(&self) {
         self.sessions.terminate();
     }

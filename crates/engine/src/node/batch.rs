@@ -20,7 +20,7 @@ pub struct NativeBatchCall {
     pub elapsed_ms: f64,
 }
 
-/// A batch from JavaScript's side. It is cancelled when JavaScript lets go of it.
+/// A batch as JavaScript holds it. It is cancelled when JavaScript releases it.
 #[napi]
 pub struct NativeBatch {
     slot: Arc<Slot>,
@@ -28,7 +28,7 @@ pub struct NativeBatch {
 }
 
 impl NativeBatch {
-    /// A batch that the engine works on from now on, if there is an engine.
+    /// Starts a batch, if there is an engine, and returns it; without an engine it is refused.
     pub(super) fn begin(slot: Arc<Slot>, ticket: f64, body: &[u8], call: &NativeBatchCall) -> Self {
         let arrival = BatchArrival {
             ticket: ticket as u64,
@@ -51,7 +51,7 @@ impl NativeBatch {
 
 #[napi]
 impl NativeBatch {
-    /// Gives the next results, as soon as they have `min_bytes` or are the last.
+    /// Resolves with the next results, as soon as they have `min_bytes` or are the last.
     #[napi(ts_return_type = "Promise<NativeChunk>")]
     pub fn pull<'env>(&self, env: &'env Env, min_bytes: f64) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<NativeChunk>, _) = env.create_deferred()?;

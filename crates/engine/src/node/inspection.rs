@@ -1,4 +1,4 @@
-//! What a model folder is, as JavaScript sees it.
+//! The inspection of a model folder, as JavaScript sees it.
 
 use std::panic::catch_unwind;
 
@@ -84,7 +84,7 @@ impl From<Inspection> for NativeInspection {
     }
 }
 
-/// What a model folder is, and what is wrong with it.
+/// Resolves with the contents and the problems of a model folder.
 #[napi(ts_return_type = "Promise<NativeInspection>")]
 pub fn inspect_model(env: &Env, runtime: String, model: String) -> napi::Result<Object<'_>> {
     let (deferred, promise): (Deferred<NativeInspection>, _) = env.create_deferred()?;

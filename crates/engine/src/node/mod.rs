@@ -1,4 +1,4 @@
-//! The N-API face: converts, decides nothing.
+//! The N-API interface, which only converts and decides nothing.
 
 // The macros of napi-derive generate items that have no documentation of their own.
 #![allow(missing_docs)]
@@ -26,7 +26,8 @@ use types::{NativeCacheStats, NativeCall, NativeInfo, NativeLoad, NativeOptions,
 type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
 type Deferred<T> = JsDeferred<T, Settle<T>>;
 
-/// An engine from JavaScript's side. Promises are settled by the engine's own threads; the pool of libuv is not used.
+/// An engine as JavaScript holds it. Promises are settled by the engine's own threads; libuv's
+/// thread pool is not used.
 #[napi]
 pub struct NativeEngine {
     slot: Arc<Slot>,
@@ -59,15 +60,16 @@ impl NativeEngine {
         Ok(promise)
     }
 
-    /// Loads another model folder and has it answer whoever comes; resolves with the failure, or with nothing.
+    /// Loads another model folder and makes it answer the requests that arrive from then on;
+    /// resolves with the failure, or with nothing.
     #[napi(ts_return_type = "Promise<NativeReply>")]
     pub fn swap<'env>(&self, env: &'env Env, model: String) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<NativeReply>, _) = env.create_deferred()?;
         let slot = Arc::clone(&self.slot);
         self.slot.spawn(move || {
             let loaded = slot.load_next(model.into());
-            // The switch is made on the thread of the callers, so that they see the engine and what is said of it change
-            // at the same moment.
+            // The switch is made on the thread of the callers, so that they see the engine and its
+            // description change at the same moment.
             let switch = move |_| {
                 let outcome = loaded.and_then(|handed| slot.replace(&handed));
                 Ok(outcome.into())
@@ -97,7 +99,7 @@ impl NativeEngine {
         Ok(promise)
     }
 
-    /// Begins with a batch; tickets count up, with those of requests.
+    /// Starts a batch; tickets count up together with those of requests.
     #[napi]
     pub fn batch(&self, ticket: f64, body: Buffer, options: NativeBatchCall) -> NativeBatch {
         NativeBatch::begin(Arc::clone(&self.slot), ticket, &body, &options)
@@ -111,7 +113,7 @@ impl NativeEngine {
         }
     }
 
-    /// What is said of the model; nothing before it is loaded.
+    /// Returns the description of the model, or nothing before it is loaded.
     #[napi]
     pub fn info(&self) -> Option<NativeInfo> {
         let info = self.slot.engine()?.info()?;
@@ -130,7 +132,7 @@ impl NativeEngine {
         })
     }
 
-    /// How many requests there are.
+    /// Returns the numbers of running and waiting requests.
     #[napi]
     pub fn queue(&self) -> NativeLoad {
         let engine = self.slot.engine();
@@ -142,7 +144,7 @@ impl NativeEngine {
         }
     }
 
-    /// How the kept states are doing, counted in chunks.
+    /// Returns the statistics of the state cache, counted in chunks.
     #[napi]
     pub fn cache(&self) -> NativeCacheStats {
         let stats = self.slot.engine().map(|engine| engine.cache_stats());
@@ -157,7 +159,7 @@ impl NativeEngine {
         }
     }
 
-    /// Lets all that is there finish, then ends the engine's threads.
+    /// Lets all admitted requests finish, then ends the engine's threads.
     #[napi(ts_return_type = "Promise<void>")]
     pub fn close<'env>(&self, env: &'env Env) -> napi::Result<Object<'env>> {
         let (deferred, promise): (Deferred<()>, _) = env.create_deferred()?;
@@ -169,14 +171,14 @@ impl NativeEngine {
         Ok(promise)
     }
 
-    /// Ends everything now and waits for it.
+    /// Ends everything now, and returns when the threads have ended.
     #[napi]
     pub fn shutdown(&self) {
         self.slot.shutdown();
     }
 }
 
-/// Every error code that the engine can report.
+/// Returns every error code that the engine can report.
 #[napi]
 pub fn error_codes() -> Vec<&'static str> {
     CODES.to_vec()

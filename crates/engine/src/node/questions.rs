@@ -1,4 +1,4 @@
-//! How questions are spelt where they are keys.
+//! The spelling of questions where they are keys.
 
 use std::panic::catch_unwind;
 
@@ -9,14 +9,15 @@ use super::types::NativeFailure;
 use crate::Error;
 use crate::wire::{Format, Most};
 
-/// The canonical JSON of each question, or why there is none.
+/// The canonical JSON of each question, or the reason why there is none.
 #[napi(object)]
 pub struct NativeCanonical {
     pub questions: Option<Vec<String>>,
     pub failure: Option<NativeFailure>,
 }
 
-/// The canonical JSON of the questions in the body of a request, whose sha256 is the key of their calibration.
+/// Returns the canonical JSON of the questions in the body of a request; its sha256 is the key of
+/// their calibration.
 #[napi]
 pub fn canonical_questions(body: Buffer) -> NativeCanonical {
     let canonical = catch_unwind(|| canonical(&body)).unwrap_or(Err(Error::Panicked));

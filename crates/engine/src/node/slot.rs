@@ -13,23 +13,24 @@ use crate::engine::{Engine, Options};
 use crate::model::Model;
 use crate::session::allocator;
 
-/// The engine once it is loaded.
+/// The place of an engine, which is empty until the engine is loaded.
 #[derive(Default)]
 pub(super) struct Slot {
     engine: Mutex<Option<Arc<Engine>>>,
-    /// Held while a model is loaded.
+    /// The lock that is held while a model is loaded.
     loading: Mutex<()>,
     ended: AtomicBool,
-    /// What was loaded and waits for its switch on the thread of the callers, which may never come to it.
+    /// The loaded models that wait for their switch on the thread of the callers, which may never
+    /// happen.
     handed: Mutex<Vec<Handed>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// A model on its way to the engine; nothing once it is there, or the engine has ended.
+/// A model on its way to the engine; `None` once it is there, or once the engine has ended.
 pub(super) type Handed = Arc<Mutex<Option<Model>>>;
 
 impl Slot {
-    /// Does `work` on a thread of its own, which a shutdown waits for.
+    /// Does `work` on a thread of its own; a shutdown waits for it.
     pub fn spawn(&self, work: impl FnOnce() + Send + 'static) {
         let mut threads = self.threads.lock();
         threads.retain(|thread| !thread.is_finished());
@@ -70,12 +71,12 @@ impl Slot {
         self.engine.lock().clone()
     }
 
-    /// The engine, unless it is to end.
+    /// Returns the engine, unless it is ending.
     fn running(&self) -> Option<Arc<Engine>> {
         self.engine().filter(|_| !self.ended.load(Ordering::SeqCst))
     }
 
-    /// Lets the engine finish, then frees its model; one that is being loaded is waited for.
+    /// Lets the engine finish, then frees its model; waits for a model that is being loaded.
     pub fn close(&self) {
         self.ended.store(true, Ordering::SeqCst);
         let _loading = self.loading.lock();
@@ -84,17 +85,17 @@ impl Slot {
             engine.close();
         }
         self.engine.lock().take();
-        // What the model and its kept states stood in is free now, in the middle of the heaps.
+        // The memory of the model and of its kept states is free now, in the middle of the heaps.
         allocator::give_back();
     }
 
-    /// Ends the engine, also one that is being loaded, and every thread: ONNX Runtime must be at rest when the process
-    /// exits.
+    /// Ends the engine, even if it is still being loaded, and every thread: ONNX Runtime must be at
+    /// rest when the process exits.
     pub fn shutdown(&self) {
         self.ended.store(true, Ordering::SeqCst);
         self.shutdown_engine();
         {
-            // A first model may have been loaded until here.
+            // A first model may have finished loading meanwhile.
             let _loading = self.loading.lock();
             self.shutdown_engine();
         }

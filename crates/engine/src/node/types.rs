@@ -1,4 +1,4 @@
-//! What crosses between JavaScript and Rust, as both see it.
+//! The types that cross between JavaScript and Rust, as both see them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,7 +79,8 @@ impl NativeCall {
                 "decisions" => Format::Decisions,
                 _ => Format::SystemOne,
             },
-            // Copied: JavaScript may change its buffer while the engine reads.
+            // The body is copied, because JavaScript may change its buffer while the engine reads
+            // it.
             body: body.to_vec(),
             elapsed: milliseconds(self.elapsed_ms),
             patience: self.timeout_ms.map(milliseconds),
@@ -98,9 +99,9 @@ pub struct NativeInfo {
     pub threads: u32,
     pub dir: String,
     pub device_notes: Vec<String>,
-    /// `exact`, `made exact` or `cannot be`.
+    /// The name of the exactness: `exact`, `made exact` or `cannot be`.
     pub exactness: String,
-    /// What there is to say of it.
+    /// A note on the exactness, where there is one.
     pub exactness_note: Option<String>,
 }
 
@@ -135,7 +136,7 @@ pub struct NativeFailure {
     pub message: String,
     pub retry_after_seconds: Option<u32>,
     pub param: Option<String>,
-    /// For the log alone: what a library said, which no client is told.
+    /// The message of a library, only for the log; clients never see it.
     pub cause: Option<String>,
 }
 
@@ -260,11 +261,11 @@ pub struct NativeCacheStats {
 #[napi(object)]
 pub struct NativeChunk {
     pub body: Buffer,
-    /// What became of each state whose result is in it.
+    /// The outcome of each state whose result is in this chunk.
     pub results: Vec<NativeReply>,
-    /// With the last one: where the time of all went.
+    /// Present with the last chunk: where the time of the batch went.
     pub timing: Option<NativeTiming>,
-    /// With the last one: why the rest got no answer.
+    /// Present with the last chunk: why the remaining states got no answer.
     pub failure: Option<NativeFailure>,
 }
 

@@ -1,7 +1,8 @@
-//! Whether what a graph adds to the attention's weights says nothing in a state.
+//! Whether the bias that a graph adds to the attention's weights has no effect in a state.
 //!
-//! It says which options of a question see each other. The tokens of a state all do, so there it adds the same to every
-//! weight, and softmax takes that out again; but it is added for each head, layer and pair of tokens.
+//! The bias determines which options of a question see each other. The tokens of a state all see
+//! each other, so there the bias adds the same value to every weight, and softmax cancels it; yet
+//! the addition takes time for each head, layer and pair of tokens.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,7 @@ use prost::Message;
 
 use super::proto::{Field, Initializer, Node, count, graph_tag};
 
-/// Operators whose result has one value everywhere when what they are given has, but for shapes.
+/// Operators whose result has one value everywhere if their inputs do, apart from shapes.
 const EVEN: [&str; 16] = [
     "Add",
     "And",
@@ -29,17 +30,17 @@ const EVEN: [&str; 16] = [
     "Where",
 ];
 
-/// The most values of a weight that is a number, or some numbers about a shape.
+/// The most values of a weight that is a number, or a few numbers about a shape.
 const MAX_NUMBERS: usize = 4;
 
-/// Where the values of a graph come from.
+/// The origins of the values of a graph.
 pub struct Origins<'a> {
     makers: HashMap<&'a str, &'a Node>,
     numbers: HashSet<String>,
 }
 
 impl<'a> Origins<'a> {
-    /// Those of a graph's values; `None` for a graph that is not understood.
+    /// Returns the origins of a graph's values; `None` for a graph that is not understood.
     pub fn of(nodes: &'a [(Node, &Field)], all: &[Field]) -> Option<Self> {
         let outputs = |node: &'a Node| node.output.iter().map(move |name| (name.as_str(), node));
         let makers = nodes.iter().flat_map(|(node, _)| outputs(node));
@@ -56,8 +57,8 @@ impl<'a> Origins<'a> {
         })
     }
 
-    /// Whether a value is the same everywhere in a row where `input` is: nothing else is in it, and nothing that counts
-    /// places.
+    /// Whether a value is the same everywhere in a row if `input` is: it is made of nothing else
+    /// that varies, and by no operator that counts places.
     pub fn is_even(&self, value: &'a str, input: &str) -> bool {
         let mut open = vec![value];
         let mut seen = HashSet::new();

@@ -1,9 +1,10 @@
 //! A graph whose 8-bit products cannot saturate on any processor.
 //!
-//! A weight of signed bytes is replaced by the same weight in unsigned bytes: 128 is added to each and to its zero point,
-//! which changes no product. Unsigned by unsigned bytes are multiplied in 32 bits everywhere. A weight that is stored in
-//! the graph is stored anew, one that is quantized when the graph runs is quantized to unsigned bytes, and any other is
-//! moved by three more operators.
+//! A weight of signed bytes is replaced by the same weight in unsigned bytes: 128 is added to each
+//! byte and to the zero point, which changes no product. All processors multiply unsigned by
+//! unsigned bytes in 32 bits. A weight that is stored in the graph is stored in its new form, a
+//! weight that is quantized when the graph runs is quantized to unsigned bytes, and any other
+//! weight is moved by three more operators.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -20,31 +21,33 @@ use super::proto::{
 use super::scope::{Dequantizer, Scope, taken_apart};
 use super::stored::signed_bytes;
 
-/// What a processor, with the library, makes of 8-bit products.
+/// How a processor, with the library, computes 8-bit products.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// The weights whose products with unsigned bytes saturate.
+    /// The pairs of weights whose products with unsigned bytes saturate.
     pub unsigned: Pairs,
-    /// The same of signed bytes that are quantized and dequantized before a product of floats. The library may make unsigned
-    /// ones of them.
+    /// The pairs of weights whose products saturate with signed bytes that are quantized and
+    /// dequantized before a product of floats. The library may turn these bytes into unsigned ones.
     pub dequantized: Pairs,
-    /// Inputs that are quantized when a product with signed weights runs have a scale for each row, and not one for all.
+    /// Whether inputs that are quantized when a product with signed weights runs have a scale for
+    /// each row, and not one for all.
     pub quantizes_rows: bool,
 }
 
-/// What there is of 8-bit products in a graph that may differ from what they must be.
+/// The 8-bit products of a graph whose results may be inexact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Products {
-    /// How many of them cannot any more.
+    /// The number of products that were made exact.
     pub mended: usize,
-    /// The dimensions of the largest weight among those.
+    /// The dimensions of the largest weight among the products that were made exact.
     pub largest: Vec<i64>,
-    /// Those that still can, a line each.
+    /// The products that may still be inexact, one line each.
     pub left: Vec<String>,
 }
 
-/// What was found in a graph, and the graph whose products are exact on `processor`, where it is another one. `folder` is
-/// where weights that are not in the file lie. `None` for a file that is no graph.
+/// Returns the findings about a graph and, if it has to change, the graph whose products are exact
+/// on `processor`. `folder` holds the weights that are not in the file. `None` for a file that is
+/// no graph.
 pub fn exact_graph(
     model: &Bytes,
     folder: &Path,
@@ -84,13 +87,13 @@ pub fn exact_graph(
     Some((mender.products, is_changed.then(|| changed.into())))
 }
 
-/// How many graphs may stand in each other.
+/// The deepest nesting of graphs in graphs.
 const MAX_NESTING: usize = 16;
-/// The most values that a zero point is given.
+/// The most values of a zero point that is added.
 const MAX_ZERO_POINTS: usize = 1 << 24;
 
 impl Node {
-    /// How a line names a node: by its operator and its first result.
+    /// Returns the name of a node in a message: its operator and its first result.
     fn label(&self) -> String {
         let result = self.output.first().map_or("", String::as_str);
         format!("{} \"{result}\"", self.op_type)
@@ -101,26 +104,28 @@ struct Mender<'a> {
     folder: &'a Path,
     processor: Processor,
     products: Products,
-    /// The results of dequantized weights that the library would make a product of 8-bit integers of, and what is summed over.
+    /// The dequantized weights, by the names of their results, whose products the library would
+    /// turn into products of 8-bit integers, each with the axis that is summed over and the pairs
+    /// that saturate.
     dequantizers: HashMap<String, (Axis, Pairs)>,
-    /// How many names were made up.
+    /// The number of names that were made up.
     names: usize,
 }
 
-/// What is changed in one graph.
+/// The changes in one graph.
 #[derive(Default)]
 struct Changes {
-    /// Nodes as they are to be, by their place.
+    /// The changed nodes, by their places.
     nodes: HashMap<usize, Bytes>,
-    /// Nodes to stand in front of one, by its place.
+    /// The nodes to add in front of a node, by its place.
     before: HashMap<usize, Vec<Node>>,
     tensors: Vec<Tensor>,
-    /// The unsigned value of a signed one.
+    /// The name of the unsigned value, by the name of the signed one.
     unsigned: HashMap<String, String>,
 }
 
 impl Mender<'_> {
-    /// The graph with its products mended; the inner `None` where nothing is to change.
+    /// Returns the graph with its products mended; the inner `None` where nothing has to change.
     fn graph(&mut self, graph: &Bytes, outer: Option<&Scope<'_>>) -> Option<Option<Vec<u8>>> {
         let (all, nodes) = taken_apart(graph)?;
         let encoded = all.iter().filter(|field| field.tag == graph_tag::NODE);
@@ -161,7 +166,7 @@ impl Mender<'_> {
         assembled(&all, &changes, outer.is_none()).map(Some)
     }
 
-    /// A node whose graphs are mended, where they are to change.
+    /// Returns a node with its graphs mended, where they have to change.
     fn branches(&mut self, node: &Bytes, scope: &Scope<'_>) -> Option<Option<Bytes>> {
         let (mut changed, mut is_changed) = (Vec::new(), false);
         for field in fields(node)? {
@@ -187,8 +192,9 @@ impl Mender<'_> {
         Some(is_changed.then(|| changed.into()))
     }
 
-    /// Notes the dequantized weights of a graph and of those in it. A graph in it may have its product, and this one the
-    /// weight: the library takes a branch out where it knows which one is taken.
+    /// Notes the dequantized weights of a graph and of the graphs in it. The product may be in an
+    /// inner graph while the weight is in this one: the library replaces a node by one of its
+    /// branches where it knows which one is taken.
     fn find_dequantizers(&mut self, nodes: &[Node], scope: &Scope<'_>) -> Option<()> {
         for node in nodes {
             self.note_dequantizer(node, scope);
@@ -237,7 +243,7 @@ impl Mender<'_> {
         }
     }
 
-    /// The operands of a node that are not what they must be.
+    /// Returns the weights of a node whose products may be inexact.
     fn operands(&self, node: &Node, scope: &Scope<'_>) -> Vec<Operand> {
         let Some(operator) = Operator::of(node) else {
             return self.dequantized(node, scope).into_iter().collect();
@@ -259,7 +265,8 @@ impl Mender<'_> {
         operator.operands(node).filter(is_meant).collect()
     }
 
-    /// The operand of a dequantizer that is one of a product.
+    /// Returns the weight of a dequantizer whose result is multiplied and whose products may be
+    /// inexact.
     fn dequantized(&self, node: &Node, scope: &Scope<'_>) -> Option<Operand> {
         let result = node.output.first();
         let result = result.filter(|_| node.op_type == "DequantizeLinear")?;
@@ -280,11 +287,11 @@ impl Mender<'_> {
         }
         let tensor = scope.tensor(weight);
         let values = tensor.and_then(|it| signed_bytes(it, self.folder).map(|values| (it, values)));
-        // What is not known until it runs can be anything.
+        // A weight that is not known before the graph runs can have any values.
         values.is_none_or(|(tensor, values)| pairs.are_in(&values, &tensor.dims, axis))
     }
 
-    /// The inputs of a node with unsigned weights; `None` where that cannot be.
+    /// Returns the inputs of a node with unsigned weights; `None` where that is impossible.
     fn unsigned_inputs(
         &mut self,
         (place, node): (usize, &Node),
@@ -322,7 +329,7 @@ impl Mender<'_> {
         }
     }
 
-    /// The unsigned value of a signed one, at a node's place.
+    /// Returns the name of the unsigned value of a signed one, at a node's place.
     fn unsigned(
         &mut self,
         place: usize,
@@ -360,8 +367,9 @@ impl Mender<'_> {
         Some(unsigned)
     }
 
-    /// What quantizes to unsigned bytes what `maker` quantizes to signed ones. A quantizer and a dequantizer that stand together
-    /// go on standing so, for the library to see what they are.
+    /// Returns a node that quantizes to unsigned bytes the values that `maker` quantizes to signed
+    /// ones. A quantizer and a dequantizer that stand together stay together, so that the library
+    /// recognizes them.
     fn quantized(
         &mut self,
         place: usize,
@@ -378,13 +386,13 @@ impl Mender<'_> {
         node.input.resize(3, String::new());
         node.input[2] = zero_point;
         node.output = vec![to.to_owned()];
-        // The zero point says the type.
+        // The zero point determines the type.
         node.attribute
             .retain(|attribute| attribute.name != "output_dtype");
         Some(node)
     }
 
-    /// The operators that make the unsigned value of one that is computed.
+    /// Returns the operators that make the unsigned value of a computed one.
     fn moved(&mut self, from: &str, to: &str, changes: &mut Changes) -> [Node; 3] {
         let [wide, sum, step] = [self.name(from), self.name(from), self.name(from)];
         changes.tensors.push(Tensor {
@@ -418,7 +426,8 @@ impl Mender<'_> {
         ]
     }
 
-    /// A zero point of 128 where the signed weight has none; one of a quantizer has the shape of its scale.
+    /// Returns the name of a zero point of 128, for a signed weight without one; for a quantizer or
+    /// dequantizer it has the shape of the scale.
     fn zero_point(
         &mut self,
         (place, node): (usize, &Node),
@@ -448,14 +457,14 @@ impl Mender<'_> {
         name
     }
 
-    /// A name that no graph has by accident.
+    /// Returns a name that no graph has by accident.
     fn name(&mut self, origin: &str) -> String {
         self.names += 1;
         format!("{origin}/svc_unsigned_{}", self.names)
     }
 }
 
-/// The operators that make a tensor of 128 in the shape of another.
+/// Returns the operators that make a tensor of 128 in the shape of another one.
 fn shaped_like(other: &str, shape: &str, to: &str) -> [Node; 2] {
     let of = Node {
         input: vec![other.to_owned()],
@@ -488,7 +497,8 @@ fn bytes_of(name: String, dims: &[i64], bytes: Vec<u8>) -> Tensor {
     }
 }
 
-/// A graph with its changes. What the outermost graph no longer needs of its weights is left out.
+/// Returns a graph with its changes. In the outermost graph, weights that are no longer needed are
+/// left out.
 fn assembled(all: &[Field], changes: &Changes, is_outermost: bool) -> Option<Vec<u8>> {
     let mut graph = Vec::new();
     let mut read = HashSet::new();
@@ -550,14 +560,14 @@ mod tests {
     use super::super::proto::{Entry, Kind, TensorKind};
     use super::*;
 
-    /// What x86 without VNNI is.
+    /// An x86 processor without VNNI.
     const SATURATES: Processor = Processor {
         unsigned: Pairs::Large,
         dequantized: Pairs::Large,
         quantizes_rows: false,
     };
 
-    /// 100 and 100 are a pair that saturates.
+    /// Weights in which the two values of 100 are a pair that saturates.
     const LARGE: [i8; 4] = [100, 1, 100, -1];
     const SMALL: [i8; 4] = [64, 1, 64, -1];
 
@@ -668,7 +678,7 @@ mod tests {
         (products, graph)
     }
 
-    /// One product of `a` with the weights `w`.
+    /// Returns a graph with one product of `a` with the weights `w`.
     fn one(weights: &[i8]) -> Parts {
         Parts {
             nodes: vec![Node::of("MatMulInteger", &["a", "w"], &["y"])],
@@ -867,7 +877,8 @@ mod tests {
         }
     }
 
-    /// A product of floats that were dequantized: `a` and the weights `w`, after `between`.
+    /// Returns a graph with a product of dequantized floats: of `a`, and of the weights `w` after
+    /// the nodes `between`.
     fn dequantized(weights: Tensor, left: i32, between: &[Node]) -> Parts {
         let right = if between.is_empty() {
             "right"
@@ -939,7 +950,7 @@ mod tests {
                 }
             }
         }
-        // What is computed stays: the sum of two values is quantized by nobody.
+        // The sum with a computed value stays: no operator quantizes the sum of two values.
         let mut parts = scaled();
         parts.nodes[2].input[0] = "between".into();
         let between = Node::of("Add", &["computed", "left"], &["between"]);
@@ -994,7 +1005,7 @@ mod tests {
 
     #[test]
     fn the_axis_of_weights_in_another_order_is_known_of_two_axes_that_are_turned_alone() {
-        // 100 and 100 are no neighbours on any of the last two axes.
+        // The two values of 100 are no neighbours on either of the last two axes.
         let apart = [100, 1, 1, 1, 1, 100, 1, 1];
         let shaped = |dims: &[i64]| Tensor {
             dims: dims.to_vec(),
@@ -1125,7 +1136,7 @@ mod tests {
         let zero_point = mended.tensor(&mended.nodes[1].input[2]);
         assert_eq!(zero_point.dims, [2]);
         assert_eq!(zero_point.raw_data.as_deref(), Some(&[128, 128][..]));
-        // In floats nothing is multiplied in integers.
+        // Without the dequantizer of its inputs the product is one of floats, not of integers.
         let mut float = parts;
         float.nodes.remove(0);
         assert!(look(&float).1.is_none());
@@ -1154,7 +1165,7 @@ mod tests {
         let mended = beside("model.onnx_data", "4");
         let weights = mended.tensor(&mended.nodes[0].input[1]);
         assert_eq!(weights.raw_data.as_deref(), Some(&[228, 129, 228, 127][..]));
-        // What is not read is moved when it runs.
+        // A weight that is not read is moved when the graph runs.
         for (location, length) in [
             ("../model.onnx_data", "4"),
             ("/etc/passwd", "4"),
@@ -1200,7 +1211,7 @@ mod tests {
         let mut parts = one(&LARGE);
         for dims in [vec![i64::MAX, i64::MAX], vec![-1, 2], vec![3, 2]] {
             parts.tensors[0].dims = dims;
-            // The library will refuse it; here it only must end.
+            // The library will refuse this graph; here the work only has to end.
             assert_eq!(look(&parts).0.mended, 1);
         }
     }

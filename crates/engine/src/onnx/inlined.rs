@@ -1,7 +1,8 @@
-//! A graph that has no functions of its own.
+//! The inlining of a model's own functions into its graph.
 //!
-//! A call of a function is replaced by the nodes of its body, as ONNX Runtime does it when it opens the file: with the
-//! operators' versions of the model, whatever the function names. So a product is seen with the weights that it gets.
+//! A call of a function is replaced by the nodes of its body, as ONNX Runtime does when it opens
+//! the file: with the operator versions of the model, whatever versions the function names. So a
+//! product is seen with the weights that the call gives it.
 
 use std::collections::HashMap;
 
@@ -12,25 +13,25 @@ use super::proto::{
     Field, Node, OperatorSet, attribute_tag, fields, graph_tag, model_tag, node_tag, put,
 };
 
-/// How many calls may stand in each other, and graphs in those.
+/// The deepest nesting of calls in calls, and of graphs in them.
 const MAX_DEPTH: usize = 32;
-/// The most bytes of bodies in the place of calls; a file cannot be larger either.
+/// The most bytes of bodies that replace calls; a file cannot be larger either.
 const MAX_BYTES: usize = 1 << 31;
 /// The most calls.
 const MAX_CALLS: usize = 1 << 20;
 
-/// What became of a model.
+/// The outcome of inlining a model.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Inlined {
-    /// It calls no functions.
+    /// The model calls no functions.
     AsItIs,
     /// The model without calls.
     Other(Bytes),
-    /// Its calls stand in each other without end, or would be too large.
+    /// The model's calls are nested without end, or would become too large.
     TooLarge,
 }
 
-/// A model without calls of its functions; `None` for a file that is no model.
+/// Returns a model without calls of its functions; `None` for a file that is no model.
 pub fn inlined(model: &Bytes) -> Option<Inlined> {
     let all = fields(model)?;
     let functions = all.iter().filter(|field| field.tag == model_tag::FUNCTION);
@@ -65,7 +66,7 @@ pub fn inlined(model: &Bytes) -> Option<Inlined> {
     Some(Inlined::Other(changed.into()))
 }
 
-/// Adds the operators' domains that functions name and the model does not.
+/// Adds the operator domains that functions name and the model does not.
 fn add_operator_sets(changed: &mut Vec<u8>, all: &[Field], functions: &HashMap<Id, Function>) {
     let own = all.iter().filter(|field| field.tag == model_tag::OPERATORS);
     let own = own.filter_map(|field| OperatorSet::decode(field.value.clone()).ok());
@@ -81,7 +82,7 @@ fn add_operator_sets(changed: &mut Vec<u8>, all: &[Field], functions: &HashMap<I
     }
 }
 
-/// What a function is called by: domain, name and overload.
+/// The key by which a function is called: domain, name and overload.
 type Id = (String, String, String);
 
 /// `FunctionProto`.
@@ -132,7 +133,7 @@ struct Call {
     overload: String,
 }
 
-/// `AttributeProto`, its name and that of the function's attribute whose value it has.
+/// `AttributeProto`, its name and the name of the function's attribute that gives its value.
 #[derive(Clone, PartialEq, Message)]
 struct Reference {
     #[prost(string, tag = "1")]
@@ -173,7 +174,7 @@ impl Inliner<'_> {
         Ok(changed)
     }
 
-    /// Adds what stands for a node.
+    /// Adds a node to the graph, or the body of the function that it calls.
     fn node(&mut self, node: &Bytes, depth: usize, graph: &mut Vec<u8>) -> Made<()> {
         if depth > MAX_DEPTH {
             return Err(Stopped::TooLarge);
@@ -240,16 +241,17 @@ impl Inliner<'_> {
     }
 }
 
-/// What the values and attributes of a function are in one of its calls.
+/// The names of a function's values, and its attributes, in one of its calls.
 struct Names<'a> {
     given: HashMap<&'a str, &'a str>,
-    /// In front of all other names.
+    /// The prefix of all names that the call does not give.
     prefix: String,
     attributes: HashMap<String, &'a Bytes>,
 }
 
 impl<'a> Names<'a> {
-    /// Also gives the results that are inputs as well, or other results: by what they are, and their names outside.
+    /// Returns the names of a call, and the results that are also inputs or other results: the name
+    /// of each value, and the name that the call gives the result.
     fn of(function: &'a Function, call: &'a Call, number: usize) -> (Self, Vec<(String, String)>) {
         let mut given = HashMap::new();
         for (place, name) in function.input.iter().enumerate() {
@@ -286,12 +288,12 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A node of the body as it is in the call.
+    /// Returns a node of the body as it is in the call.
     fn node(&self, node: &Bytes) -> Made<Vec<u8>> {
         let mut changed = Vec::with_capacity(node.len());
         for field in parts(node)? {
             match field.tag {
-                // Nodes' own names need not be there, and would be there twice.
+                // Nodes need no names, and those of the body would occur once for each call.
                 node_tag::NAME => {}
                 node_tag::INPUT | node_tag::OUTPUT => {
                     put(&mut changed, field.tag, self.renamed(&field)?.as_bytes());
@@ -312,7 +314,8 @@ impl<'a> Names<'a> {
         Ok(self.name(name))
     }
 
-    /// An attribute of a node of the body; `None` for one whose value the call leaves out.
+    /// Returns an attribute of a node of the body; `None` for an attribute whose value the call
+    /// leaves out.
     fn attribute(&self, attribute: &Bytes) -> Made<Option<Vec<u8>>> {
         let Reference { name, of } =
             Reference::decode(attribute.clone()).map_err(|_| Stopped::NoGraph)?;
@@ -345,7 +348,7 @@ impl<'a> Names<'a> {
         Ok(changed)
     }
 
-    /// A graph within the body, whose names are the function's own, too.
+    /// Returns a graph within the body; its names also belong to the function and are changed.
     fn graph(&self, graph: &Bytes) -> Made<Vec<u8>> {
         let mut changed = Vec::with_capacity(graph.len());
         for field in parts(graph)? {
@@ -421,7 +424,7 @@ mod tests {
         model.into()
     }
 
-    /// The nodes of a model's graph that has no calls any more.
+    /// Returns the nodes of a model's graph after inlining, which has no calls any more.
     fn inlined_nodes(model: &Bytes) -> Vec<Node> {
         let Some(Inlined::Other(model)) = inlined(model) else {
             panic!("no other model");

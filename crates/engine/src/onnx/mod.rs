@@ -1,4 +1,5 @@
-//! What is found out about an ONNX graph by taking its file apart, and parts that are made of it.
+//! The findings about an ONNX graph from taking its file apart, and graphs that are made of its
+//! parts.
 
 pub mod exact;
 pub mod presents;
@@ -13,5 +14,5 @@ mod inlined;
 mod scope;
 mod stored;
 
-/// A key or a value that is kept: the graph's input for the past one, and its output.
+/// The names of a key or a value that is kept: the graph's input for the past one, and its output.
 pub type KeptTensor = (String, String);

@@ -1,15 +1,17 @@
-//! Whether anybody reads the keys and values that a question's run leaves.
+//! Whether any node reads the keys and values that a question's run leaves.
 //!
-//! They are outputs of the graph, as a state's are kept, so ONNX Runtime holds those of all layers until the run is over,
-//! asked for or not: a copy of the past in each run. Where an attention makes them for itself alone, all layers may use
-//! the same place, one after the other.
+//! They are outputs of the graph, because those of a state are kept, so ONNX Runtime holds the
+//! outputs of all layers until the run is over, whether they are asked for or not: a copy of the
+//! past in each run. Where each attention makes them only for itself, all layers may use the same
+//! memory, one after the other.
 
 use prost::bytes::Bytes;
 
 use super::KeptTensor;
 use super::proto::{Node, fields, model_tag, nodes};
 
-/// Whether no node of a graph needs what its attentions leave in `kept`, keys at even places and values at odd ones.
+/// Whether no node of a graph needs the outputs of its attentions in `kept`, keys at even places
+/// and values at odd ones.
 pub fn are_unread(graph: &Bytes, kept: &[KeptTensor]) -> bool {
     let Some(nodes) = nodes_of(graph) else {
         return false;

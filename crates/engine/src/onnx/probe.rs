@@ -1,4 +1,4 @@
-//! Graphs of one 8-bit product, to see what a processor makes of it.
+//! Graphs with a single 8-bit product, which show how a processor computes it.
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -14,13 +14,13 @@ pub const OUTPUT: &str = "sums";
 
 /// The weights of a product [rows, columns], in row-major order.
 pub struct Weights {
-    /// How many products are summed up.
+    /// The number of products that are summed up.
     pub rows: usize,
-    /// How many sums there are.
+    /// The number of sums.
     pub columns: usize,
     /// Whether the bytes are signed.
     pub are_signed: bool,
-    /// `rows` times `columns` of them.
+    /// The weights, `rows` times `columns` bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Weights {
 /// `ModelProto.ir_version` and the version of the operators.
 const IR_VERSION: i64 = 8;
 const OPERATORS: i64 = 17;
-/// ONNX Runtime's own operators.
+/// The domain of ONNX Runtime's own operators.
 const FUSED: &str = "com.microsoft";
 
 #[derive(Clone, PartialEq, Message)]
@@ -50,7 +50,7 @@ struct Head {
     operators: Vec<OperatorSet>,
 }
 
-/// The graph of `MatMulInteger`: `inputs` uint8 [n, rows] to `sums` int32 [n, columns].
+/// Returns the graph of `MatMulInteger`: `inputs` uint8 [n, rows] to `sums` int32 [n, columns].
 pub fn product(weights: Weights) -> Bytes {
     Parts {
         nodes: vec![node("MatMulInteger", &[INPUT, "weights"], OUTPUT)],
@@ -61,8 +61,8 @@ pub fn product(weights: Weights) -> Bytes {
     .model()
 }
 
-/// The graph of a product of inputs that are quantized to signed bytes, and dequantized as the weights are: `inputs` float32
-/// [n, rows] to `sums` float32 [n, columns]. All scales are 1.
+/// Returns the graph of a product whose inputs are quantized to signed bytes, and dequantized as
+/// the weights are: `inputs` float32 [n, rows] to `sums` float32 [n, columns]. All scales are 1.
 pub fn dequantized_product(weights: Weights) -> Bytes {
     Parts {
         nodes: vec![
@@ -82,7 +82,8 @@ pub fn dequantized_product(weights: Weights) -> Bytes {
     .model()
 }
 
-/// The graph of `DynamicQuantizeMatMul`: `inputs` float32 [n, rows] to `sums` float32 [n, columns]. The weights' scale is 1.
+/// Returns the graph of `DynamicQuantizeMatMul`: `inputs` float32 [n, rows] to `sums` float32
+/// [n, columns]. The weights' scale is 1.
 pub fn dynamic_product(weights: Weights) -> Bytes {
     let product = Node {
         domain: FUSED.into(),
@@ -102,7 +103,7 @@ struct Parts {
     weights: Vec<Tensor>,
     /// The type of the inputs.
     element: i32,
-    /// That of the sums.
+    /// The type of the sums.
     sums: i32,
 }
 

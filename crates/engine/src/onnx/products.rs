@@ -1,12 +1,14 @@
-//! The operators that multiply 8-bit integers, and whether the weights of one can exceed 16 bits.
+//! The operators that multiply 8-bit integers, and whether the sums of their products can exceed 16
+//! bits.
 //!
-//! Processors with AVX2 or AVX-512 and without VNNI multiply unsigned inputs by signed weights in pairs and add each pair
-//! in 16 bits, which saturate (`VPMADDUBSW`). The pairs are neighbours along the axis that is summed over: rows 0 and 1, 2
-//! and 3, and so on. An input is at most 255, so a pair of weights of one sign is safe up to a sum of 128.
+//! Processors with AVX2 or AVX-512 and without VNNI multiply unsigned inputs by signed weights in
+//! pairs and add each pair in 16 bits, which saturate (`VPMADDUBSW`). The pairs are neighbours
+//! along the axis that is summed over: rows 0 and 1, 2 and 3, and so on. An input is at most 255,
+//! so a pair of weights of one sign is safe up to a sum of 128.
 
 use super::proto::Node;
 
-/// ONNX Runtime's own operators.
+/// The domain of ONNX Runtime's own operators.
 const FUSED: &str = "com.microsoft";
 
 /// The greatest sum of two weights of one sign whose products with inputs of 255 fit into 16 bits: 128 x 255 = 32,640.
@@ -15,37 +17,37 @@ const MAX_PAIR: i32 = 128;
 /// The axis of a weight that a product sums over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
-    /// The last but one, or the only one.
+    /// The last axis but one, or the only one.
     Rows,
-    /// The last one.
+    /// The last axis.
     Columns,
-    /// Either of the last two.
+    /// Either of the last two axes.
     Either,
-    /// One that takes the weights in another order.
+    /// An axis that takes the weights in another order.
     Unknown,
 }
 
 /// One weight of an operator, by the places of its inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Operand {
-    /// Of the weight.
+    /// The place of the weight.
     pub weight: usize,
-    /// Of the weight's zero point, which may be left out.
+    /// The place of the weight's zero point, which may be left out.
     pub zero_point: usize,
-    /// What the product sums over.
+    /// The axis that the product sums over.
     pub axis: Axis,
 }
 
-/// What tells whether the inputs of a product are signed.
+/// The way to tell whether the inputs of a product are signed.
 #[derive(Debug, Clone, Copy)]
 pub enum Left {
-    /// The operator quantizes them itself, to unsigned ones.
+    /// The operator quantizes the inputs itself, to unsigned bytes.
     Unsigned,
-    /// The type of the input at this place, or of its zero point.
+    /// The type of the input at this place, or of its zero point, tells it.
     Input {
         /// The place of the input.
         value: usize,
-        /// That of its zero point.
+        /// The place of the input's zero point.
         zero_point: usize,
     },
 }
@@ -55,9 +57,10 @@ pub enum Left {
 pub struct Operator {
     name: &'static str,
     domain: &'static str,
-    /// What it multiplies by the weights.
+    /// The inputs that the operator multiplies by the weights.
     pub left: Left,
-    /// Whether it is, or may become, `DynamicQuantizeMatMul`, where its inputs are quantized when it runs.
+    /// Whether the operator is, or may become, `DynamicQuantizeMatMul` where its inputs are
+    /// quantized when it runs.
     pub is_fused_when_dynamic: bool,
     operands: &'static [Operand],
 }
@@ -74,7 +77,7 @@ const fn left(value: usize, zero_point: usize) -> Left {
     Left::Input { value, zero_point }
 }
 
-/// The inputs of each as ONNX's and ONNX Runtime's lists of operators have them.
+/// The operators, with their inputs as the operator lists of ONNX and ONNX Runtime have them.
 const OPERATORS: [Operator; 10] = [
     Operator {
         name: "MatMulInteger",
@@ -140,7 +143,7 @@ const OPERATORS: [Operator; 10] = [
         operands: &[operand(3, 5, Axis::Unknown)],
     },
     Operator {
-        // The library multiplies the weights by the inputs here.
+        // For this operator the library multiplies the weights by the inputs, so they change roles.
         name: "ConvInteger",
         domain: "",
         left: left(1, 3),
@@ -150,14 +153,14 @@ const OPERATORS: [Operator; 10] = [
 ];
 
 impl Operator {
-    /// The operator of a node, where it multiplies 8-bit integers.
+    /// Returns the operator of a node, where it multiplies 8-bit integers.
     pub fn of(node: &Node) -> Option<&'static Self> {
         let domain = own_domain(node);
         let mut all = OPERATORS.iter();
         all.find(|operator| (operator.name, operator.domain) == (node.op_type.as_str(), domain))
     }
 
-    /// The weights of a node of this operator.
+    /// Returns the weights of a node of this operator.
     pub fn operands(&self, node: &Node) -> impl Iterator<Item = Operand> {
         let is_turned = node.is_set("transB");
         self.operands.iter().map(move |operand| Operand {
@@ -168,7 +171,7 @@ impl Operator {
 }
 
 impl Axis {
-    /// The axis when the weight is transposed first.
+    /// Returns the axis when the weight is transposed first.
     fn turned(self, is_turned: bool) -> Self {
         match self {
             Self::Rows if is_turned => Self::Columns,
@@ -177,7 +180,7 @@ impl Axis {
     }
 }
 
-/// The domain of a node's operator, by its short name.
+/// Returns the domain of a node's operator, by its short name.
 fn own_domain(node: &Node) -> &str {
     match node.domain.as_str() {
         "ai.onnx" => "",
@@ -185,8 +188,8 @@ fn own_domain(node: &Node) -> &str {
     }
 }
 
-/// The axis of the weight of a node that ONNX Runtime replaces by a product of 8-bit integers when both of its inputs are
-/// dequantized; the weight is its second input.
+/// Returns the axis of the weight of a node that ONNX Runtime replaces by a product of 8-bit
+/// integers when both of its inputs are dequantized; the weight is its second input.
 pub fn dequantized_axis(node: &Node) -> Option<Axis> {
     if !own_domain(node).is_empty() {
         return None;
@@ -199,21 +202,23 @@ pub fn dequantized_axis(node: &Node) -> Option<Axis> {
     }
 }
 
-/// The weights whose products a processor adds wrongly.
+/// The pairs of weights whose products a processor adds wrongly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pairs {
-    /// None.
+    /// No pairs.
     #[default]
     None,
-    /// Two of -128. Processors for arm64 without 8-bit dot products make signed inputs of unsigned ones, and -128 by -128 is
-    /// the one product that 16 bits do not hold twice; which two they add is not known here.
+    /// Two weights of -128. Processors for arm64 without 8-bit dot products turn unsigned inputs
+    /// into signed ones, and -128 by -128 is the only product whose double does not fit into 16
+    /// bits; which two products they add is not known here.
     OfLeast,
-    /// Two neighbours of one sign whose sum is beyond [`MAX_PAIR`].
+    /// Two neighbouring weights of one sign whose sum is beyond [`MAX_PAIR`].
     Large,
 }
 
 impl Pairs {
-    /// Whether there are such among weights of the dimensions `dims`, in a product that sums over `axis`.
+    /// Whether there are such pairs among weights of the dimensions `dims`, in a product that sums
+    /// over `axis`.
     pub fn are_in(self, weights: &[i8], dims: &[i64], axis: Axis) -> bool {
         match self {
             Self::None => false,
@@ -261,7 +266,7 @@ fn is_too_much(a: i8, b: i8) -> bool {
     a.max(0) + b.max(0) > MAX_PAIR || a.min(0) + b.min(0) < -MAX_PAIR
 }
 
-/// Whether any two of the weights together are too much, wherever they stand.
+/// Whether any two of the weights are beyond [`MAX_PAIR`] together, wherever they stand.
 fn any_pair(weights: &[i8]) -> bool {
     let mut sorted = weights.to_vec();
     sorted.sort_unstable();
@@ -300,7 +305,8 @@ mod tests {
 
     #[test]
     fn pairs_are_neighbours_along_the_axis_that_is_summed_over() {
-        // Three rows of two columns: 100 and 100 stand in rows 1 and 2, which are no pair.
+        // There are three rows of two columns: the values of 100 stand in rows 1 and 2, which are
+        // no pair.
         let rows = [0, 0, 100, 0, 100, 0];
         assert!(!can_saturate(&rows, &[3, 2], Axis::Rows));
         assert!(!can_saturate(&rows, &[3, 2], Axis::Columns));
@@ -313,7 +319,7 @@ mod tests {
         assert!(!can_saturate(&beside, &[3, 2], Axis::Rows));
         assert!(can_saturate(&beside, &[3, 2], Axis::Columns));
         assert!(can_saturate(&beside, &[3, 2], Axis::Either));
-        // The second of two matrices.
+        // The pair stands in the second of two matrices.
         let two = [0, 0, 0, 0, 0, 0, 100, 0, 100, 0, 0, 0];
         assert!(can_saturate(&two, &[2, 3, 2], Axis::Rows));
     }

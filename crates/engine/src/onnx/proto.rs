@@ -1,4 +1,4 @@
-//! The parts of `onnx.proto` that a graph is taken apart by.
+//! The parts of `onnx.proto` that are needed to take a graph apart.
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};
@@ -6,14 +6,14 @@ use prost::encoding::{
     DecodeContext, WireType, decode_key, decode_varint, encode_key, encode_varint, skip_field,
 };
 
-/// A field of a message, as it stands there, and its content where it has a length.
+/// A field of a message: its encoded bytes, and its content where it has a length.
 pub struct Field {
     pub tag: u32,
     pub whole: Bytes,
     pub value: Bytes,
 }
 
-/// The fields of a message in their order; `None` where it is none.
+/// Returns the fields of a message in order; `None` where the bytes are no message.
 pub fn fields(message: &Bytes) -> Option<Vec<Field>> {
     let mut rest = message.clone();
     let mut all = Vec::new();
@@ -36,27 +36,30 @@ pub fn fields(message: &Bytes) -> Option<Vec<Field>> {
     Some(all)
 }
 
-/// The nodes among the fields of a graph, each with its field; `None` where one is none.
+/// Returns the nodes among the fields of a graph, each with its field; `None` where one cannot be
+/// decoded.
 pub fn nodes(graph: &[Field]) -> Option<Vec<(Node, &Field)>> {
     let nodes = graph.iter().filter(|field| field.tag == graph_tag::NODE);
     let nodes = nodes.map(|field| Some((Node::decode(field.value.clone()).ok()?, field)));
     nodes.collect()
 }
 
-/// Adds a field with a length.
+/// Adds a field with a length to a message.
 pub fn put(message: &mut Vec<u8>, tag: u32, value: &[u8]) {
     encode_key(tag, WireType::LengthDelimited, message);
     encode_varint(value.len() as u64, message);
     message.extend_from_slice(value);
 }
 
-/// How many values a tensor of these dimensions has; `None` where no tensor can be so.
+/// Returns the number of values of a tensor of these dimensions; `None` where there can be no such
+/// tensor.
 pub fn count(dims: &[i64]) -> Option<usize> {
     let mut sizes = dims.iter().map(|size| usize::try_from(*size).ok());
     sizes.try_fold(1, |product: usize, size| product.checked_mul(size?))
 }
 
-/// A node with other inputs, and all else as it stands there; `None` where it is none.
+/// Returns a node with other inputs and everything else unchanged; `None` where the bytes are no
+/// node.
 pub fn with_inputs(node: &Bytes, inputs: &[String]) -> Option<Bytes> {
     let mut changed = Vec::with_capacity(node.len() + 64);
     for input in inputs {
@@ -143,37 +146,39 @@ pub struct Node {
 }
 
 impl Node {
-    /// The graphs that are part of it, whose nodes see the values of this one.
+    /// Returns the graphs that are part of the node; their nodes see the values that this node
+    /// sees.
     pub fn graphs(&self) -> impl Iterator<Item = &Bytes> {
         let attributes = self.attribute.iter();
         attributes.flat_map(|attribute| attribute.graph.iter().chain(&attribute.graphs))
     }
 
-    /// Whether another graph is part of it.
+    /// Whether the node contains another graph.
     pub fn has_graph(&self) -> bool {
         self.graphs().next().is_some()
     }
 
-    /// The name of an input; `None` where it is left out.
+    /// Returns the name of an input; `None` where it is left out.
     pub fn input(&self, index: usize) -> Option<&str> {
         let name = self.input.get(index).map(String::as_str);
         name.filter(|name| !name.is_empty())
     }
 
-    /// An attribute of that name.
+    /// Returns the attribute of this name.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attribute
             .iter()
             .find(|attribute| attribute.name == name)
     }
 
-    /// Whether an attribute of that name is a number other than 0.
+    /// Whether the attribute of this name is a number other than 0.
     pub fn is_set(&self, name: &str) -> bool {
         self.attribute(name)
             .is_some_and(|attribute| attribute.int != 0)
     }
 
-    /// Whether it is an attention of ONNX Runtime's own: query, key and value, and optionally the past.
+    /// Whether the node is ONNX Runtime's own attention operator: query, key and value, and
+    /// optionally the past.
     pub fn is_attention(&self) -> bool {
         self.op_type == "MultiHeadAttention" && self.domain == "com.microsoft"
     }
@@ -181,7 +186,7 @@ impl Node {
 
 #[cfg(test)]
 impl Node {
-    /// A node of ONNX's own operators, without attributes.
+    /// Returns a node of one of ONNX's own operators, without attributes.
     pub fn of(op_type: &str, input: &[&str], output: &[&str]) -> Self {
         Self {
             input: input.iter().map(|name| (*name).into()).collect(),
@@ -211,7 +216,7 @@ pub struct Attribute {
     pub kind: i32,
 }
 
-/// `TensorProto`, without what large weights are in.
+/// `TensorProto`, without the fields that hold the values of large weights.
 #[derive(Clone, PartialEq, Message)]
 pub struct Initializer {
     #[prost(int64, repeated, tag = "1")]
@@ -254,7 +259,7 @@ pub struct Entry {
     pub value: String,
 }
 
-/// `ValueInfoProto`, of which the type can be told apart further.
+/// `ValueInfoProto`, with a type that is decoded further.
 #[derive(Clone, PartialEq, Message)]
 pub struct Named {
     #[prost(string, tag = "1")]
@@ -263,7 +268,7 @@ pub struct Named {
     pub kind: Option<Kind>,
 }
 
-/// `TypeProto`, of tensors alone.
+/// `TypeProto`, only for tensors.
 #[derive(Clone, PartialEq, Message)]
 pub struct Kind {
     #[prost(message, optional, tag = "1")]

@@ -1,10 +1,12 @@
-//! The part of an ONNX graph that reads a state: what the keys and values that are kept of it need, and nothing else.
+//! The part of an ONNX graph that reads a state: the nodes that make the kept keys and values, and
+//! no others.
 //!
-//! ONNX Runtime runs a whole graph whatever outputs are asked for. The last layer's attention and all that follows it
-//! are for the questions alone; of six layers that is a seventh of the work. So is what keeps a question's options apart,
-//! see `bias.rs`.
+//! ONNX Runtime runs a whole graph whatever outputs are asked for. The last layer's attention and
+//! everything after it serve only the questions; of six layers that is a seventh of the work. The
+//! bias that separates a question's options is also needed only for questions, see `bias.rs`.
 //!
-//! The file is taken apart field by field and put together again, so all that is not described here stays as it is.
+//! The file is taken apart field by field and put together again, so everything that is not
+//! described here stays as it is.
 
 use std::collections::HashSet;
 
@@ -18,17 +20,17 @@ use super::proto::{
     model_tag, nodes, put, with_inputs,
 };
 
-/// What is known of the runs that read a state, beside that the past is empty.
+/// The facts about runs that read a state, besides the empty past.
 #[derive(Debug, Clone, Copy)]
 pub struct States<'a> {
-    /// What is wanted of them.
+    /// The outputs that are wanted of the runs.
     pub kept: &'a [KeptTensor],
-    /// The input that has one value for all of a state's tokens, as they all see each other.
+    /// The input that has one value for all of a state's tokens, since they all see each other.
     pub even_input: &'a str,
 }
 
-/// The graph that makes what is kept of a state's tokens alone, where that is less than the whole graph and certain to
-/// be understood; else `None`.
+/// Returns the graph that makes only the kept keys and values of a state's tokens, if it is smaller
+/// than the whole graph and the graph is certainly understood; else `None`.
 pub fn reading_part(graph: &Bytes, states: States<'_>) -> Option<Bytes> {
     if states.kept.is_empty() {
         return None;
@@ -63,7 +65,7 @@ fn graph_part(graph: &Bytes, states: States<'_>) -> Option<Vec<u8>> {
             graph_tag::NODE => false,
             graph_tag::INITIALIZER => {
                 let tensor = Initializer::decode(field.value.clone()).ok()?;
-                // What lies beside the file would not be found.
+                // Weights outside the file would not be found.
                 if tensor.data_location != 0 {
                     return None;
                 }
@@ -82,18 +84,19 @@ fn graph_part(graph: &Bytes, states: States<'_>) -> Option<Vec<u8>> {
     Some(part)
 }
 
-/// What is taken of a graph.
+/// The parts that are taken of a graph.
 struct Taken {
-    /// The names of all values in it.
+    /// The names of all values in these parts.
     wanted: HashSet<String>,
-    /// Its nodes, the last first.
+    /// The nodes, the last one first.
     nodes: Vec<Bytes>,
-    /// Weights that it needs beside those of the graph.
+    /// The weights that are needed besides those of the graph.
     shapes: Vec<Vec<u8>>,
 }
 
 impl Taken {
-    /// `None` where all of the graph is needed as it is, or not understood.
+    /// Returns the parts of a graph; `None` where all of it is needed as it is, or it is not
+    /// understood.
     fn of(all: &[Field], states: States<'_>) -> Option<Self> {
         let nodes = nodes(all)?;
         let origins = Origins::of(&nodes, all)?;
@@ -103,7 +106,7 @@ impl Taken {
             shapes: Vec::new(),
         };
         let mut is_less = false;
-        // Nodes stand behind those that they need.
+        // A node stands behind the nodes whose outputs it needs.
         for (node, field) in nodes.iter().rev() {
             if !node
                 .output
@@ -129,7 +132,7 @@ impl Taken {
         is_less.then_some(taken)
     }
 
-    /// Takes a node, but for one of its inputs.
+    /// Takes a node without one of its inputs, or with all of them.
     fn add(&mut self, node: &Node, encoded: &Bytes, left_out: Option<usize>) -> Option<()> {
         let inputs = node.input.iter().enumerate();
         let inputs = inputs.filter(|(place, name)| Some(*place) != left_out && !name.is_empty());
@@ -157,7 +160,8 @@ impl Taken {
 /// The place of `attention_bias` among the inputs of `MultiHeadAttention`.
 const BIAS: usize = 5;
 
-/// A key or a value on its way from the tokens to what is kept: `[1, tokens, heads x size]` to `[1, heads, tokens, size]`.
+/// The reordering of a key or a value from the tokens' order to the kept one:
+/// `[1, tokens, heads x size]` to `[1, heads, tokens, size]`.
 struct Half {
     from: String,
     to: String,
@@ -194,7 +198,7 @@ impl Half {
         ]
     }
 
-    /// The first two dimensions stay, the third is split.
+    /// Returns the weight with the new shape: the first two dimensions stay, the third is split.
     fn shape(&self) -> Initializer {
         Initializer {
             dims: vec![4],
@@ -207,13 +211,14 @@ impl Half {
 }
 
 impl Node {
-    /// What an attention adds to its weights, before softmax.
+    /// Returns the name of the bias that an attention adds to its weights before softmax.
     fn bias(&self) -> Option<&str> {
         let bias = self.input.get(BIAS).filter(|name| !name.is_empty());
         bias.filter(|_| self.is_attention()).map(String::as_str)
     }
 
-    /// What an attention whose result nobody wants leaves to do when there is no past: its keys and values.
+    /// Returns what remains of an attention whose result is not wanted when there is no past: the
+    /// reordering of its keys and values. `None` for all other nodes.
     fn without_attention(
         &self,
         wanted: &HashSet<String>,
@@ -274,7 +279,8 @@ mod tests {
         }
     }
 
-    /// A graph whose tokens become `k` and `v`, with an attention over them and what a question needs of it.
+    /// Returns a model whose tokens become `k` and `v`, with an attention over them and the nodes
+    /// that a question needs.
     fn graph(attention: &Node, initializers: &[Initializer]) -> Bytes {
         let nodes = [
             Node::of("Gather", &["word", "input_ids"], &["x"]),
@@ -302,7 +308,7 @@ mod tests {
             put(&mut part, graph_tag::OUTPUT, &output.encode_to_vec());
         }
         let mut model = Vec::new();
-        // `ir_version` and `producer_name`, which nobody here reads.
+        // The fields `ir_version` and `producer_name`, which no code here reads.
         model.extend_from_slice(&[0x08, 0x0a, 0x12, 0x03, b's', b'v', b'c']);
         put(&mut model, model_tag::GRAPH, &part);
         model.into()
@@ -320,7 +326,7 @@ mod tests {
         }
     }
 
-    /// The operators, weights and outputs of a model.
+    /// Returns the operators, weights and outputs of a model.
     fn parts(model: &Bytes) -> Option<[Vec<String>; 3]> {
         let mut parts = [Vec::new(), Vec::new(), Vec::new()];
         for field in fields(&fields(model)?.pop()?.value)? {
@@ -366,12 +372,13 @@ mod tests {
         assert_eq!(nodes, ["Gather", "Split", "Pad", "MultiHeadAttention"]);
     }
 
-    /// The attention of the first of two layers, when `nodes` make its bias and the graph is cut.
+    /// Returns the attention of the first of two layers, when `nodes` make its bias and the graph
+    /// is cut.
     fn first_attention(nodes: &[Node]) -> Option<Node> {
         first_attention_beside(nodes, vec![256])
     }
 
-    /// The same beside a weight `table` of these dimensions.
+    /// Returns the same for a graph that also has a weight `table` of these dimensions.
     fn first_attention_beside(nodes: &[Node], table: Vec<i64>) -> Option<Node> {
         let mut part = Vec::new();
         let second = Node::of("Split", &["mixed"], &["unused", "present_k1", "present_v1"]);
@@ -417,9 +424,9 @@ mod tests {
     #[test]
     fn a_weight_of_more_values_than_can_be_counted_is_no_number() {
         let chooses = Node::of("Where", &["option_ids", "zero", "table"], &["bias"]);
-        // What nobody needs, so that there is something to cut.
+        // The output of this node is not needed, so that there is something to cut.
         let unused = Node::of("Cast", &["q"], &["logits"]);
-        // Their product wraps around to 0.
+        // The product of the dimensions wraps around to 0.
         let table = vec![1 << 32, 1 << 32];
         let attention = first_attention_beside(&[chooses, unused], table).expect("it is cut");
         assert_eq!(attention.input[5], "bias");
@@ -438,7 +445,7 @@ mod tests {
             },
         ];
         for other in others {
-            // What nobody needs, so that there is something to cut.
+            // The output of this node is not needed, so that there is something to cut.
             let unused = Node::of("Cast", &["q"], &["logits"]);
             let attention = first_attention(&[other.clone(), unused]).expect("it is cut");
             assert_eq!(attention.input[5], "bias", "{other:?}");

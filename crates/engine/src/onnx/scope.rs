@@ -1,4 +1,5 @@
-//! What can be told of the values of a graph before it runs: constants, where others come from, and their types.
+//! The facts about the values of a graph that are known before it runs: constants, the origins of
+//! other values, and types.
 
 use std::collections::HashMap;
 
@@ -8,9 +9,10 @@ use prost::bytes::Bytes;
 use super::products::{Axis, Left};
 use super::proto::{Field, Named, Node, Tensor, data_type, fields, graph_tag, nodes};
 
-/// How far the origin of a value is looked for; a graph that goes round would have no end.
+/// The most steps in the search for the origin of a value; in a cyclic graph the search would have
+/// no end.
 const MAX_DEPTH: usize = 64;
-/// What a graph in a graph counts for: each may have two to look in.
+/// The steps that a graph in a graph counts for, since each may have two graphs to search.
 const DEPTH_OF_GRAPH: usize = 8;
 
 /// Operators whose result has the elements of their first input.
@@ -72,16 +74,17 @@ const KEEPS_TYPE: [&str; 39] = [
     "Trilu",
 ];
 
-/// Operators between a dequantizer and a product that the library takes out, where they change nothing, or moves to before the
-/// dequantizer.
+/// Operators between a dequantizer and a product that the library removes, where they change
+/// nothing, or moves to the place before the dequantizer.
 const PASSED: [&str; 8] = [
     "Add", "Cast", "Div", "Dropout", "MaxPool", "Mul", "Pad", "Sub",
 ];
 
-/// Those of them that change nothing with a constant on either side.
+/// Operators of [`PASSED`] that change nothing with a constant on either side.
 const EITHER: [&str; 2] = ["Add", "Mul"];
 
-/// The input whose type the result of an operator has; of the operators on 8-bit integers, often its zero point.
+/// Returns the place of the input whose type the result of an operator has; for operators on 8-bit
+/// integers it is often a zero point.
 fn typed_by(op_type: &str) -> Option<usize> {
     match op_type {
         "Where" | "CastLike" | "QLinearConcat" | "QLinearWhere" => Some(1),
@@ -89,7 +92,7 @@ fn typed_by(op_type: &str) -> Option<usize> {
         "QLinearMatMul" | "QLinearConv" => Some(7),
         "QGemm" => Some(8),
         "Unique" | "NhwcMaxPool" => Some(0),
-        // QLinearAdd, QLinearSoftmax and so on.
+        // These are QLinearAdd, QLinearSoftmax and so on.
         _ if op_type.starts_with("QLinear") => Some(0),
         _ if REORDERS.contains(&op_type) || KEEPS_TYPE.contains(&op_type) => Some(0),
         _ => None,
@@ -99,7 +102,7 @@ fn typed_by(op_type: &str) -> Option<usize> {
 /// The values that the nodes of a graph can name.
 pub struct Scope<'a> {
     outer: Option<&'a Scope<'a>>,
-    /// In how many graphs this one stands.
+    /// The number of graphs around this one.
     pub nesting: usize,
     tensors: HashMap<String, Tensor>,
     makers: HashMap<String, Node>,
@@ -107,7 +110,7 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// The scope of a graph of these fields and nodes, in another.
+    /// Returns the scope of a graph of these fields and nodes, within another one.
     pub fn of(all: &[Field], nodes: &[Node], outer: Option<&'a Scope<'a>>) -> Option<Self> {
         let (mut tensors, mut elements) = (HashMap::new(), HashMap::new());
         for field in all {
@@ -142,7 +145,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// The values of a constant.
+    /// Returns the constant of this name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         match self.tensors.get(name) {
             None if self.makers.contains_key(name) => None,
@@ -151,7 +154,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The node that makes a value.
+    /// Returns the node that makes a value.
     pub fn maker(&self, name: &str) -> Option<&Node> {
         match self.makers.get(name) {
             None if self.tensors.contains_key(name) => None,
@@ -160,7 +163,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The type of a value's elements, where it can be told.
+    /// Returns the type of a value's elements, where it is known.
     fn element(&self, name: &str, depth: usize) -> Option<i32> {
         if let Some(tensor) = self.tensor(name) {
             return Some(tensor.data_type);
@@ -191,10 +194,10 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The type of a result of a node that runs graphs; all of them give the same.
+    /// Returns the type of a result of a node that runs graphs; all its graphs give the same type.
     fn element_of_graph(&self, node: &Node, name: &str, depth: usize) -> Option<i32> {
         let place = node.output.iter().position(|output| output == name)?;
-        // The first result of a loop's graph says whether it goes on.
+        // The first result of a loop's graph tells whether the loop goes on.
         let place = place + usize::from(node.op_type == "Loop");
         node.graphs().find_map(|graph| {
             self.in_graph(graph, place, |scope, output| {
@@ -203,7 +206,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// Whether a value is of signed bytes; `None` where that cannot be told.
+    /// Whether a value consists of signed bytes; `None` where that is not known.
     pub fn is_signed(&self, name: &str) -> Option<bool> {
         let element = self.element(name, 0)?;
         Some(element == data_type::INT8)
@@ -221,7 +224,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether the inputs of a product are quantized when it runs, by their own least and greatest values.
+    /// Whether the inputs of a product are quantized when it runs, by their own least and greatest
+    /// values.
     pub fn has_dynamic_left(&self, left: Left, node: &Node) -> bool {
         match left {
             Left::Unsigned => true,
@@ -232,7 +236,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What dequantizes a value, or may, once the library has taken out what it can.
+    /// Returns the nodes that dequantize a value, or may do so once the library has removed the
+    /// nodes that it can.
     pub fn dequantizers(&self, name: &str) -> Vec<Dequantizer> {
         let mut found = Vec::new();
         self.find_dequantizers(name, (Order::AsItIs, 0), &mut found);
@@ -267,7 +272,7 @@ impl<'a> Scope<'a> {
             name = first;
             let second = node.input(1).filter(|_| EITHER.contains(&&*node.op_type));
             if let Some(second) = second.filter(|_| self.is_constant(first)) {
-                // What else it is made of is at most a constant's dequantizer.
+                // Besides `second`, the value is made of at most a constant's dequantizer.
                 let one = self.maker(first);
                 let one = one.filter(|node| node.op_type == "DequantizeLinear");
                 found.extend(one.and_then(|node| self.dequantizer(node, order)));
@@ -276,7 +281,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The library takes out a branch that is always taken.
+    /// Searches the branches of a node, since the library replaces the node by a branch that is
+    /// always taken.
     fn find_dequantizers_in_branches(
         &self,
         node: &Node,
@@ -296,7 +302,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What `look` makes of the result at `place` of a graph in this one.
+    /// Returns the result of `look` for the output at `place` of a graph in this one.
     fn in_graph<Found>(
         &self,
         graph: &Bytes,
@@ -319,7 +325,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    /// Whether a value is stored, or made of stored ones alone.
+    /// Whether a value is stored, or made only of stored values.
     fn is_constant(&self, name: &str) -> bool {
         let is_stored = |name: &str| self.tensor(name).is_some();
         let is_made = |node: &Node| {
@@ -333,28 +339,29 @@ impl<'a> Scope<'a> {
 
 /// A node that dequantizes a value.
 pub struct Dequantizer {
-    /// The name of its result.
+    /// The name of the node's result.
     pub result: String,
-    /// Whether it dequantizes signed bytes; `None` where that cannot be told.
+    /// Whether the node dequantizes signed bytes; `None` where that is not known.
     pub is_signed: Option<bool>,
-    /// The dimensions of what it dequantizes, where that is stored.
+    /// The dimensions of the quantized value, where it is stored.
     pub dims: Option<Vec<i64>>,
-    /// What is done to its result before it is the value.
+    /// The change from the node's result to the value.
     pub order: Order,
 }
 
-/// What is done to a weight before it is multiplied.
+/// The change to a weight before it is multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     AsItIs,
-    /// Its axes change places.
+    /// The weight's axes change places.
     Turned,
-    /// Something else that keeps its elements.
+    /// The weight changes in another way that keeps its elements.
     Other,
 }
 
 impl Order {
-    /// The axis of a weight of these dimensions that a product sums over, where it is `axis` of what becomes of it.
+    /// Returns the axis of a weight of these dimensions that a product sums over, if `axis` is the
+    /// one of the changed weight.
     pub fn axis(self, axis: Axis, dims: Option<&[i64]>) -> Axis {
         match (self, dims) {
             (Self::AsItIs, _) => axis,
@@ -365,14 +372,14 @@ impl Order {
 }
 
 impl Node {
-    /// The value of a node that is a constant.
+    /// Returns the value of a node that is a constant.
     fn constant(&self) -> Option<&Tensor> {
         let value = self.attribute("value")?.tensor.as_ref();
         value.filter(|_| self.op_type == "Constant")
     }
 }
 
-/// The fields and nodes of a graph.
+/// Returns the fields and nodes of a graph.
 pub fn taken_apart(graph: &Bytes) -> Option<(Vec<Field>, Vec<Node>)> {
     let all = fields(graph)?;
     let nodes = nodes(&all)?.into_iter().map(|(node, _)| node).collect();

@@ -1,4 +1,4 @@
-//! The signed bytes that a graph stores, in its file or beside it.
+//! The signed bytes that a graph stores, in its own file or in another one.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::proto::{Tensor, count, data_type};
 
-/// The signed bytes of a tensor; `folder` is where those lie that are not in the graph. `None` where they cannot be read.
+/// Returns the signed bytes of a tensor; `folder` holds the files of the bytes that are not in the
+/// graph. `None` where they cannot be read.
 pub fn signed_bytes(tensor: &Tensor, folder: &Path) -> Option<Vec<i8>> {
     let signed = |bytes: &[u8]| bytes.iter().map(|byte| *byte as i8).collect();
     let values: Vec<i8> = match (&tensor.raw_data, tensor.data_location) {
@@ -18,7 +19,7 @@ pub fn signed_bytes(tensor: &Tensor, folder: &Path) -> Option<Vec<i8>> {
     (count(&tensor.dims) == Some(values.len())).then_some(values)
 }
 
-/// The bytes of a tensor that lie in another file of the folder.
+/// Returns the bytes of a tensor that lie in another file of the folder.
 fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
     let entries = tensor.external_data.iter();
     let entry = |key: &str| entries.clone().find(|entry| entry.key == key);
@@ -27,7 +28,7 @@ fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
         None => Some(0),
     };
     let location = &entry("location")?.value;
-    // A file of the folder and no other: where else a path may lead is ONNX Runtime's to judge.
+    // Only a file of the folder itself is read: all other paths are for ONNX Runtime to judge.
     if location.contains(['/', '\\']) || location.starts_with('.') {
         return None;
     }

@@ -1,15 +1,17 @@
-//! The lock on the model: first come, first served, bounded, cancellable, measured.
+//! The queue in front of the model, which is also the lock on it: first come, first served,
+//! bounded, cancellable, measured.
 //!
-//! A request is admitted when it arrives, joins the line when it is encoded, and gets the model when all that came
-//! before it and joined are done; [`order`] has the exception. The thread that finds the model free runs it; no request
-//! waits for a thread of its own.
+//! A request is admitted when it arrives, joins the queue when it is encoded, and gets the model
+//! when all requests that arrived and joined before it are done; [`order`] has the exception. The
+//! thread that finds the model free runs it; no request waits for a thread of its own.
 //!
-//! The line is bounded in requests, in bytes and in time: a request that by the measured rate would not be answered before
-//! its deadline is refused when it comes, not when it has waited.
+//! The queue is bounded in requests, in bytes and in time: a request that would not be answered
+//! before its deadline, by the measured rate, is refused when it arrives and not after it has
+//! waited.
 //!
-//! A batch is admitted once and joins the line for each of its states anew, behind all that arrived meanwhile. A batch
-//! whose caller does not take its results is paused: it waits for its caller, not for the model, so it holds no place
-//! that another request could have.
+//! A batch is admitted once and joins the queue again for each of its states, behind all requests
+//! that arrived meanwhile. A batch whose caller does not take its results is paused: it waits for
+//! its caller, not for the model, so it holds no place that another request could have.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -29,79 +31,82 @@ use rate::Rate;
 use stop::Deadline;
 pub use stop::Stop;
 
-/// The bounds of the line.
+/// The limits of the queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests that may wait, the one on the model not counted.
+    /// The most requests that may wait, the one on the model not counted.
     pub max_queue: usize,
-    /// Bytes of the bodies of all requests that wait, and as many again of batches.
+    /// The most bytes in the bodies of all waiting requests, and the same number again for batches.
     pub max_queue_bytes: usize,
-    /// How long a request may wait, from its arrival.
+    /// How long a request may wait, counted from its arrival.
     pub request_timeout: Duration,
-    /// How long one request may be encoded and have the model.
+    /// How long one request may take on encoding and on the model together.
     pub max_run: Duration,
 }
 
-/// What is admitted: how often it joins the line.
+/// The kind of an admitted request: how often it joins the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// Once; it is gone with its turn.
+    /// The request joins once, and is gone after its turn.
     Single,
-    /// Once for each state; it is there until it leaves.
+    /// The request joins once for each state, and stays until it leaves.
     Batch,
 }
 
-/// A request that comes.
+/// A request that arrives.
 #[derive(Debug, Clone, Copy)]
 pub struct Entrant {
-    /// A number that no other request has.
+    /// The number of the request, which no other request has.
     pub ticket: u64,
-    /// How often it will join the line.
+    /// How often the request will join the queue.
     pub entry: Entry,
-    /// Bytes of its body.
+    /// The bytes of the request's body.
     pub bytes: usize,
-    /// How long its caller still has a use for the answer, and how long that was in the beginning.
+    /// How long the caller still has a use for the answer, and how long it had one in the
+    /// beginning.
     pub patience: Option<(Duration, Duration)>,
 }
 
-/// A request that has been let in.
+/// The admission of a request.
 #[derive(Debug)]
 pub struct Admission {
-    /// Asked while the request is encoded.
+    /// The stop that is checked while the request is encoded.
     pub stop: Arc<Stop>,
-    /// Whether most of those who wait will not be answered, so that only what has the model should be encoded.
+    /// Whether most waiting requests will not be answered, so that a request should be encoded only
+    /// once it has the model.
     pub is_encoded_late: bool,
 }
 
-/// What is known of a request from its arrival to its end.
+/// The state of a request from its arrival to its end.
 struct Admitted {
     entry: Entry,
     bytes: usize,
-    /// Its place in the line: the lowest goes first.
+    /// The request's place in the queue: the lowest place goes first.
     place: u64,
     /// When the wait for the model began.
     arrived: Instant,
-    /// When its caller has no use for the answer any more.
+    /// When the caller has no use for the answer any more.
     caller: Option<Deadline>,
     stop: Arc<Stop>,
-    /// Bytes of results that the caller of a batch has not taken, while nothing is run because of them.
+    /// The bytes of results that the caller of a paused batch has not taken; `None` unless the
+    /// batch is paused.
     unread: Option<usize>,
 }
 
 impl Admitted {
-    /// Bytes that are held for the request as long as it is there.
+    /// Returns the bytes that are held for the request as long as it is there.
     fn held_bytes(&self) -> usize {
         self.bytes + self.unread.unwrap_or(0)
     }
 }
 
-/// A request in the line.
+/// A request in the queue.
 struct Waiting<T> {
     ticket: u64,
     entry: Entry,
     work: T,
     tokens: usize,
-    /// How much of its time on the model is over.
+    /// How much of the request's time on the model is already used.
     spent: Duration,
     arrived: Instant,
     joined: Instant,
@@ -112,14 +117,14 @@ struct Waiting<T> {
 pub struct Turn<'q, T> {
     queue: &'q Queue<T>,
     ticket: u64,
-    /// How many tokens the model sees.
+    /// The number of tokens that the model sees.
     pub tokens: usize,
     started: Instant,
-    /// How long the request was in the line.
+    /// How long the request was in the queue.
     pub waited: Duration,
-    /// What was put into the line; there until it is taken.
+    /// The work that was put into the queue; `None` once it is taken.
     pub work: Option<T>,
-    /// Asked between two runs.
+    /// The stop that is checked between two runs.
     pub stop: Arc<Stop>,
 }
 
@@ -128,7 +133,7 @@ impl<T> Drop for Turn<'_, T> {
         let took = self.started.elapsed();
         let mut state = self.queue.state.lock();
         let is_lost = self.stop.is_cancelled();
-        // A turn that was ended says nothing of what its tokens take.
+        // The time of a turn that was cut short does not tell how long its tokens take.
         if !is_lost {
             state.rate.add(self.tokens, took);
         }
@@ -141,29 +146,30 @@ impl<T> Drop for Turn<'_, T> {
     }
 }
 
-/// How many requests there are.
+/// The numbers of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// On the model: 0 or 1.
+    /// The number of requests on the model: 0 or 1.
     pub running: usize,
-    /// Arrived and not yet on the model.
+    /// The number of requests that have arrived and are not yet on the model.
     pub waiting: usize,
 }
 
 struct State<T> {
     admitted: HashMap<u64, Admitted>,
-    /// Keyed by place.
+    /// The queue, keyed by place.
     line: BTreeMap<u64, Waiting<T>>,
     next_place: u64,
     running: Option<u64>,
-    /// Batches that wait for their callers.
+    /// The number of batches that wait for their callers.
     paused: usize,
-    /// Bytes of single requests and of batches.
+    /// The bytes of single requests and of batches, in this order.
     bytes: [usize; 2],
     tokens: usize,
     rate: Rate,
     order: Order,
-    /// Until when the thread sleeps that refuses those who wait too long.
+    /// The moment until which the thread that refuses late requests sleeps; `None` while it is
+    /// awake.
     asleep_until: Option<Instant>,
     closed: bool,
 }
@@ -173,7 +179,7 @@ impl<T> State<T> {
         Some(self.admitted.get(&ticket)?.entry)
     }
 
-    /// The place of the request that goes next.
+    /// Returns the place of the request that goes next.
     fn next(&mut self) -> Option<u64> {
         let (&first, _) = self.line.first_key_value()?;
         if !self.order.is_newest_first() {
@@ -189,8 +195,8 @@ impl<T> State<T> {
         Some(newest.map_or(first, |(place, _)| *place))
     }
 
-    /// The place of the first that does not go with the newest: a state of a batch, or a request that has waited for longer
-    /// than anyone who gave up.
+    /// Returns the place of the first entry that does not compete as the newest: a state of a
+    /// batch, or a request that has waited for longer than any that gave up.
     fn who_waits(&self) -> Option<u64> {
         let now = Instant::now();
         let mut line = self.line.iter();
@@ -201,8 +207,8 @@ impl<T> State<T> {
         waits.map(|(place, _)| *place)
     }
 
-    /// The request that will not have its turn, where there are too many while the newest go first: the oldest, but for those
-    /// who wait longer than others do.
+    /// Returns the request that will not have its turn, where too many wait while the newest go
+    /// first: the oldest one, except for those that have outlasted the requests that gave up.
     fn left_over(&self) -> Option<u64> {
         if !self.order.is_newest_first() || self.line.len() <= order::MOST_WAITING {
             return None;
@@ -217,14 +223,16 @@ impl<T> State<T> {
         (newer.count() >= order::MOST_WAITING).then_some(oldest)
     }
 
-    /// Why a request will not be answered in time that still has to wait for `tokens`, if it will not.
+    /// Returns the error of a request that still has to wait for `tokens` and so will not be
+    /// answered in time; `None` if it will be, or if no time is known.
     fn lateness(
         &self,
         deadline: Instant,
         caller: Option<Deadline>,
         tokens: usize,
     ) -> Option<Error> {
-        // The newest go first, so the line says nothing of when its turn comes.
+        // While the newest go first, the length of the queue does not tell when the request has its
+        // turn.
         if self.order.is_newest_first() {
             return None;
         }
@@ -242,12 +250,12 @@ impl<T> State<T> {
         let running = usize::from(self.running.is_some());
         Load {
             running,
-            // A batch that has ended may have a state on the model still.
+            // A batch that has ended may still have a state on the model.
             waiting: self.active().saturating_sub(running),
         }
     }
 
-    /// Requests that are on the model or wait for it.
+    /// Returns the number of requests that are on the model or wait for it.
     fn active(&self) -> usize {
         self.admitted.len() - self.paused
     }
@@ -259,7 +267,7 @@ impl<T> State<T> {
         }
     }
 
-    /// Takes note of how much a batch's caller has not taken, or that the batch goes on.
+    /// Notes the bytes that a batch's caller has not taken, or that the batch goes on.
     fn set_unread(&mut self, ticket: u64, unread: Option<usize>) {
         let Some(batch) = self.admitted.get_mut(&ticket) else {
             return;
@@ -271,7 +279,7 @@ impl<T> State<T> {
         self.paused += usize::from(unread.is_some());
     }
 
-    /// Takes note that a turn is over, or will not come.
+    /// Notes that a turn is over, or will not come.
     fn end_turn(&mut self, ticket: u64) {
         let admitted = self.admitted.get(&ticket);
         if admitted.is_some_and(|admitted| admitted.entry == Entry::Single) {
@@ -293,16 +301,17 @@ impl<T> State<T> {
     }
 }
 
-/// The line in front of the model.
+/// The queue in front of the model.
 pub struct Queue<T> {
     limits: Limits,
     state: Mutex<State<T>>,
-    /// The line was closed, or something left it after that.
+    /// Signals that the queue was closed, that a request left the closed queue, or that a deadline
+    /// comes before the thread of [`Queue::expired`] would wake.
     changed: Condvar,
 }
 
 impl<T> Queue<T> {
-    /// An empty line in front of a free model.
+    /// Returns an empty queue in front of a free model.
     pub fn new(limits: Limits) -> Self {
         let state = State {
             admitted: HashMap::new(),
@@ -324,12 +333,13 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Lets a request in.
+    /// Admits a request.
     ///
-    /// A large batch does not keep single requests out: its bytes are counted apart from theirs.
+    /// A large batch does not keep single requests out: its bytes are counted separately.
     ///
     /// # Errors
-    /// [`Error::QueueFull`], [`Error::DeadlineExceeded`] and [`Error::Closing`]; nothing is kept then.
+    /// [`Error::QueueFull`], [`Error::DeadlineExceeded`] and [`Error::Closing`]; the request is not
+    /// admitted then.
     pub fn admit(&self, entrant: Entrant) -> Result<Admission, Error> {
         let mut state = self.state.lock();
         if state.closed {
@@ -347,7 +357,7 @@ impl<T> Queue<T> {
         };
         let caller = entrant.patience.map(deadline_in);
         let deadline = self.deadline(arrived, caller);
-        // A state of a batch that waits too long is an error of that state alone.
+        // When a state of a batch waits too long, only that state fails, not the batch.
         let is_single = entrant.entry == Entry::Single;
         let late = is_single.then(|| state.lateness(deadline, caller, state.tokens));
         if let Some(error) = late.flatten() {
@@ -375,14 +385,14 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Whether a request may be there beside those that are.
+    /// Whether a request may be admitted in addition to those that are there.
     fn has_room(&self, state: &State<T>, entrant: Entrant) -> bool {
         // A request that would run at once does not wait, however large it is.
         let is_idle = state.active() == 0;
         let held = state.bytes[entrant.entry as usize];
         let fits = held + entrant.bytes <= self.limits.max_queue_bytes;
-        // Nor does a paused batch keep a single request out. Batches do keep out batches by their bytes, or those that
-        // are paused would be without a bound.
+        // A paused batch does not keep a single request out either. Batches do keep other batches
+        // out by their bytes, since otherwise the paused ones would have no bound.
         let has_bytes = match entrant.entry {
             Entry::Single => is_idle || fits,
             Entry::Batch => held == 0 || fits,
@@ -390,18 +400,20 @@ impl<T> Queue<T> {
         has_bytes && (is_idle || state.load().waiting < self.limits.max_queue)
     }
 
-    /// When a request must have got the model that came at `arrived`.
+    /// Returns when a request that arrived at `arrived` must have got the model.
     fn deadline(&self, arrived: Instant, caller: Option<Deadline>) -> Instant {
         let own = arrived + self.timeout();
         caller.map_or(own, |caller| own.min(caller.at))
     }
 
-    /// Puts an admitted request into the line: a single one at the place of its arrival, a state of a batch behind all
-    /// that have arrived. Of its time on the model, `spent` is over.
+    /// Puts an admitted request into the queue: a single one at the place of its arrival, a state
+    /// of a batch behind all requests that have arrived. `spent` is the part of its time on the
+    /// model that is already used.
     ///
-    /// Returns the work that has no place in the line, with what it gets: this one with [`Error::Cancelled`] when its caller
-    /// has gone meanwhile, or with what [`Queue::admit`] says when, by its tokens, it will not be answered in time; or, while
-    /// the newest go first, the oldest one with [`Error::QueueFull`].
+    /// Returns the work that has no place in the queue, with its error: this work with
+    /// [`Error::Cancelled`] when its caller has gone meanwhile, or with an error of
+    /// [`Queue::admit`] when, by its tokens, it will not be answered in time; or, while the newest
+    /// go first, the oldest work with [`Error::QueueFull`].
     pub fn join(&self, ticket: u64, work: T, tokens: usize, spent: Duration) -> Option<(T, Error)> {
         let mut state = self.state.lock();
         let last = state.new_place();
@@ -425,7 +437,8 @@ impl<T> Queue<T> {
             return Some((work, error));
         }
         if deadline <= Instant::now() {
-            // It was encoded for so long that the thread does not look out for it any more.
+            // The request was encoded until after its deadline, which the thread of `expired` no
+            // longer waits for.
             self.changed.notify_all();
         }
         let waiting = Waiting {
@@ -452,7 +465,7 @@ impl<T> Queue<T> {
         ))
     }
 
-    /// The request that goes next, if the model is free.
+    /// Returns the request that goes next, if the model is free.
     pub fn take(&self) -> Option<Turn<'_, T>> {
         let mut state = self.state.lock();
         if state.running.is_some() {
@@ -483,25 +496,26 @@ impl<T> Queue<T> {
         })
     }
 
-    /// Takes note that a batch waits for its caller, who has not taken so many bytes of results. It has no place in the
-    /// queue until it goes on; what it holds counts as bytes of batches.
+    /// Notes that a batch waits for its caller, who has not taken `unread_bytes` bytes of results.
+    /// The batch has no place in the queue until it goes on; the bytes that it holds count as bytes
+    /// of batches.
     pub fn pause(&self, ticket: u64, unread_bytes: usize) {
         self.state.lock().set_unread(ticket, Some(unread_bytes));
     }
 
-    /// Takes note that the caller of a paused batch takes its results again.
+    /// Notes that the caller of a paused batch takes its results again.
     pub fn go_on(&self, ticket: u64) {
         self.state.lock().set_unread(ticket, None);
     }
 
-    /// Takes note that a request ended before it joined the line.
+    /// Notes that a request ended before it joined the queue, or that a batch has ended.
     pub fn leave(&self, ticket: u64) {
         let mut state = self.state.lock();
         state.forget(ticket);
         self.tell(state);
     }
 
-    /// Stops a request whose caller has gone; gives its work back if it was in the line.
+    /// Stops a request whose caller has gone; returns its work if it was in the queue.
     pub fn cancel(&self, ticket: u64) -> Option<T> {
         let mut state = self.state.lock();
         let admitted = state.admitted.get(&ticket)?;
@@ -516,8 +530,8 @@ impl<T> Queue<T> {
         work
     }
 
-    /// Waits until requests have been in the line for too long, and takes them out of it, each with what it gets. `None`
-    /// when the line is closed and empty for good.
+    /// Waits until requests have been in the queue for too long, and takes them out of it, each
+    /// with its error. Returns `None` when the queue is closed and empty for good.
     pub fn expired(&self) -> Option<Vec<(T, Error)>> {
         let mut state = self.state.lock();
         loop {
@@ -530,8 +544,9 @@ impl<T> Queue<T> {
                 self.tell(state);
                 return Some(late);
             }
-            // A request that comes later mostly has a later deadline, and wakes this thread only if it has not: that would
-            // take longer than all else that the line costs.
+            // A request that arrives later mostly has a later deadline, so it wakes this thread
+            // only if its deadline is earlier: waking it for each request would cost more than
+            // everything else that the queue does.
             let admitted = state.admitted.values();
             let deadlines =
                 admitted.map(|admitted| self.deadline(admitted.arrived, admitted.caller));
@@ -567,7 +582,8 @@ impl<T> Queue<T> {
         self.limits.request_timeout.min(far)
     }
 
-    /// Wakes whoever waits for the end of a line that is closed; nobody else waits for anything.
+    /// Unlocks the state and wakes the threads that wait for a closed queue to become empty; while
+    /// the queue is open, no thread waits for a request to leave.
     fn tell(&self, state: MutexGuard<'_, State<T>>) {
         let closed = state.closed;
         drop(state);
@@ -581,40 +597,41 @@ impl<T> Queue<T> {
         self.state.lock().running.is_none()
     }
 
-    /// How long one request may be encoded and run.
+    /// Returns how long one request may take on encoding and on the model together.
     pub fn max_run(&self) -> Duration {
         self.limits.max_run
     }
 
-    /// How many requests there are.
+    /// Returns the numbers of requests.
     pub fn load(&self) -> Load {
         self.state.lock().load()
     }
 
-    /// Whether the newest request goes first, since callers give up before their turn.
+    /// Whether the newest request goes first, because callers give up before their turn.
     pub fn is_newest_first(&self) -> bool {
         self.state.lock().order.is_newest_first()
     }
 
-    /// Has the newest go first, as if callers had given up.
+    /// Makes the newest requests go first, as if callers had given up.
     #[cfg(test)]
     pub fn turn_around(&self) {
         let mut state = self.state.lock();
         state.order.end_turn(Duration::from_secs(1), true);
     }
 
-    /// How many are encoded and wait for the model alone.
+    /// Returns the number of requests in the queue.
     pub fn in_line(&self) -> usize {
         self.state.lock().line.len()
     }
 
-    /// Lets nobody in any more.
+    /// Closes the queue: no more requests are admitted.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// Stops all requests: gives back the work of those in the line, the others end at their next run.
+    /// Stops all requests: returns the work of those in the queue; the others end at their next
+    /// run.
     pub fn cancel_all(&self) -> Vec<T> {
         let mut state = self.state.lock();
         for admitted in state.admitted.values() {
@@ -624,7 +641,8 @@ impl<T> Queue<T> {
         let work = tickets.into_iter();
         let work = work.filter_map(|ticket| state.remove_from_line(ticket));
         let work = work.collect();
-        // A batch whose caller takes nothing is neither in the line nor on the model, and nothing would end it.
+        // A batch whose caller takes nothing is neither in the queue nor on the model, so nothing
+        // else would end it.
         let admitted = state.admitted.iter();
         let batches = admitted.filter(|(ticket, admitted)| {
             admitted.entry == Entry::Batch && state.running != Some(**ticket)
@@ -637,7 +655,7 @@ impl<T> Queue<T> {
         work
     }
 
-    /// Waits until no request is left.
+    /// Waits until no admitted request is left.
     pub fn wait_until_empty(&self) {
         let mut state = self.state.lock();
         while !state.admitted.is_empty() {

@@ -1,43 +1,49 @@
-//! Which request goes next: the first that came, and under an overload whose callers hang up, the last.
+//! The order of requests: the first that arrived goes first, and during an overload in which
+//! callers hang up, the last.
 //!
-//! First come, first served is fair and right as long as callers wait. Where they do not, it collapses: the line grows
-//! until it is as old as the callers' patience, and from then on the model goes to those who are about to give up. The
-//! newest request is the one whose caller will wait longest, so it goes first while that lasts (adaptive LIFO: Maurer,
-//! "Fail at Scale", ACM Queue 13(8), 2015). What says so is not the age of the line, since patient callers make a long one
-//! too, but the time on the model that went to callers who had gone before their answer.
+//! First come, first served is fair and right as long as callers wait. Where they do not, it
+//! collapses: the queue grows until its oldest request is as old as the callers' patience, and from
+//! then on the model works for callers who are about to give up. The caller of the newest request
+//! will wait longest, so the newest request goes first while the overload lasts (adaptive LIFO:
+//! Maurer, "Fail at Scale", ACM Queue 13(8), 2015). The sign of such an overload is not the age of
+//! the queue, since patient callers make a long one too, but the time on the model that went to
+//! callers who had gone before their answer.
 //!
-//! Of those that come while the newest go first, the older ones will not have a turn. Only the newest [`MOST_WAITING`] are
-//! kept; the others are told at once, which costs less than to have them hang up and come again on a new connection.
+//! While the newest go first, the older requests will not have a turn. Only the newest
+//! [`MOST_WAITING`] are kept; the others are refused at once, which costs less than having their
+//! callers hang up and come again on a new connection.
 //!
-//! Newest first alone would starve callers who do wait, and batches, which always come last. So of [`TURNS`] turns one
-//! goes to the oldest request that has waited for longer than anyone who gave up lately, or to a batch.
+//! Serving only the newest would starve callers who do wait, and batches, which always come last.
+//! So one of [`TURNS`] turns goes to the oldest request that has waited for longer than any caller
+//! who gave up lately, or to a batch.
 
 use std::time::{Duration, Instant};
 
-/// The time on the model over which lost time is looked at, in seconds.
+/// The time constant with which lost time on the model fades, in seconds.
 const MEMORY_SECONDS: f64 = 2.0;
-/// The share of it that may be lost while the oldest go first.
+/// The share of that time that may be lost while the oldest go first.
 const MOST_LOST: f64 = 0.1;
-/// One of so many turns goes to callers who wait, while the newest go first.
+/// The number of turns of which one goes to callers who wait, while the newest go first.
 const TURNS: u64 = 4;
-/// How many requests may wait while the newest go first, batches and those who outlast others not counted: enough for the
-/// model to have one whenever it is free.
+/// The most requests that may wait while the newest go first, without batches and requests that
+/// outlast others: enough for the model to have a request whenever it is free.
 pub const MOST_WAITING: usize = 16;
-/// How long a caller who gave up is remembered, at least; at most twice that.
+/// The least time for which a caller who gave up is remembered; the longest is twice that.
 const REMEMBERED: Duration = Duration::from_secs(15);
 
-/// What decides which request goes next.
+/// The state that decides which request goes next.
 #[derive(Debug, Default)]
 pub struct Order {
     is_newest_first: bool,
-    /// Seconds on the model that went to callers who had gone; those of long ago fade.
+    /// The seconds on the model that went to callers who had gone; older ones fade.
     lost: f64,
     turns: u64,
     patience: Patience,
 }
 
 impl Order {
-    /// Takes note of the time that a turn of a single request took, and whether its caller had gone before its end.
+    /// Notes the time that a turn of a single request took, and whether its caller had gone before
+    /// its end.
     pub fn end_turn(&mut self, took: Duration, is_lost: bool) {
         let seconds = took.as_secs_f64();
         let kept = (-seconds / MEMORY_SECONDS).exp();
@@ -45,12 +51,12 @@ impl Order {
         self.is_newest_first |= self.lost > MOST_LOST * MEMORY_SECONDS;
     }
 
-    /// Takes note that a caller hung up whose request was so old.
+    /// Notes that a caller hung up whose request had this age.
     pub fn gave_up(&mut self, age: Duration, now: Instant) {
         self.patience.add(age, now);
     }
 
-    /// Takes note that nobody waits: the overload is over.
+    /// Notes that no request waits, which ends the overload.
     pub fn line_is_empty(&mut self) {
         if self.is_newest_first {
             *self = Self::default();
@@ -62,22 +68,23 @@ impl Order {
         self.is_newest_first
     }
 
-    /// Whether the next turn is one for callers who wait.
+    /// Whether the next turn goes to callers who wait; each call counts a turn.
     pub fn next_is_for_who_waits(&mut self) -> bool {
         self.turns += 1;
         self.turns.is_multiple_of(TURNS)
     }
 
-    /// Whether a request of this age has outlasted all who gave up lately.
+    /// Whether a request of this age has outlasted all callers who gave up lately.
     pub fn outlasts(&self, age: Duration, now: Instant) -> bool {
         age > self.patience.longest(now)
     }
 }
 
-/// The longest that a caller waited who gave up lately.
+/// The longest time that a caller waited who gave up lately.
 #[derive(Debug, Default)]
 struct Patience {
-    /// Since when `latest` is taken, and the longest before and after.
+    /// The start of the span of `latest`; `before` is the longest wait of the span before it,
+    /// `latest` the longest since.
     since: Option<Instant>,
     before: Duration,
     latest: Duration,

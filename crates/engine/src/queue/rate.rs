@@ -1,11 +1,12 @@
-//! How long tokens take on the model.
+//! The measured time that tokens take on the model.
 
 use std::time::Duration;
 
-/// Tokens and the time that they took on the model, the latest runs counting most.
+/// The tokens of past runs and the time that they took on the model; the latest runs count most.
 ///
-/// Both sums fade, and their ratio is the pace: a mean of each run's own tokens per second would count a run of a kept state,
-/// which is short for its tokens, as much as the long ones that the line is made of.
+/// Both sums fade, and their ratio is the pace. A mean of each run's own tokens per second would be
+/// wrong: it would give a run whose state was in the cache, which is short for its tokens, the same
+/// weight as the long runs that make up most of the queue.
 #[derive(Debug, Default)]
 pub struct Rate {
     tokens: f64,
@@ -13,23 +14,23 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// What is left of the earlier runs with each new one.
+    /// The factor by which the sums of earlier runs fade with each new run.
     const KEPT: f64 = 0.9;
     const MAX_SECONDS: f64 = 60.0;
 
-    /// Takes note of a run.
+    /// Adds a run.
     pub fn add(&mut self, tokens: usize, took: Duration) {
         self.tokens = self.tokens * Self::KEPT + tokens as f64;
         self.seconds = self.seconds * Self::KEPT + took.as_secs_f64();
     }
 
-    /// How long `tokens` take; `None` before anything was run.
+    /// Returns how long `tokens` take; `None` before the first run.
     pub fn time(&self, tokens: usize) -> Option<Duration> {
         let seconds = tokens as f64 * self.seconds / self.tokens;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Seconds until `tokens` are done, at least 1: what `Retry-After` says.
+    /// Returns the seconds until `tokens` are done, at least 1: the value of `Retry-After`.
     pub fn retry_after_seconds(&self, tokens: usize) -> u32 {
         let seconds = self.time(tokens).map_or(1.0, |time| time.as_secs_f64());
         seconds.ceil().clamp(1.0, Self::MAX_SECONDS) as u32

@@ -1,4 +1,4 @@
-//! The way in which running work is told to stop.
+//! The signal that tells running work to stop.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::pace::TurnPace;
 
-/// Tells work to stop; asked between two runs of the model, and between two pieces of a text. The work may tell it what a run
-/// took.
+/// A signal for work to stop, checked between two runs of the model and between two pieces of a
+/// text. It also collects the times of the runs, where they are measured.
 #[derive(Debug)]
 pub struct Stop {
     cancelled: Arc<AtomicBool>,
     /// When the caller has no use for the answer any more.
     caller: Option<Deadline>,
-    /// When the work has lasted too long.
+    /// When the work will have lasted too long.
     run: Option<Deadline>,
-    /// What the runs of a turn took, where somebody wants to know.
+    /// The times of a turn's runs, where they are measured.
     pub pace: Option<TurnPace>,
 }
 
@@ -25,7 +25,7 @@ pub struct Stop {
 pub struct Deadline {
     /// The moment.
     pub at: Instant,
-    /// What was allowed from the beginning on.
+    /// The time that was allowed from the beginning.
     pub limit: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Deadline {
         Instant::now() >= self.at
     }
 
-    /// What a request gets that was not answered by then.
+    /// Returns the error of a request that was not answered by this deadline.
     pub fn exceeded(self, retry_after_seconds: u32) -> Error {
         Error::DeadlineExceeded {
             limit_ms: self.limit.as_millis() as u64,
@@ -44,7 +44,7 @@ impl Deadline {
 }
 
 impl Stop {
-    /// The stop of a request, whose caller may have said how long the answer is of use.
+    /// Returns the stop of a request, whose caller may have said how long the answer is of use.
     pub(super) fn of_request(caller: Option<Deadline>) -> Arc<Self> {
         Arc::new(Self {
             cancelled: Arc::default(),
@@ -54,7 +54,7 @@ impl Stop {
         })
     }
 
-    /// A stop that nobody pulls, for work without a caller.
+    /// Returns a stop for work without a caller; by itself it never stops the work.
     pub fn never() -> Arc<Self> {
         Self::of_request(None)
     }
@@ -69,7 +69,8 @@ impl Stop {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    /// The stop of work that begins now and ends after `limit` as well, of which `spent` is over.
+    /// Returns a stop with the additional limit that work which begins now ends after `limit`, of
+    /// which `spent` is already used.
     pub fn within(&self, limit: Duration, spent: Duration) -> Self {
         let left = limit.saturating_sub(spent);
         let end = Instant::now().checked_add(left);
@@ -81,7 +82,7 @@ impl Stop {
         }
     }
 
-    /// Whether work may go on.
+    /// Checks whether the work may go on.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`Error::DeadlineExceeded`] and [`Error::RunTimeout`].

@@ -1,4 +1,4 @@
-//! What the line promises.
+//! The guarantees of the queue.
 
 use super::*;
 
@@ -325,8 +325,8 @@ fn a_closed_line_lets_nobody_in_and_empties() {
     queue.wait_until_empty();
 }
 
-/// A line whose newest go first, since callers hung up, and whose model is free. One waits, for longer than the one who gave
-/// up has.
+/// Returns a queue whose newest requests go first, since callers hung up, and whose model is free.
+/// One request waits, and has waited for longer than the one that gave up.
 fn overloaded() -> Queue<u64> {
     let queue = Queue::new(Limits {
         max_queue: 100,
@@ -370,7 +370,7 @@ fn a_batch_and_who_waits_longer_than_others_have_every_fourth_turn_of_the_newest
     for ticket in 10..20 {
         admit_and_join(&queue, ticket);
     }
-    // The one who gave up had waited for less than the second has.
+    // The caller who gave up had waited for less time than request 2 has.
     let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
     assert_eq!(order, [19, 18, 17, 2, 16, 15, 14, 3, 13, 12, 11, 10]);
 }
@@ -389,7 +389,8 @@ fn who_is_known_to_be_too_late_is_refused_at_once() {
         patience: Some((Duration::from_secs(seconds), Duration::from_secs(seconds))),
         ..entrant(ticket, Entry::Single, 1)
     };
-    // 5 tokens take half a second: after 40 of them the line is as long as the callers have, after 100 as the server allows.
+    // 5 tokens take half a second: the queue is as long as the caller's time after 40 tokens, and
+    // as long as the server's limit after 100.
     for ticket in 2..10 {
         admit_and_join(&queue, ticket);
     }
@@ -411,7 +412,7 @@ fn who_is_known_to_be_too_late_is_refused_at_once() {
         code(queue.admit(entrant(21, Entry::Single, 1))),
         Err("queue_full")
     );
-    // Each state of a batch waits for its own turn, and may be late alone.
+    // Each state of a batch waits for its own turn, and a late state fails without the others.
     assert_eq!(code(queue.admit(entrant(22, Entry::Batch, 1))), Ok(()));
     drop(turn);
 }
@@ -426,7 +427,7 @@ fn who_is_alone_is_not_refused_for_what_its_own_tokens_take() {
         ..entrant(1, Entry::Single, 1)
     };
     queue.admit(short).expect("room");
-    // By the measured rate they take ten seconds.
+    // By the measured rate the request's own tokens take ten seconds.
     assert!(queue.join(1, 1, 100, Duration::ZERO).is_none());
 }
 
@@ -523,7 +524,7 @@ fn how_long_callers_wait_is_told_by_requests_that_are_cancelled_and_not_by_batch
 #[test]
 fn a_batch_has_its_turn_among_the_newest_but_not_as_the_newest() {
     let queue = overloaded();
-    // Nobody waits for longer than somebody who gave up did.
+    // No request has waited for longer than the caller who gave up.
     let minute = Duration::from_secs(60);
     queue.state.lock().order.gave_up(minute, Instant::now());
     for ticket in 10..13 {
@@ -563,7 +564,7 @@ fn only_the_newest_wait_while_they_go_first_and_those_who_outlast_others() {
     for ticket in 10..10 + most {
         admit_and_join(&queue, ticket);
     }
-    // Nobody who gave up waited for so long as this one has.
+    // No caller who gave up had waited for as long as request 10 has.
     let patient = queue
         .state
         .lock()

@@ -1,4 +1,5 @@
-//! The arena that all sessions share: they take turns, so one needs little more than each would.
+//! The arena that all sessions share: they take turns, so the shared arena needs little more memory
+//! than one session's own.
 
 use std::ffi::CStr;
 
@@ -9,23 +10,24 @@ use ort::session::Session;
 
 use super::failure::taken;
 
-/// How the arena grows: by what is asked for, where ONNX Runtime's own would double each time.
+/// The growth of the arena: by the bytes that are asked for, where ONNX Runtime's own arena would
+/// double each time.
 const SETTINGS: [(&CStr, usize); 1] = [(c"arena_extend_strategy", 1)];
 
-/// What an arena may hold when nothing runs, in bytes. A chunk of 912 tokens takes 45 MiB; more is what rows of other
-/// lengths left between.
+/// The most bytes that an arena may hold when nothing runs. A chunk of 912 tokens takes 45 MiB;
+/// anything more is space that rows of other lengths have left in between.
 const IDLE_BYTES: u64 = 56 << 20;
 
 /// The arena that a session uses.
 pub(super) struct Arena(Allocator);
 
 impl Arena {
-    /// The arena of a session that uses its environment's.
+    /// Returns the arena of a session that uses its environment's arena.
     pub(super) fn of(session: &Session) -> ort::Result<Self> {
         Ok(Self(Allocator::new(session, description()?)?))
     }
 
-    /// Whether it holds more than it should while nothing runs.
+    /// Whether the arena holds more than it should while nothing runs.
     pub(super) fn holds_much(&self) -> bool {
         self.held_bytes().is_some_and(|bytes| bytes > IDLE_BYTES)
     }
@@ -41,7 +43,7 @@ impl Arena {
             let value = (api.GetKeyValue)(stats, c"TotalAllocated".as_ptr());
             (!value.is_null()).then(|| CStr::from_ptr(value).to_string_lossy().parse().ok())
         };
-        // SAFETY: nobody else has the list.
+        // SAFETY: no other code has the list.
         unsafe { (api.ReleaseKeyValuePairs)(stats) };
         value.flatten()
     }
@@ -56,14 +58,14 @@ fn description() -> ort::Result<MemoryInfo<'static>> {
     )
 }
 
-/// Gives the environment an arena, for sessions that say that they use it.
+/// Gives the environment an arena, for sessions that are set to use it.
 pub(super) fn register_arena(environment: &Environment) -> ort::Result<()> {
     let info = description()?;
     let keys = SETTINGS.map(|(key, _)| key.as_ptr());
     let values = SETTINGS.map(|(_, value)| value);
     let api = ort::api();
     let mut config = std::ptr::null_mut();
-    // SAFETY: both lists have as many entries as is said, and the texts live for ever.
+    // SAFETY: both lists have as many entries as the call is told, and the texts live for ever.
     let created = unsafe {
         (api.CreateArenaCfgV2)(
             keys.as_ptr(),
@@ -77,7 +79,7 @@ pub(super) fn register_arena(environment: &Environment) -> ort::Result<()> {
     let registered = unsafe {
         (api.CreateAndRegisterAllocator)(environment.ptr().cast_mut(), info.ptr(), config)
     };
-    // SAFETY: the settings were made above, and nobody has them any more.
+    // SAFETY: the settings were made above, and no code has them any more.
     unsafe { (api.ReleaseArenaCfg)(config) };
     taken(registered, "the arena could not be made")
 }

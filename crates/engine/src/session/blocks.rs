@@ -1,5 +1,6 @@
-//! Blocks of memory for what is kept of states. A freed block serves the next state of about its length: pages that
-//! the system hands out anew, and clears, would cost a tenth of the time of a run.
+//! Blocks of memory for the kept keys and values of states. A freed block serves the next state of
+//! about its length: pages that the system hands out again, and clears, would cost a tenth of the
+//! time of a run.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,26 +9,28 @@ use parking_lot::Mutex;
 
 use super::floats::Floats;
 
-/// Free bytes for each row that runs at the same time, at most: a question leaves 3 MB on a state of 912 tokens.
+/// The most free bytes for each row that runs at the same time: a question leaves 3 MB on a state
+/// of 912 tokens.
 const FREE_BYTES_A_ROW: usize = 4 << 20;
 
-/// Free bytes in any case: two chunks of the embedded model.
+/// The free bytes that are allowed in any case: two chunks of the embedded model.
 const LEAST_FREE_BYTES: usize = 8 << 20;
 
-/// The free blocks of one model. They go on being free up to so many bytes of all; more goes back to the system.
+/// The free blocks of one model. Blocks are kept up to a total number of bytes; the rest goes back
+/// to the system.
 pub(super) struct Blocks {
     free: Mutex<Free>,
 }
 
 struct Free {
     most_bytes: usize,
-    /// In the order in which they were freed.
+    /// The blocks, in the order in which they were freed.
     blocks: VecDeque<Floats>,
     bytes: usize,
 }
 
 impl Blocks {
-    /// For a model that runs so many rows at the same time.
+    /// Returns the blocks of a model that runs `rows` rows at the same time.
     pub(super) fn new(rows: usize) -> Self {
         Self {
             free: Mutex::new(Free {
@@ -38,7 +41,7 @@ impl Blocks {
         }
     }
 
-    /// A block of at least `length` floats, which hold anything.
+    /// Returns a block of at least `length` floats, whose values may be anything.
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Block {
         let length = length.max(1);
         let floats = self.free.lock().take(length);
@@ -50,8 +53,8 @@ impl Blocks {
 }
 
 impl Free {
-    /// The shortest block of at least `length` that does not waste more than a quarter; of several, the one that was freed
-    /// last, which the processor's caches may still have.
+    /// Returns the shortest block of at least `length` that does not waste more than a quarter; of
+    /// several, the one that was freed last, which the processor's caches may still have.
     fn take(&mut self, length: usize) -> Option<Floats> {
         let fitting = length..=length + length / 4;
         let found = self.blocks.iter().enumerate().rev();
@@ -62,8 +65,8 @@ impl Free {
         block
     }
 
-    /// Keeps a block; those that have been free for longest give way, since states of their length may come no more. What
-    /// there is no room for is dropped by the caller.
+    /// Keeps a block. The blocks that have been free for longest give way, since states of their
+    /// length may not come any more. Returns the blocks without room, which the caller drops.
     fn keep(&mut self, block: Floats) -> Vec<Floats> {
         if block.bytes() > self.most_bytes {
             return vec![block];
@@ -83,13 +86,13 @@ impl Free {
 
 /// A block in use.
 pub(super) struct Block {
-    /// There until the block is dropped.
+    /// The floats; `None` only while the block is being dropped.
     floats: Option<Floats>,
     blocks: Arc<Blocks>,
 }
 
 impl Block {
-    /// Where the floats are; they stay there while the block lives.
+    /// Returns the address of the floats; they stay there while the block lives.
     pub(super) fn start(&self) -> *mut f32 {
         let floats = self.floats.as_ref();
         floats.map_or(std::ptr::null_mut(), |floats| floats.start())
@@ -99,7 +102,7 @@ impl Block {
         &self.blocks
     }
 
-    /// The size of the block.
+    /// Returns the size of the block in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.floats.as_ref().map_or(0, Floats::bytes)
     }
@@ -111,7 +114,7 @@ impl Drop for Block {
             return;
         };
         let gone = self.blocks.free.lock().keep(floats);
-        // Giving pages back takes its time; nobody waits for it under the lock.
+        // Giving pages back takes its time, so it is done without the lock.
         drop(gone);
     }
 }

@@ -1,8 +1,8 @@
-//! What a model can run on.
+//! The devices that a model can run on.
 
 use ort::ep::{CUDA, CoreML, DirectML, ExecutionProvider, ExecutionProviderDispatch};
 
-/// What the model runs on.
+/// The device that a model runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Device {
     /// The processor.
@@ -16,10 +16,10 @@ pub enum Device {
 }
 
 impl Device {
-    /// The devices beside the processor, in the order in which `auto` tries them.
+    /// The devices besides the processor, in the order in which `auto` tries them.
     pub const ACCELERATORS: [Self; 3] = [Self::Cuda, Self::CoreMl, Self::DirectMl];
 
-    /// The name in settings and in `/health`.
+    /// Returns the name in settings and in `/health`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -39,7 +39,8 @@ impl Device {
         }
     }
 
-    /// Whether the library has been built for it. There must be a session already: it is what loads the library.
+    /// Whether the library was built for the device. There must be a session already, because
+    /// opening it loads the library.
     pub fn is_built_in(self) -> bool {
         let has = match self {
             Self::Cpu => Ok(true),
@@ -47,11 +48,12 @@ impl Device {
             Self::CoreMl => CoreML::is_available(),
             Self::DirectMl => DirectML::is_available(),
         };
-        // A library that cannot say it says more when the provider is registered.
+        // A library that cannot answer this reports more when the provider is registered.
         has.unwrap_or(true)
     }
 
-    /// The execution provider; one that cannot be registered is an error, never a silent fallback.
+    /// Returns the execution provider; a provider that cannot be registered is an error, never a
+    /// silent fallback.
     pub(super) fn provider(self) -> Option<ExecutionProviderDispatch> {
         let provider = match self {
             Self::Cpu => return None,

@@ -1,4 +1,5 @@
-//! Whether the 8-bit products of a graph are exact on this processor, and what is done where they are not.
+//! Whether the 8-bit products of a graph are exact on this processor, and the measures where they
+//! are not.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -17,28 +18,30 @@ use crate::onnx::products::Pairs;
 /// Whether the 8-bit products of a graph are exact.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Exactness {
-    /// They are: the processor adds them in 32 bits, or the weights are small enough, or there are none.
+    /// The products are exact: the processor adds them in 32 bits, or the weights are small enough,
+    /// or there are no products.
     Exact,
-    /// They would not be, and were made exact by unsigned weights.
+    /// The products would not be exact, and were made exact by unsigned weights.
     MadeExact {
-        /// Why they would not be.
+        /// The reason why they would not be exact.
         why: &'static str,
-        /// How many were.
+        /// The number of products that were made exact.
         products: usize,
-        /// How many times as long the largest of them takes; `None` where that could not be measured.
+        /// The time of the largest of these products as a multiple of its time before; `None` where
+        /// it could not be measured.
         slowdown: Option<f64>,
     },
-    /// Some may not be, and could not be made exact.
+    /// Some products may not be exact, and could not be made so.
     CannotBe {
-        /// Why they are not.
+        /// The reason why they are not exact.
         why: &'static str,
-        /// Which, and why.
+        /// The products that could not be made exact, and why.
         reason: String,
     },
 }
 
 impl Exactness {
-    /// The name in `/stats` and `/metrics`.
+    /// Returns the name in `/stats` and `/metrics`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -47,7 +50,7 @@ impl Exactness {
         }
     }
 
-    /// What there is to say of it, in one line; nothing where all is as the file has it.
+    /// Returns a note in one line; `None` where everything is as the file has it.
     pub fn note(&self) -> Option<String> {
         match self {
             Self::Exact => None,
@@ -75,21 +78,22 @@ impl Exactness {
     }
 }
 
-/// A graph as sessions are to open it.
+/// A graph as sessions have to open it.
 pub(super) struct Prepared {
     pub(super) exactness: Exactness,
     pub(super) graph: Source,
 }
 
-/// Where sessions have their graph from.
+/// The source of the sessions' graph.
 pub(super) enum Source {
-    /// From its file, of which these bytes were read already, if any.
+    /// The graph's file, with its bytes if they were read already.
     File(Option<Bytes>),
-    /// From here, in the place of the file.
+    /// These bytes, in place of the file.
     Other(Bytes),
 }
 
-/// What sessions are to open so that the products of the graph in `file` are exact. `read` gives its bytes.
+/// Returns the graph that sessions have to open so that the products of the graph in `file` are
+/// exact. `read` returns the bytes of the file.
 pub(super) fn prepare(
     environment: &Environment,
     file: &Path,
@@ -111,7 +115,7 @@ pub(super) fn prepare(
 }
 
 fn looked_at(file: Bytes, folder: &Path, processor: Processor) -> (Products, Source) {
-    // What is no graph is told of by the library.
+    // The library reports a file that is no graph.
     let (products, graph) = exact_graph(&file, folder, processor).unwrap_or_default();
     (
         products,
@@ -119,7 +123,7 @@ fn looked_at(file: Bytes, folder: &Path, processor: Processor) -> (Products, Sou
     )
 }
 
-/// Why products are not exact on this processor, where some are not.
+/// Returns the reason why products are not exact on this processor, if some are not.
 fn why(environment: &Environment) -> &'static str {
     if processor(environment).unsigned != Pairs::None {
         "this processor adds 8-bit products in 16 bits, which saturate"
@@ -128,7 +132,7 @@ fn why(environment: &Environment) -> &'static str {
     }
 }
 
-/// What is said of a graph that cannot be made exact on this processor.
+/// Returns the exactness of a graph that cannot be made exact on this processor.
 pub(super) fn cannot_be(environment: &Environment, reason: String) -> Exactness {
     Exactness::CannotBe {
         why: why(environment),
@@ -151,11 +155,12 @@ fn judged(environment: &Environment, products: &Products) -> Exactness {
     }
 }
 
-/// What this processor makes of 8-bit products. The library itself is asked, since it is what chooses the instructions; once
-/// a process, as there is one library in it.
+/// Returns how this processor computes 8-bit products. The library itself is asked, since it
+/// chooses the instructions. It is asked once per process, since a process has only one library.
 fn processor(environment: &Environment) -> Processor {
     static ANSWER: Mutex<Option<Processor>> = Mutex::new(None);
-    // A library that cannot run a product will not run the model either, and says why then.
+    // A library that cannot run a product will not run the model either, and reports the cause
+    // then.
     *ANSWER.lock().get_or_insert_with(|| Processor {
         unsigned: pairs(|weights| saturates(environment, weights)),
         dequantized: pairs(|weights| saturates_dequantized(environment, weights)),
@@ -163,12 +168,14 @@ fn processor(environment: &Environment) -> Processor {
     })
 }
 
-/// Enough for every kernel: they take up to 4 values of a row, 48 columns and 12 inputs at a time.
+/// The sizes of the trial products, which are enough for every kernel: kernels take up to 4 values
+/// of a row, 48 columns and 12 inputs at a time.
 const ROWS: usize = 64;
 const COLUMNS: usize = 96;
 const INPUTS: usize = 16;
 
-/// The weights whose products saturate, when those of the largest and of these do, by turns.
+/// Returns the pairs of weights whose products saturate. `saturates` tells whether products do in
+/// which the largest weight and the given one alternate.
 fn pairs(saturates: impl Fn(i8) -> ort::Result<bool>) -> Pairs {
     let saturates = |least| saturates(least).unwrap_or(false);
     match (saturates(i8::MIN), saturates(-i8::MAX)) {
@@ -178,7 +185,7 @@ fn pairs(saturates: impl Fn(i8) -> ort::Result<bool>) -> Pairs {
     }
 }
 
-/// The weight of a column: the largest, or `least`.
+/// Returns the weight of a column: the largest, or `least`.
 fn weight(column: usize, least: i8) -> i8 {
     if column.is_multiple_of(2) {
         i8::MAX
@@ -197,7 +204,8 @@ fn weights(weight: impl Fn(usize) -> i8) -> Weights {
     }
 }
 
-/// Whether some sum of unsigned by signed bytes is not what it must be. The inputs are the largest and the least.
+/// Whether some sum of unsigned by signed bytes is wrong. The inputs are the largest and the least
+/// unsigned byte.
 fn saturates(environment: &Environment, least: i8) -> ort::Result<bool> {
     let graph = product(weights(|column| weight(column, least)));
     let is_wrong = |sum: i32, input: u8, column| {
@@ -206,7 +214,8 @@ fn saturates(environment: &Environment, least: i8) -> ort::Result<bool> {
     some_sum(&mut open(environment, &graph)?, [255, 0], is_wrong)
 }
 
-/// The same for signed bytes that are quantized and dequantized. The sums are whole numbers that floats have.
+/// Whether some sum is wrong for signed bytes that are quantized and dequantized. The sums are
+/// whole numbers that floats can hold.
 fn saturates_dequantized(environment: &Environment, least: i8) -> ort::Result<bool> {
     let graph = dequantized_product(weights(|column| weight(column, least)));
     let is_wrong = |sum: f32, input: f32, column| {
@@ -215,15 +224,17 @@ fn saturates_dequantized(environment: &Environment, least: i8) -> ort::Result<bo
     some_sum(&mut open(environment, &graph)?, [127.0, -128.0], is_wrong)
 }
 
-/// Whether inputs that are much less than those of another row, so that all of them together are quantized to 0 and 255,
-/// become something else.
+/// Whether inputs are quantized row by row. The inputs of one row are much less than those of the
+/// other, so that one scale for both quantizes them to 0 and 255; any other result shows a scale
+/// for each row.
 fn quantizes_rows(environment: &Environment) -> ort::Result<bool> {
     let mut session = open(environment, &dynamic_product(weights(|_| 1)))?;
     let is_wrong = |sum: f32, input: f32, _| input < 1.0 && sum.abs() > 0.5;
     some_sum(&mut session, [255.0, 0.25], is_wrong)
 }
 
-/// Whether `is_wrong` for some sum of a product with rows of the first of two inputs or of both, by its input and its column.
+/// Whether `is_wrong` holds for some sum of a product, given its input and its column. The rows of
+/// the product have the first of two inputs, or both inputs by turns.
 fn some_sum<I, S>(
     session: &mut Session,
     inputs: [I; 2],
@@ -233,7 +244,7 @@ where
     I: PrimitiveTensorElementType + Debug + Copy + 'static,
     S: PrimitiveTensorElementType + Copy,
 {
-    // A lone line of inputs has kernels of its own.
+    // A single line of inputs is computed by kernels of its own.
     for lines in [1, INPUTS] {
         let values: Vec<I> = (0..lines * ROWS)
             .map(|place| inputs[place / ROWS % 2])
@@ -253,7 +264,7 @@ fn open(environment: &Environment, graph: &Bytes) -> ort::Result<Session> {
         .commit_from_memory(graph)
 }
 
-/// The sums [lines, columns] of a product with inputs [lines, rows].
+/// Returns the sums [lines, columns] of a product with inputs [lines, rows].
 fn sums<I, S>(session: &mut Session, lines: usize, inputs: &[I]) -> ort::Result<Vec<S>>
 where
     I: PrimitiveTensorElementType + Debug + Clone + 'static,
@@ -266,11 +277,13 @@ where
     Ok(sums.to_vec())
 }
 
-/// The largest weight whose product is timed; a larger one is timed as one of so many values.
+/// The most values of a weight whose product is timed; a larger weight is timed as one of this
+/// size.
 const MAX_TIMED: usize = 1 << 21;
 const TIMED_RUNS: usize = 7;
 
-/// How many times as long a product of these dimensions takes with unsigned weights; `None` where it could not be run.
+/// Returns how many times as long a product of these dimensions takes with unsigned weights; `None`
+/// where it could not be run.
 fn slowdown(environment: &Environment, dims: &[i64]) -> Option<f64> {
     let size = |place: usize| usize::try_from(*dims.get(dims.len().checked_sub(place)?)?).ok();
     let columns = size(1)?.clamp(1, MAX_TIMED);

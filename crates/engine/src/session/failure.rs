@@ -1,8 +1,8 @@
-//! What ONNX Runtime says when something fails, as the engine's own errors.
+//! The conversion of ONNX Runtime's failures into the engine's own errors.
 
 use crate::Error;
 
-/// The innermost cause of an error in one line: the outer texts of `ort` hide it.
+/// Returns the innermost cause of an error in one line: the outer texts of `ort` hide it.
 pub(super) fn cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -11,9 +11,11 @@ pub(super) fn cause(error: &dyn std::error::Error) -> String {
     one_line(&innermost.to_string())
 }
 
-/// A message of the library without its source file, its status number and the folders of this machine.
+/// Returns a message of the library without its source file, its status number and the folders of
+/// this machine.
 fn one_line(text: &str) -> String {
     let (_, message) = text.rsplit_once(" : FAIL : ").unwrap_or(("", text));
+    // A message looks like this:
     // `…failed:/onnxruntime_src/…/model.cc:177 onnxruntime::Model::Model(…) what is wrong`
     let message = match message.split_once("/onnxruntime_src/") {
         Some((what, source)) => {
@@ -31,14 +33,15 @@ fn one_line(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// A run or a tensor that failed, as the engine's error.
+/// Returns the engine's error for a run or a tensor that failed.
 pub(super) fn run_failed(error: ort::Error) -> Error {
     Error::ModelFailed {
         cause: cause(&error),
     }
 }
 
-/// The outcome of a call whose status says nothing that anybody could do better with.
+/// Returns the outcome of a call; a failed call's own message is replaced by `problem`, since it
+/// tells nothing useful.
 pub(super) fn taken(status: ort::sys::OrtStatusPtr, problem: &str) -> ort::Result<()> {
     if status.0.is_null() {
         return Ok(());

@@ -1,22 +1,23 @@
-//! Floats that stand in a row and may hold anything.
+//! Contiguous floats with any values.
 
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-/// Floats that were allocated. Long ones have pages of their own: the allocator would put them where smaller ones have
-/// been, and keep the pages when they are freed. They are huge pages where the system has them.
+/// Allocated floats. Long blocks have pages of their own: the allocator would put them where
+/// smaller blocks were before, and would keep the pages after they are freed. The pages are huge
+/// where the system has huge pages.
 pub(super) struct Floats {
     start: NonNull<f32>,
     length: usize,
 }
 
-// SAFETY: the floats are reached through `start` alone, which one owner has, as with a `Box<[f32]>`.
+// SAFETY: the floats are reached only through `start`, which one owner has, as with a `Box<[f32]>`.
 unsafe impl Send for Floats {}
 // SAFETY: as above; a shared reference gives no access to the floats.
 unsafe impl Sync for Floats {}
 
 impl Floats {
-    /// `length` must not be 0.
+    /// Allocates `length` floats, which must not be 0.
     pub(super) fn new(length: usize) -> Self {
         let layout = layout(length);
         let start = if has_pages(layout) {
@@ -33,17 +34,17 @@ impl Floats {
         }
     }
 
-    /// The first one.
+    /// Returns the address of the first float.
     pub(super) fn start(&self) -> *mut f32 {
         self.start.as_ptr()
     }
 
-    /// How many.
+    /// Returns the number of floats.
     pub(super) fn length(&self) -> usize {
         self.length
     }
 
-    /// Their size.
+    /// Returns the size of the floats in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.length * size_of::<f32>()
     }
@@ -62,7 +63,8 @@ impl Drop for Floats {
 
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Rows of a cache line's length stand on one; so does what the kernels read side by side.
+/// Returns the layout of a block. Its alignment puts rows of a cache line's length on one cache
+/// line each, and also the values that the kernels read side by side.
 fn layout(length: usize) -> Layout {
     let bytes = length * size_of::<f32>();
     let align = if bytes >= HUGE_PAGE_BYTES {
@@ -83,10 +85,10 @@ mod pages {
     use std::alloc::Layout;
     use std::ptr::NonNull;
 
-    /// Pages of this layout, or `None` where there are no more.
+    /// Returns pages of this layout, or `None` where there are no more.
     pub fn take(layout: Layout) -> Option<NonNull<u8>> {
         let (bytes, align) = (rounded(layout.size()), layout.align());
-        // SAFETY: asks for pages anywhere; nothing is there that could be lost.
+        // SAFETY: the call asks for pages anywhere, so nothing that is there can be lost.
         let all = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -102,8 +104,8 @@ mod pages {
         }
         let before = all.align_offset(align);
         let start = all.wrapping_byte_add(before);
-        // SAFETY: all three ranges lie in what was mapped just now. A system that has no huge pages says so, and nothing
-        // is lost.
+        // SAFETY: all three ranges lie in the mapping that was made just now. A system without huge
+        // pages refuses the last call, and nothing is lost.
         unsafe {
             unmap(all, before);
             unmap(start.wrapping_byte_add(bytes), align - before);
@@ -112,20 +114,22 @@ mod pages {
         NonNull::new(start.cast())
     }
 
-    /// Gives back what [`take`] gave for this layout.
+    /// Gives back the pages that [`take`] returned for this layout.
     pub fn give_back(start: NonNull<u8>, layout: Layout) {
-        // SAFETY: they were mapped with this length, and nobody has them any more.
+        // SAFETY: the pages were mapped with this length, and no code has them any more.
         unsafe { unmap(start.as_ptr().cast(), rounded(layout.size())) };
     }
 
     unsafe fn unmap(start: *mut libc::c_void, bytes: usize) {
         if bytes > 0 {
-            // SAFETY: the caller vouches for the range. The call fails only for one that is no range of pages.
+            // SAFETY: the caller vouches for the range. The call fails only for a range that is not
+            // one of pages.
             unsafe { libc::munmap(start, bytes) };
         }
     }
 
-    /// A whole number of pages; larger pages than these are rare, and a multiple of them.
+    /// Returns the bytes rounded up to a whole number of pages; larger pages than these are rare,
+    /// and a multiple of them.
     fn rounded(bytes: usize) -> usize {
         bytes.next_multiple_of(64 << 10)
     }
@@ -138,15 +142,15 @@ mod heap {
     use std::alloc::{Layout, alloc, dealloc};
     use std::ptr::NonNull;
 
-    /// A block of this layout, which is not empty, or `None` where there is no room.
+    /// Returns a block of this layout, which is not empty, or `None` where there is no room.
     pub fn take(layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: the layout is not empty.
         NonNull::new(unsafe { alloc(layout) })
     }
 
-    /// Gives back what [`take`] gave for this layout.
+    /// Gives back the block that [`take`] returned for this layout.
     pub fn give_back(start: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated with this layout, and nobody else frees it.
+        // SAFETY: the block was allocated with this layout, and no other code frees it.
         unsafe { dealloc(start.as_ptr(), layout) };
     }
 }
@@ -161,10 +165,10 @@ mod tests {
             let floats = Floats::new(length);
             assert_eq!(floats.start().align_offset(layout(length).align()), 0);
             for place in 0..length {
-                // SAFETY: so many were allocated, and nobody else has them.
+                // SAFETY: `length` floats were allocated, and no other code has them.
                 unsafe { floats.start().add(place).write(0.5) };
             }
-            // SAFETY: as above; all were written.
+            // SAFETY: as above; all floats were written.
             let all = unsafe { std::slice::from_raw_parts(floats.start(), length) };
             assert_eq!(all.iter().sum::<f32>(), length as f32 / 2.0);
         }

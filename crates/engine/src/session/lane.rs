@@ -1,4 +1,4 @@
-//! One session and what it is run with.
+//! One session, with the inputs and outputs of its runs.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,16 +21,16 @@ use super::shared_weights::SharedWeights;
 use super::tensors::Tensors;
 use crate::Error;
 
-/// One tensor that a run is given.
+/// One input tensor of a run.
 pub enum Input<'a> {
-    /// int64, `[n]` or `[1, n]`.
+    /// A tensor of int64, `[n]` or `[1, n]`.
     Ids {
         /// The values.
         values: Cow<'a, [i64]>,
         /// Whether there is a batch axis in front.
         batched: bool,
     },
-    /// bool, `[1, n]`.
+    /// A tensor of bool, `[1, n]`.
     Flags {
         /// The values.
         values: Vec<bool>,
@@ -38,7 +38,7 @@ pub enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// An int64 tensor of shape `[n]`.
+    /// Returns an int64 tensor of shape `[n]`.
     pub fn ids(values: impl Into<Cow<'a, [i64]>>) -> Self {
         Self::Ids {
             values: values.into(),
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// An int64 tensor of shape `[1, n]`.
+    /// Returns an int64 tensor of shape `[1, n]`.
     pub fn row(values: impl Into<Cow<'a, [i64]>>) -> Self {
         Self::Ids {
             values: values.into(),
@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A bool tensor of shape `[1, n]`.
+    /// Returns a bool tensor of shape `[1, n]`.
     pub fn flags(values: Vec<bool>) -> Self {
         Self::Flags { values }
     }
@@ -75,9 +75,9 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What a question's run gives.
+/// The outputs of a question's run.
 pub struct Outputs {
-    /// One per marker.
+    /// The logits, one per marker.
     pub logits: Vec<f32>,
     /// The outputs of the action head, where the graph has one.
     pub action: Option<[f32; 2]>,
@@ -86,12 +86,12 @@ pub struct Outputs {
 /// A session, used by one thread at a time.
 pub struct Lane {
     session: Session,
-    /// Reads states in the place of the session, where it can.
+    /// The reader that reads states in place of the session, where it can.
     reader: Arc<Reader>,
     interface: Arc<Interface>,
     has_action: bool,
     leaves_unread: bool,
-    /// Optional inputs that the graph has not.
+    /// The optional inputs that the graph does not have.
     not_given: Vec<&'static str>,
     empty: Arc<Memory>,
     blocks: Arc<Blocks>,
@@ -99,7 +99,7 @@ pub struct Lane {
     arena: Arena,
 }
 
-/// What one session needs beside the graph's own settings.
+/// The settings of one session besides the graph's own.
 pub(super) struct LaneSettings<'a> {
     pub(super) threads: usize,
     pub(super) weights: &'a SharedWeights,
@@ -108,9 +108,9 @@ pub(super) struct LaneSettings<'a> {
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
     pub(super) reader: Arc<Reader>,
-    /// Whether nobody reads the keys and values that a question's run leaves.
+    /// Whether no node reads the keys and values that a question's run leaves.
     pub(super) leaves_unread: bool,
-    /// The graph in the place of the file, where it is another one.
+    /// The graph that replaces the file, where there is one.
     pub(super) exact: Option<&'a Bytes>,
 }
 
@@ -152,7 +152,7 @@ impl Lane {
         self.arena.holds_much()
     }
 
-    /// Reads a row of a state, `tokens` long.
+    /// Reads a row of a state, `tokens` long, and returns its memory.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -174,8 +174,8 @@ impl Lane {
         memory.map_err(run_failed)
     }
 
-    /// Runs a row of a question, `tokens` long, on what is kept of its state; with `gives_back` the session then gives back what it
-    /// took for it.
+    /// Runs a row of a question, `tokens` long, on the memory of its state. With `gives_back` the
+    /// session then gives back the memory that it took for the run.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
@@ -220,7 +220,8 @@ impl Lane {
         self.leaves_unread.then(room).transpose()
     }
 
-    /// Asks for what a question wants to know, and nothing else but what has a place of its own to go to.
+    /// Returns the options of a run, which ask for the outputs that a question needs, and otherwise
+    /// only for outputs that have a place of their own.
     fn options(
         &self,
         leavings: Option<&mut Leavings>,
@@ -242,7 +243,7 @@ impl Lane {
     }
 }
 
-/// What a state is read with, beside a session.
+/// The parts that reading a state needs besides a session.
 struct Room<'a> {
     interface: &'a Interface,
     empty: &'a Memory,
@@ -308,7 +309,7 @@ fn open_session(
     let Some(exact) = settings.exact else {
         return builder.commit_from_file(graph.file);
     };
-    // Where weights that are not in the graph lie.
+    // This folder holds the weights that are not in the graph.
     if let Some(folder) = graph.file.parent().and_then(Path::to_str) {
         builder = builder.with_config_entry(BESIDE, folder)?;
     }

@@ -1,4 +1,4 @@
-//! Where a question's run leaves keys and values that nobody wants.
+//! The place where a question's run leaves keys and values that are not wanted.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use super::memory::{Interface, tensor_at};
 
 /// One place for the keys of all layers and one for their values, see [`crate::onnx::presents`].
 pub(super) struct Leavings {
-    /// In the order of [`Interface::kept`]: keys at even places, values at odd ones.
+    /// The tensors, in the order of [`Interface::kept`]: keys at even places, values at odd ones.
     pub(super) values: Vec<DynValue>,
-    /// What they stand in, dropped after them.
+    /// The block that holds the tensors' floats; it is dropped after them.
     _block: Block,
 }
 
 impl Leavings {
-    /// Room for those of `tokens` tokens, the past's and the run's own.
+    /// Returns room for the keys and values of `tokens` tokens, the past's and the run's own.
     pub(super) fn with_room(
         interface: &Interface,
         tokens: usize,
@@ -27,8 +27,9 @@ impl Leavings {
         let block = blocks.take(2 * length);
         let value = |place: usize| {
             let start = block.start().wrapping_add(place % 2 * length);
-            // SAFETY: the block has twice `length` floats, and lives as long as the values that stand in it. Those that
-            // share a place are written and read by different nodes of a run, which come one after the other.
+            // SAFETY: the block has twice `length` floats, and lives as long as the values that
+            // stand in it. Values that share a place are written and read by different nodes of a
+            // run, which come one after the other.
             unsafe { tensor_at(start, [1, heads, tokens, head_dim]) }
         };
         let values = (0..interface.kept.len()).map(value);

@@ -1,4 +1,5 @@
-//! What is kept of a state, and the tensors that a layout and a graph agree on.
+//! The memory of a state, which holds its kept keys and values, and the tensors that a layout and a
+//! graph agree on.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,24 +20,26 @@ use crate::Error;
 /// The tensors that a layout gives to a graph and takes from it.
 #[derive(Debug, Clone, Default)]
 pub struct Interface {
-    /// Inputs that every run gives.
+    /// The inputs that every run gives.
     pub inputs: Vec<Cow<'static, str>>,
-    /// Inputs that are given to a graph that has them.
+    /// The inputs that are given to a graph that has them.
     pub optional_inputs: Vec<&'static str>,
-    /// Pairs of an input and the output of an earlier run that feeds it: what is kept of a state.
+    /// The tensors that are kept of a state: pairs of an input and the output of an earlier run
+    /// that feeds it.
     pub kept: Vec<(String, String)>,
-    /// The input that has one value for all tokens of a state, as they all see each other.
+    /// The input that has one value for all tokens of a state, since they all see each other.
     pub even_input: &'static str,
-    /// Heads and values per head of each kept tensor, `[1, heads, tokens, head_dim]`.
+    /// The number of heads and of values per head of each kept tensor,
+    /// `[1, heads, tokens, head_dim]`.
     pub kept_shape: [usize; 2],
     /// Whether the graph may leave `act_logits` out.
     pub action_is_optional: bool,
 }
 
-/// What is kept of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the order of
-/// [`Interface::kept`].
+/// The memory of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the
+/// order of [`Interface::kept`].
 pub struct Memory {
-    /// They stand in `block`, and are dropped before it.
+    /// The tensors, whose floats stand in `block`; they are dropped before it.
     pub(super) values: Vec<DynValue>,
     pub(super) tokens: usize,
     shape: [usize; 2],
@@ -44,7 +47,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Room for the keys and values of `tokens` tokens.
+    /// Returns room for the keys and values of `tokens` tokens.
     pub(super) fn with_room(
         interface: &Interface,
         tokens: usize,
@@ -74,7 +77,7 @@ impl Memory {
         })
     }
 
-    /// The keys and values in 16 bits each.
+    /// Returns the keys and values in 16 bits each.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when a tensor does not hold floats.
@@ -94,12 +97,12 @@ impl Memory {
         })
     }
 
-    /// What the keys and values take, and the tensors that stand in them.
+    /// Returns the bytes of the keys and values, and of the tensors that hold them.
     pub fn bytes(&self) -> usize {
         self.block.bytes() + self.values.len() * TENSOR_BYTES
     }
 
-    /// Whether the keys and values are the same bits.
+    /// Whether both memories have the same bits in their keys and values.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let is_same = |(own, its): (&DynValue, &DynValue)| {
             let (Ok((_, own)), Ok((_, its))) = (
@@ -115,7 +118,8 @@ impl Memory {
         self.values.len() == other.values.len() && pairs.all(is_same)
     }
 
-    /// Whether it is worth giving back at once what a run on it took: such states are rare, and it is much.
+    /// Whether the memory that a run on this state took should be given back at once: such states
+    /// are rare, and their runs take much.
     pub fn is_large(&self) -> bool {
         self.bytes() > LARGE_BYTES
     }
@@ -124,12 +128,12 @@ impl Memory {
 /// The memory of a state of several chunks while it is put together, by as many threads as read chunks.
 pub struct Joining {
     memory: Memory,
-    /// Where each chunk's tokens are, and whether they are there.
+    /// The range of each chunk's tokens, and whether they are there.
     chunks: Vec<(Range<usize>, AtomicBool)>,
 }
 
 impl Joining {
-    /// Room for chunks of so many tokens each.
+    /// Returns room for chunks with these numbers of tokens.
     pub(super) fn with_room(
         interface: &Interface,
         chunks: impl IntoIterator<Item = usize>,
@@ -148,7 +152,7 @@ impl Joining {
         })
     }
 
-    /// What each chunk takes, in bytes.
+    /// Returns the size of each chunk in bytes.
     pub fn chunk_bytes(&self) -> impl Iterator<Item = usize> {
         let [heads, head_dim] = self.memory.shape;
         let token = self.memory.values.len() * heads * head_dim * size_of::<f32>();
@@ -160,7 +164,7 @@ impl Joining {
     /// Puts a chunk into its place.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] when it is there already, or is of another shape.
+    /// [`Error::ModelFailed`] when the chunk is there already, or has another shape.
     pub fn put(&self, chunk: usize, part: &Memory) -> Result<(), Error> {
         let (tokens, is_there) = &self.chunks[chunk];
         let kind = |memory: &Memory| (memory.values.len(), memory.shape);
@@ -174,8 +178,9 @@ impl Joining {
             let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
             for (head, from) in floats.chunks_exact(own.max(1)).enumerate().take(heads) {
                 let at = (index * heads + head) * total + tokens.start * head_dim;
-                // SAFETY: the block has `heads` times `total` floats for each value, of which these are the chunk's own.
-                // It is put there once, and nobody reads them before all are there.
+                // SAFETY: the block has `heads` times `total` floats for each value, of which these
+                // are the chunk's own. The chunk is put there once, and no code reads the floats
+                // before all chunks are there.
                 unsafe {
                     let to = self.memory.block.start().add(at);
                     to.copy_from_nonoverlapping(from.as_ptr(), own);
@@ -185,10 +190,10 @@ impl Joining {
         Ok(())
     }
 
-    /// The whole, when every chunk is there.
+    /// Returns the whole memory, when every chunk is there.
     ///
     /// # Errors
-    /// [`Error::ModelFailed`] when one is missing.
+    /// [`Error::ModelFailed`] when a chunk is missing.
     pub fn done(self) -> Result<Memory, Error> {
         let mut chunks = self.chunks.into_iter();
         if chunks.all(|(_, is_there)| is_there.into_inner()) {
@@ -199,7 +204,7 @@ impl Joining {
     }
 }
 
-/// A memory in 16 bits a value, which nothing can run on.
+/// A memory with 16 bits per value; no run can use it before it is unpacked.
 pub struct PackedMemory {
     values: Vec<f16>,
     count: usize,
@@ -209,7 +214,8 @@ pub struct PackedMemory {
 }
 
 impl PackedMemory {
-    /// The memory again, each value as the nearest that 16 bits can hold.
+    /// Returns the memory in 32 bits again, with each value as the nearest one that 16 bits can
+    /// hold.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the library cannot make a tensor.
@@ -231,20 +237,21 @@ impl PackedMemory {
         Ok(memory)
     }
 
-    /// What the keys and values take.
+    /// Returns the bytes of the keys and values.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.values)
     }
 }
 
-/// What a tensor of the library takes beside its values, as measured with ONNX Runtime 1.29: its shape, its place and what
-/// counts its owners. For states of a few tokens that is as much as the values are.
+/// The bytes of a tensor of the library besides its values, as measured with ONNX Runtime 1.29: its
+/// shape, its place and its reference counts. For states of a few tokens that is as much as the
+/// values are.
 const TENSOR_BYTES: usize = 576;
 
-/// What [`Memory::is_large`].
+/// The most bytes of a memory that is not large, see [`Memory::is_large`].
 const LARGE_BYTES: usize = 24 << 20;
 
-/// A tensor of floats that stand somewhere.
+/// Returns a tensor of the floats at `data`.
 ///
 /// # Safety
 /// At `data` there must be as many floats as `shape` says, for as long as the tensor lives.
@@ -267,6 +274,6 @@ pub(super) unsafe fn tensor_at(data: *mut f32, shape: [usize; 4]) -> ort::Result
     };
     taken(status, "no tensor could be made")?;
     let value = NonNull::new(value).ok_or_else(|| ort::Error::new("no tensor could be made"))?;
-    // SAFETY: the value was made just now, and nobody else has it.
+    // SAFETY: the value was made just now, and no other code has it.
     Ok(unsafe { DynValue::from_ptr(value, Some(&Allocator::default())) })
 }

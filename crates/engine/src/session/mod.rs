@@ -1,7 +1,8 @@
-//! ONNX Runtime: the library, its sessions, its execution providers, and what a run gives.
+//! ONNX Runtime: the library, its sessions, its execution providers, and the outputs of a run.
 //!
-//! Every row is a run of its own, without padding. Rows that do not depend on each other run side by side, each on a
-//! session with one thread; a row that stands alone runs on a session with all threads. Both give the same bits.
+//! Every row is a run of its own, without padding. Rows that do not depend on each other run side
+//! by side, each on a session with one thread; a single row runs on a session with all threads.
+//! Both give the same bits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -50,7 +51,7 @@ pub use self::tensors::{TensorInfo, Tensors};
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;
 
-/// Sessions that are opened at the same time, at most.
+/// The most sessions that are opened at the same time.
 const MAX_OPENING: usize = 4;
 
 /// A graph file and how to run it.
@@ -59,11 +60,11 @@ pub struct Graph<'a> {
     pub runtime: &'a Path,
     /// The `.onnx` file.
     pub file: &'a Path,
-    /// Its tensors.
+    /// The tensors that the graph must have.
     pub interface: &'a Interface,
-    /// What to run it on.
+    /// The device to run the graph on.
     pub device: Device,
-    /// Intra-op threads, 1 to [`MAX_THREADS`].
+    /// The number of intra-op threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
 }
 
@@ -73,30 +74,31 @@ impl Graph<'_> {
         self.device == Device::Cpu && self.threads > 1
     }
 
-    /// The bytes of the file; none where it cannot be read, which the library tells of.
+    /// Returns the bytes of the file, or none where it cannot be read, which the library reports.
     fn read(&self) -> Bytes {
         std::fs::read(self.file).unwrap_or_default().into()
     }
 
-    /// Whether a state is read in a run of its own, so that a part of the graph may do for it.
+    /// Whether a state is read in a run of its own, so that a part of the graph may be enough for
+    /// it.
     fn may_have_reader(&self) -> bool {
         self.device == Device::Cpu && !self.interface.kept.is_empty()
     }
 }
 
-/// The sessions of one graph: one with all threads, and for each thread one of its own.
+/// The sessions of one graph: one with all threads, and one with a single thread for each thread.
 pub struct Sessions {
     all_threads: Mutex<Lane>,
     one_thread: Vec<Mutex<Lane>>,
-    /// Runs rows beside the calling thread.
+    /// The threads that run rows in addition to the calling thread.
     beside: Option<rayon::ThreadPool>,
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
-    /// That of the session with all threads.
+    /// The reader of the session with all threads.
     reader: Arc<Reader>,
     exactness: Exactness,
-    /// What is still to be done for the readers.
+    /// The plan for opening the readers, until it is carried out.
     plan: Option<Plan>,
     opening: Mutex<Option<JoinHandle<()>>>,
 }
@@ -169,7 +171,7 @@ impl Sessions {
             };
             Lane::open(&environment, graph, &settings)
         };
-        // Each reads the whole graph, so only a few at once.
+        // Each session reads the whole graph, so only a few are opened at once.
         let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
         let lanes = opening.install(|| {
             let lanes = readers.par_iter();
@@ -207,15 +209,16 @@ impl Sessions {
         &self.exactness
     }
 
-    /// Begins to open the sessions that read states with the part of the graph that they need.
+    /// Begins to open the sessions that read states with only the part of the graph that they need.
     pub fn open_readers(&mut self) {
         if let Some(plan) = self.plan.take() {
             *self.opening.lock() = plan.carry_out();
         }
     }
 
-    /// Whether states are read by the part of the graph that makes what is kept of them, instead of by all of it. Known
-    /// once a state was read after that session was opened.
+    /// Whether states are read by the part of the graph that makes their kept keys and values,
+    /// instead of by the whole graph. This is known once a state was read after the part's session
+    /// was opened.
     pub fn read_in_part(&self) -> bool {
         self.reader.agrees()
     }
@@ -225,10 +228,11 @@ impl Sessions {
         self.all_threads.lock().holds_much()
     }
 
-    /// Runs `count` rows, a lone one on all threads, several side by side; results in the order of the index.
+    /// Runs `count` rows, a single one on all threads, several side by side. Returns the results in
+    /// the order of the index.
     ///
     /// # Errors
-    /// The first error of a run, or what `stop` says between two.
+    /// The first error of a run, or the error of `stop` between two runs.
     pub fn run_all<T: Send>(
         &self,
         count: usize,
@@ -238,7 +242,8 @@ impl Sessions {
         let run = |lane: &mut Lane, index| {
             stop.check()?;
             let result = run(lane, index);
-            // A run that was terminated fails with words of the library; what happened is that the engine closes.
+            // A terminated run fails with a message of the library; the real cause is that the
+            // engine is closing.
             if result.is_err() && self.running.is_terminated() {
                 return Err(Error::Closing);
             }
@@ -287,7 +292,7 @@ impl Sessions {
         }
     }
 
-    /// Room for the memory of a state whose chunks have so many tokens each.
+    /// Returns room for the memory of a state whose chunks have these numbers of tokens.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the library cannot make a tensor.
@@ -295,16 +300,17 @@ impl Sessions {
         Joining::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
     }
 
-    /// How many rows run side by side, at most.
+    /// Returns the most rows that run side by side.
     pub fn side_by_side(&self) -> usize {
         self.one_thread.len().max(1)
     }
 
-    /// Stops every run, now and from now on, and waits until no session is being opened; for the end of the process.
+    /// Stops every run, now and in the future, and waits until no session is being opened; for the
+    /// end of the process.
     pub fn terminate(&self) {
         self.running.terminate();
         if let Some(opening) = self.opening.lock().take() {
-            // A panic there is no reason for one here.
+            // A panic of that thread is no reason to panic here.
             let _ = opening.join();
         }
     }

@@ -14,7 +14,8 @@ use super::running::Running;
 use super::shared_weights::SharedWeights;
 use crate::onnx::reading::{States, reading_part};
 
-/// Reads states once the part is open and was found to give the bits of the whole graph.
+/// A reader of states with a part of the graph. It uses the part once it is open and was found to
+/// give the same bits as the whole graph.
 #[derive(Default)]
 pub(super) struct Reader(Mutex<State>);
 
@@ -25,7 +26,7 @@ struct State {
 }
 
 impl Reader {
-    /// Whether the part reads.
+    /// Whether states are read with the part.
     pub(super) fn agrees(&self) -> bool {
         self.0.lock().agrees
     }
@@ -54,16 +55,16 @@ impl Reader {
     }
 }
 
-/// What readers are opened with.
+/// The parts that readers are opened with.
 pub(super) struct Plan {
     pub(super) environment: Environment,
     /// The whole graph.
     pub(super) graph: Bytes,
     pub(super) interface: Arc<Interface>,
-    /// Each with its threads; the first is opened first.
+    /// The readers, each with its number of threads; the first is opened first.
     pub(super) readers: Vec<(Arc<Reader>, usize)>,
     pub(super) weights: SharedWeights,
-    /// Nothing more is opened when this is terminated.
+    /// The runs; once they are terminated, no more readers are opened.
     pub(super) running: Arc<Running>,
 }
 
@@ -71,7 +72,7 @@ impl Plan {
     /// Opens the readers on a thread of its own: answers need not wait for them.
     pub(super) fn carry_out(self) -> Option<JoinHandle<()>> {
         let opening = std::thread::Builder::new().name("svc-open".into());
-        // Without them the whole graph goes on reading.
+        // Without readers the whole graph goes on reading states.
         let thread = opening.spawn(move || {
             let Some(part) = self.part() else {
                 return;

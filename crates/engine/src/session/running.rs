@@ -20,19 +20,20 @@ struct RunningState {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct RunHandle(*const ort::sys::OrtRunOptions);
 
-// SAFETY: all that is done through the pointer is `RunOptionsSetTerminate`, which is made to be called from another
-// thread than the run's.
+// SAFETY: the pointer is used only for `RunOptionsSetTerminate`, which is made to be called from
+// another thread than the run's.
 unsafe impl Send for RunHandle {}
 
 impl RunHandle {
     fn terminate(self) {
-        // SAFETY: a handle is in the list only while its options live, see `RunGuard`. The status would only say that
-        // the pointer is null.
+        // SAFETY: a handle is in the list only while its options live, see `RunGuard`. The status
+        // would only report that the pointer is null.
         let _ = unsafe { (ort::api().RunOptionsSetTerminate)(self.0.cast_mut()) };
     }
 }
 
-/// Takes a run off the list when it is over. It borrows the options, so they outlive it.
+/// A guard that takes a run off the list when it is over. It borrows the options, so they outlive
+/// it.
 pub(super) struct RunGuard<'r> {
     running: &'r Running,
     handle: RunHandle,

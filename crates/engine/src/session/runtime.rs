@@ -10,10 +10,12 @@ use super::arena::register_arena;
 use super::failure::cause;
 use crate::Error;
 
-/// ONNX Runtime allows one environment per process, for ever, so the first library stays.
+/// The loaded library and its environment. ONNX Runtime allows one environment per process, for
+/// ever, so the first library stays.
 static LIBRARY: Mutex<Option<(PathBuf, Environment)>> = Mutex::new(None);
 
-/// The environment of the ONNX Runtime library at `path`, which is loaded on the first call.
+/// Returns the environment of the ONNX Runtime library at `path`, which is loaded on the first
+/// call.
 ///
 /// # Errors
 /// [`Error::RuntimeNotFound`] and [`Error::RuntimeFailed`]; another path may be tried after both.
@@ -40,7 +42,8 @@ pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
     }
     turn_telemetry_off();
     let builder = ort::init_from(&absolute).map_err(|error| failed(cause(&error)))?;
-    // The errors of a run reach us as values; the library's own log would print them a second time.
+    // The errors of a run are returned as values; the library's own log would print them a second
+    // time.
     let silent = Arc::new(|_, _: &str, _: &str, _: &str, _: &str| {});
     let environment = builder
         .with_name("svc")
@@ -53,10 +56,12 @@ pub(super) fn environment(path: &Path) -> Result<Environment, Error> {
     Ok(environment)
 }
 
-/// The shipped library uploads usage data unless this stands in the process's environment before its own is built;
-/// its API call for it does not stop the uploader.
+/// Turns telemetry off. The shipped library uploads usage data unless this variable is in the
+/// process's environment before the library's own is built; its API call for it does not stop the
+/// uploader.
 fn turn_telemetry_off() {
-    // SAFETY: called once, under the lock of `LIBRARY`, before ONNX Runtime is loaded. Node.js reads and writes its
-    // environment through libuv on its main thread only, while that thread is not in this call.
+    // SAFETY: the function is called once, under the lock of `LIBRARY`, before ONNX Runtime is
+    // loaded. Node.js reads and writes its environment through libuv on its main thread only, while
+    // that thread is not in this call.
     unsafe { std::env::set_var("ORT_DISABLE_TELEMETRY", "1") };
 }

@@ -1,4 +1,4 @@
-//! What all sessions of a graph have in common: its weights, and how they run.
+//! The parts that all sessions of a graph share: its weights, and their settings.
 
 use std::sync::Arc;
 
@@ -10,15 +10,16 @@ use prost::bytes::Bytes;
 
 use crate::weights::{Values, weights};
 
-/// The weights of a graph, which all its sessions use: as the file has them, and as the kernels want them.
+/// The weights of a graph, which all its sessions use, as the file has them and as the kernels want
+/// them.
 pub(super) struct SharedWeights {
     values: Vec<(String, Arc<DynValue>)>,
     prepacked: PrepackedWeights,
 }
 
 impl SharedWeights {
-    /// The weights of a graph, for several sessions; a lone session does best with its own, and is given an empty graph
-    /// here.
+    /// Returns the weights of a graph, for several sessions. A single session does best with its
+    /// own weights, so an empty graph is given here for it.
     pub(super) fn read(graph: &Bytes) -> ort::Result<Self> {
         let weights = weights(graph).into_iter().map(|weight| {
             let (name, shape) = (weight.name, weight.shape);
@@ -35,7 +36,7 @@ impl SharedWeights {
         })
     }
 
-    /// The settings of a session that uses them.
+    /// Returns the builder of a session that uses these weights.
     pub(super) fn session(
         &self,
         environment: &Environment,
@@ -44,10 +45,10 @@ impl SharedWeights {
         let mut builder = Session::builder(environment)?
             .with_optimization_level(GraphOptimizationLevel::All)?
             .with_intra_threads(threads)?
-            // Shapes differ from run to run: a remembered pattern would only hold memory.
+            // Shapes differ from run to run, so a remembered pattern would only hold memory.
             .with_memory_pattern(false)?
-            // Spinning is worth its while inside a run, between two steps that follow each other at once; for longer, or between
-            // runs, it would take the cores from everything else.
+            // Spinning is worthwhile inside a run, between two steps that follow each other at
+            // once; for longer, or between runs, it would take the cores from everything else.
             .with_config_entry("session.intra_op.spin_duration_us", "20")?
             .with_config_entry("session.force_spinning_stop", "1")?
             .with_prepacked_weights(&self.prepacked)?

@@ -1,4 +1,4 @@
-//! A graph's inputs and outputs: what they are, and whether they are those of a layout.
+//! A graph's inputs and outputs, and the check whether they are those of a layout.
 
 use std::path::Path;
 
@@ -15,25 +15,25 @@ use crate::Error;
 /// One input or output of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Its name in the graph.
+    /// The name of the tensor in the graph.
     pub name: String,
     /// The type of its elements, such as `int64`.
     pub kind: String,
-    /// Its dimensions: a number, the graph's name for it, or `?`.
+    /// The dimensions, each a number, the graph's name for it, or `?`.
     pub shape: Vec<String>,
 }
 
-/// The inputs and outputs of a graph, in its order.
+/// The inputs and outputs of a graph, in the graph's order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tensors {
-    /// What it wants.
+    /// The graph's inputs.
     pub inputs: Vec<TensorInfo>,
-    /// What it gives.
+    /// The graph's outputs.
     pub outputs: Vec<TensorInfo>,
 }
 
 impl Tensors {
-    /// The inputs and outputs of a graph file.
+    /// Returns the inputs and outputs of a graph file.
     ///
     /// # Errors
     /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where the file is no graph.
@@ -59,20 +59,20 @@ impl Tensors {
         }
     }
 
-    /// Whether there is an input of that name.
+    /// Whether there is an input of this name.
     pub fn has_input(&self, name: &str) -> bool {
         self.inputs.iter().any(|input| input.name == name)
     }
 
-    /// Whether there is an output of that name.
+    /// Whether there is an output of this name.
     pub fn has_output(&self, name: &str) -> bool {
         self.outputs.iter().any(|output| output.name == name)
     }
 
-    /// Checks that the graph has the tensors of a layout, and wants no others.
+    /// Checks that the graph has the tensors of a layout, and needs no other inputs.
     ///
     /// # Errors
-    /// What is missing or too much, in one line.
+    /// The missing or superfluous tensor, in one line.
     pub fn check(&self, interface: &Interface) -> Result<(), String> {
         let pasts = interface.kept.iter().map(|(past, _)| past.as_str());
         let wanted: Vec<&str> = interface
@@ -125,7 +125,7 @@ fn info(outlet: &Outlet) -> TensorInfo {
     }
 }
 
-/// The names that `onnx.proto` has for the types that occur; the library's own for the others.
+/// Returns the usual names of the types that occur, and the library's own names for the others.
 fn kind(element: TensorElementType) -> String {
     match element {
         TensorElementType::Float32 => "float32".to_owned(),

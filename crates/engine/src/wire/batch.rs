@@ -9,7 +9,7 @@ use super::systemone::{MODEL, Usage, parse_questions, write_usage};
 use crate::Error;
 use crate::question::Question;
 
-/// The states of a batch, as they stand in its body.
+/// The states of a batch, as they are in its body.
 #[derive(Debug)]
 pub struct States {
     body: String,
@@ -17,25 +17,26 @@ pub struct States {
 }
 
 impl States {
-    /// How many there are.
+    /// Returns the number of states.
     pub fn count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// The text of a state: a string is its own text, anything else its JSON text as it was sent.
+    /// Returns the text of a state: the text of a string, or else the JSON text as it was sent.
     ///
     /// # Errors
-    /// None for what was parsed.
+    /// No error for states that were parsed.
     pub fn text(&self, index: usize) -> Result<String, Error> {
         state_at(&self.body, self.ranges[index].clone())
     }
 }
 
-/// Parses the body of a batch: its states and its questions. What a state says is looked at with its turn, since it may
-/// be wrong alone.
+/// Parses the body of a batch: its states and its questions. The text of a state is read when its
+/// turn comes, since one bad state must not fail the others.
 ///
 /// # Errors
-/// The first thing that is wrong, in this order: JSON, the top level, the states, then the questions as they stand.
+/// The first problem, in this order: JSON, the top level, the states, then the questions as they
+/// stand.
 pub fn parse(
     bytes: Vec<u8>,
     max_states: usize,
@@ -46,7 +47,7 @@ pub fn parse(
         Cow::Owned(mended) => mended,
     };
     let (ranges, questions) = read(&bytes, max_states, most)?;
-    // What has been scanned is UTF-8.
+    // A scanned body is UTF-8.
     let body = String::from_utf8(bytes).map_err(|_| Error::InvalidJson { byte: 0 })?;
     Ok((States { body, ranges }, questions))
 }
@@ -82,17 +83,17 @@ fn read(
     Ok((states.collect(), questions))
 }
 
-/// How the results of a batch stand together.
+/// The format in which the results of a batch are put together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// One JSON document.
     Document,
-    /// A line for each result, and one at the end for all of them.
+    /// A line for each result, and one at the end for all results.
     Lines,
 }
 
 impl Framing {
-    /// What stands before the first result.
+    /// Returns the text before the first result.
     pub fn begin(self) -> String {
         match self {
             Self::Document => format!("{{\"model\":\"{MODEL}\",\"results\":["),
@@ -100,7 +101,7 @@ impl Framing {
         }
     }
 
-    /// Writes a result behind those that are there.
+    /// Writes a result after the earlier ones.
     pub fn write(self, out: &mut Vec<u8>, result: &[u8], is_first: bool) {
         if self == Self::Document && !is_first {
             out.push(b',');
@@ -111,7 +112,7 @@ impl Framing {
         }
     }
 
-    /// What stands behind the last result.
+    /// Returns the text after the last result.
     pub fn end(self, usage: &Usage) -> String {
         let mut out = match self {
             Self::Document => "],\"usage\":".to_owned(),

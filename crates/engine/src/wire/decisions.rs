@@ -1,8 +1,9 @@
 //! `POST /v1/decisions`: the same decisions in the shape of OpenAI's Decisions API.
 //!
-//! `predicate`, `choice` and `score` become `noul`, `choice` and `score` with the same texts, so that the answers are
-//! those of `POST /v1/systemone` to the last digit. An input that is one text, or one user's message, is the state as
-//! it stands; any other is a transcript, one item a line.
+//! `predicate`, `choice` and `score` become `noul`, `choice` and `score` with the same texts, so
+//! that the answers equal those of `POST /v1/systemone` to the last digit. An input that is one
+//! text, or one user's message, is the state as it stands; any other input is a transcript, one
+//! item per line.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -19,7 +20,8 @@ use crate::question::{Kind, Outcome, Question, Request};
 /// Parses the body of a request. A question's `id` is its name as JSON, `null` where it has none.
 ///
 /// # Errors
-/// The first thing that is wrong, in this order: JSON, the top level, the input, then the questions as they stand.
+/// The first problem, in this order: JSON, the top level, the input, then the questions as they
+/// stand.
 pub fn parse(bytes: &[u8], most: Most) -> Result<Request, Error> {
     let bytes = mended(bytes);
     let body = Body::scan(&bytes)?;
@@ -46,12 +48,12 @@ const NOT_TEXT: &str = "must be text";
 const NOT_OBJECT: &str = "must be an object";
 const IMAGE: &str = "images cannot be read, only text";
 
-/// How the JSON parts of a text are spelt.
+/// The spelling of the JSON parts of a text.
 #[derive(Clone, Copy)]
 enum Spelling {
-    /// As sent: a state's.
+    /// As it was sent, for a state.
     Raw,
-    /// Without white space: an instruction's.
+    /// Without white space, for an instruction.
     Compact,
 }
 
@@ -74,13 +76,14 @@ impl<'a> Reader<'a> {
         self.transcript(&items)
     }
 
-    /// The items of a list that are texts, or options: each is a token at least.
+    /// Returns the items of a list of texts or of options, each of which is at least one token.
     fn items(&self, value: &'a RawValue) -> Result<Option<Vec<&'a RawValue>>, Error> {
         Options::new(self.most).check(value)?;
         self.body.items(value)
     }
 
-    /// The text of a list of items: a user's lone message as it stands, else each item behind who it is from.
+    /// Returns the text of a list of items: a user's only message as it stands, else each item
+    /// after the name of its speaker.
     fn transcript(&self, items: &[&'a RawValue]) -> Result<String, Error> {
         let mut tools = HashMap::new();
         let mut lines = Vec::with_capacity(items.len());
@@ -94,7 +97,7 @@ impl<'a> Reader<'a> {
         Ok(lines.join("\n"))
     }
 
-    /// Who an item is from, and what it says.
+    /// Returns the speaker of an item, and its text.
     fn item(
         &self,
         path: &str,
@@ -135,7 +138,7 @@ impl<'a> Reader<'a> {
         Ok((role, text))
     }
 
-    /// The text of a string, or of a list of parts, each on a line of its own.
+    /// Returns the text of a string, or of a list of parts, each on a line of its own.
     fn content(
         &self,
         path: &str,
@@ -229,7 +232,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The options of a choice: a string and a boolean with the same text are two.
+    /// Returns the options of a choice; a string and a boolean with the same text are two options.
     fn choices(&self, path: &str, fields: &Members<'a>) -> Result<Vec<Outcome>, Error> {
         let (path, items) = self.list(path, fields, "choices")?;
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(items.len());
@@ -267,7 +270,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The levels of a score: `label`, or `label: description`.
+    /// Returns the levels of a score, whose texts are `label` or `label: description`.
     fn levels(&self, path: &str, fields: &Members<'a>) -> Result<Vec<Outcome>, Error> {
         let (path, items) = self.list(path, fields, "levels")?;
         let levels = items.into_iter().enumerate().map(|(index, item)| {
@@ -302,7 +305,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The members of an object, each named once.
+    /// Returns the members of an object, in which each name occurs once.
     fn object(&self, path: &str, value: &'a RawValue) -> Result<Members<'a>, Error> {
         let members = self.body.members(value)?;
         let members = members.ok_or_else(|| bad(path, NOT_OBJECT))?;
@@ -320,7 +323,7 @@ impl<'a> Reader<'a> {
         text.ok_or_else(|| bad(&format!("{path}.{field}"), "missing"))
     }
 
-    /// The text of a field; `None` where it is absent or `null`.
+    /// Returns the text of a field; `None` where it is absent or `null`.
     fn optional(
         &self,
         fields: &Members<'a>,
@@ -355,7 +358,7 @@ fn json(text: &str) -> String {
     out
 }
 
-/// Writes the body of a response; `answers` in the order of `questions`.
+/// Writes the body of a response; `answers` are in the order of `questions`.
 pub fn write(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u8> {
     let mut out = String::with_capacity(256 + 192 * questions.len());
     let _ = write!(out, "{{\"model\":\"{MODEL}\",\"answers\":[");

@@ -1,8 +1,9 @@
-//! JSON read without losing anything: objects keep their order and their duplicates, values keep their raw text.
+//! A reader of JSON that loses nothing: objects keep their order and their duplicates, values keep
+//! their raw text.
 //!
-//! `serde_json` does the parsing; what is here decides what is kept. A body is scanned to its end before anything
-//! in it is judged, so a syntax error is reported wherever it stands. Half a surrogate pair, which no text can hold, is
-//! read as U+FFFD, as the usual decoders do.
+//! `serde_json` does the parsing; the code here decides what is kept. A body is scanned to its end
+//! before anything in it is judged, so a syntax error is reported wherever it stands. Half a
+//! surrogate pair, which no text can hold, is read as U+FFFD, as the usual decoders do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,17 +14,18 @@ use serde_json::value::RawValue;
 
 use crate::Error;
 
-/// How deep objects and lists may be nested, the body itself included.
+/// The deepest nesting of objects and lists, the body itself included.
 pub const MAX_DEPTH: usize = 64;
 
-/// Fields of an object that is not a list of options; no caller has as many.
+/// The most fields of an object that is not a list of options; no caller has as many.
 const MAX_FIELDS: usize = 10_000;
 
-/// Shorter lists and objects take so little memory that they are not counted before they are taken apart.
+/// The length in bytes from which lists and objects are counted before they are taken apart;
+/// shorter ones take little memory.
 const COUNTED_BYTES: usize = 64 * 1024;
 
-/// The body with each half of a surrogate pair, such as `\ud83d` of an emoji that was cut, replaced by `\ufffd`, which is
-/// as long: nothing else moves.
+/// Returns the body with each half of a surrogate pair, such as `\ud83d` of an emoji that was cut,
+/// replaced by `\ufffd`, which has the same length, so that nothing else moves.
 pub fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut bytes = Cow::Borrowed(bytes);
     let mut at = 0;
@@ -45,7 +47,7 @@ pub fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
     bytes
 }
 
-/// The UTF-16 unit of an escape that begins here.
+/// Returns the UTF-16 unit of an escape at the beginning of the bytes.
 fn unit(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     let mut digits = digits.iter().map(|digit| char::from(*digit).to_digit(16));
@@ -80,7 +82,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 }
 
 impl<'a> Members<'a> {
-    /// The first key that stands twice.
+    /// Returns a key that occurs twice, the first one in sorted order.
     pub fn duplicate(&self) -> Option<&str> {
         let mut keys: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
         keys.sort_unstable();
@@ -89,7 +91,7 @@ impl<'a> Members<'a> {
             .map(|pair| pair[0])
     }
 
-    /// The value of the first member with this key.
+    /// Returns the value of the first member with this key.
     pub fn get(&self, key: &str) -> Option<&'a RawValue> {
         let found = self.0.iter().find(|(name, _)| name == key);
         found.map(|(_, value)| *value)
@@ -123,7 +125,7 @@ impl<'de> Deserialize<'de> for Key<'de> {
     }
 }
 
-/// What a JSON value is, told from its first byte.
+/// The shape of a JSON value, which its first byte shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// `null`.
@@ -138,7 +140,7 @@ pub enum Shape {
     Object,
 }
 
-/// The shape of a value that has been scanned.
+/// Returns the shape of a value that has been scanned.
 pub fn shape(value: &RawValue) -> Shape {
     match value.get().as_bytes()[0] {
         b'n' => Shape::Null,
@@ -158,7 +160,7 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// The body, scanned to its end.
+    /// Returns the body after scanning it to its end.
     ///
     /// # Errors
     /// [`Error::InvalidJson`] with the offset of the first byte that cannot stand where it does (the length of the
@@ -174,15 +176,15 @@ impl<'a> Body<'a> {
         Ok(Self { text, root })
     }
 
-    /// All of the body.
+    /// Returns the whole text of the body.
     pub fn whole(&self) -> &'a str {
         self.text
     }
 
-    /// The members of an object; `None` where the value is something else.
+    /// Returns the members of an object; `None` where the value is something else.
     ///
     /// # Errors
-    /// [`Error::BadField`] for more of them than anybody has.
+    /// [`Error::BadField`] for more members than any caller has.
     pub fn members(&self, value: &'a RawValue) -> Result<Option<Members<'a>>, Error> {
         if shape(value) == Shape::Object && count_over(value, MAX_FIELDS).is_some() {
             return Err(Error::BadField {
@@ -193,10 +195,10 @@ impl<'a> Body<'a> {
         self.all_members(value)
     }
 
-    /// The members of an object, however many; `None` where the value is something else.
+    /// Returns the members of an object, however many; `None` where the value is something else.
     ///
     /// # Errors
-    /// None for a value of a scanned body.
+    /// No error for a value of a scanned body.
     pub fn all_members(&self, value: &'a RawValue) -> Result<Option<Members<'a>>, Error> {
         if shape(value) != Shape::Object {
             return Ok(None);
@@ -204,10 +206,10 @@ impl<'a> Body<'a> {
         self.parse(value).map(Some)
     }
 
-    /// The items of a list; `None` where the value is something else.
+    /// Returns the items of a list; `None` where the value is something else.
     ///
     /// # Errors
-    /// None for a value of a scanned body.
+    /// No error for a value of a scanned body.
     pub fn items(&self, value: &'a RawValue) -> Result<Option<Vec<&'a RawValue>>, Error> {
         if shape(value) != Shape::List {
             return Ok(None);
@@ -215,19 +217,19 @@ impl<'a> Body<'a> {
         self.parse(value).map(Some)
     }
 
-    /// The text of a string, decoded.
+    /// Returns the decoded text of a string.
     ///
     /// # Errors
-    /// None for a value of a scanned body.
+    /// No error for a value of a scanned body.
     pub fn string(&self, value: &'a RawValue) -> Result<String, Error> {
         self.parse(value)
     }
 
-    /// What a value says to the model: a string its own text, an object or list its compact JSON text, `null`
-    /// nothing. `None` for a number or a boolean.
+    /// Returns the text that a value gives to the model: for a string its own text, for an object
+    /// or list its compact JSON text, for `null` the empty text. `None` for a number or a boolean.
     ///
     /// # Errors
-    /// None for a value of a scanned body.
+    /// No error for a value of a scanned body.
     pub fn text(&self, value: &'a RawValue) -> Result<Option<String>, Error> {
         match shape(value) {
             Shape::Null => Ok(Some(String::new())),
@@ -237,7 +239,8 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A value's JSON text without white space: strings with no escape that is not needed, numbers as they are spelt.
+    /// Returns a value's JSON text without white space: strings without unnecessary escapes,
+    /// numbers as they are spelt.
     fn compact(&self, value: &'a RawValue) -> Result<String, Error> {
         let raw = value.get();
         let bytes = raw.as_bytes();
@@ -267,7 +270,7 @@ impl<'a> Body<'a> {
         parse_at(slice, self.start(slice))
     }
 
-    /// Where a value stands in the body, in bytes.
+    /// Returns the range of a value in the body, in bytes.
     pub fn range(&self, value: &'a RawValue) -> Range<usize> {
         let start = self.start(value.get());
         start..start + value.get().len()
@@ -278,11 +281,11 @@ impl<'a> Body<'a> {
     }
 }
 
-/// The text of a state, a value that has been scanned and stands at `range` of `body`: a string is its own text,
-/// anything else its JSON text as it was sent.
+/// Returns the text of a state, which is a scanned value at `range` of `body`: the text of a
+/// string, or else the JSON text as it was sent.
 ///
 /// # Errors
-/// None for a value of a scanned body.
+/// No error for a value of a scanned body.
 pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
     let value = &body[range.clone()];
     if value.starts_with('"') {
@@ -292,7 +295,7 @@ pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
     }
 }
 
-/// How many items a list or members an object has, if it is long and there are more than `most`.
+/// Returns how many items a list or members an object has, if it is long and has more than `most`.
 pub fn count_over(value: &RawValue, most: usize) -> Option<usize> {
     let bytes = value.get().as_bytes();
     // An item takes two bytes, its comma included.
@@ -310,11 +313,12 @@ pub fn count_over(value: &RawValue, most: usize) -> Option<usize> {
         }
         at += 1;
     }
-    // A long one may be empty but for white space; then nothing depends on the one that is counted too much.
+    // A long list or object may hold only white space; then the item that is counted too much makes
+    // no difference.
     (commas + 1 > most).then_some(commas + 1)
 }
 
-/// Parses a piece of a body that starts at `start` of it.
+/// Parses a piece of a body; `start` is the offset of the piece in the body.
 fn parse_at<'a, T: Deserialize<'a>>(slice: &'a str, start: usize) -> Result<T, Error> {
     serde_json::from_str(slice).map_err(|error| Error::InvalidJson {
         byte: start + offset(slice, &error),
@@ -327,7 +331,7 @@ pub fn write_string(out: &mut String, text: &str) {
     out.push_str(&serde_json::to_string(text).unwrap_or_default());
 }
 
-/// The offset just behind the string that starts at `start`, in text that has been scanned.
+/// Returns the offset just after the string that starts at `start`, in text that has been scanned.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while bytes[at] != b'"' {
@@ -336,7 +340,8 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
     at + 1
 }
 
-/// `serde_json` skips values that it keeps raw without counting their depth, so it is counted here, before.
+/// Checks the depth of the nesting in advance, since `serde_json` skips values that it keeps raw
+/// without counting their depth.
 fn check_depth(bytes: &[u8]) -> Result<(), Error> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in bytes {
@@ -364,7 +369,8 @@ fn check_depth(bytes: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The offset of the byte that `serde_json` stopped at; it counts lines and columns from 1, columns in bytes.
+/// Returns the offset of the byte that `serde_json` stopped at; the library counts lines and
+/// columns from 1, columns in bytes.
 fn offset(text: &str, error: &serde_json::Error) -> usize {
     if error.is_eof() {
         return text.len();
@@ -376,7 +382,7 @@ fn offset(text: &str, error: &serde_json::Error) -> usize {
         0
     };
     let at = (line_start + error.column()).saturating_sub(1);
-    // While it skips a string, it reports a raw control character at the byte before.
+    // While the library skips a string, it reports a raw control character at the byte before.
     if error.to_string().starts_with("control character") {
         let control = text.bytes().skip(at).position(|byte| byte < b' ');
         return at + control.unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Bytes to requests and answers to bytes, one file per shape of the API.
+//! The steps from bytes to requests and from answers to bytes, one file per shape of the API.
 
 use crate::Error;
 use crate::decode::Answer;
@@ -9,12 +9,14 @@ pub mod decisions;
 pub mod json;
 pub mod systemone;
 
-/// What a request may have, so that one with far more is refused before all of it is taken apart.
+/// The most that a request may have, so that a request with far more is refused before all of it is
+/// taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
-    /// Questions.
+    /// The most questions.
     pub questions: usize,
-    /// Encoded tokens. Every option takes at least one, so there are no more options than this.
+    /// The most encoded tokens. Every option takes at least one, so there are no more options than
+    /// this.
     pub tokens: usize,
 }
 
@@ -26,15 +28,16 @@ impl Most {
     };
 }
 
-/// A shape that a request and its answer have.
+/// The shape of a request and of its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// That of `POST /v1/systemone`.
+    /// The shape of `POST /v1/systemone`.
     #[default]
     SystemOne,
-    /// That of `POST /v1/decisions`.
+    /// The shape of `POST /v1/decisions`.
     Decisions,
-    /// That of one state of `POST /v1/systemone/batch`; a request has that of `POST /v1/systemone`.
+    /// The shape of one state's result in `POST /v1/systemone/batch`; a request has the shape of
+    /// `POST /v1/systemone`.
     BatchResult,
 }
 
@@ -42,7 +45,7 @@ impl Format {
     /// Parses the body of a request.
     ///
     /// # Errors
-    /// Those of [`systemone::parse`] and [`decisions::parse`].
+    /// The errors of [`systemone::parse`] and [`decisions::parse`].
     pub fn parse(self, bytes: &[u8], most: Most) -> Result<Request, Error> {
         match self {
             Self::SystemOne | Self::BatchResult => systemone::parse(bytes, most),
@@ -50,7 +53,7 @@ impl Format {
         }
     }
 
-    /// Writes the body of a response; `answers` in the order of `questions`.
+    /// Writes the body of a response; `answers` are in the order of `questions`.
     pub fn write(
         self,
         questions: &[Question],

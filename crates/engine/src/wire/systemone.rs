@@ -17,7 +17,7 @@ pub const MODEL: &str = "svc";
 /// Parses the body of a decision request.
 ///
 /// # Errors
-/// The first thing that is wrong, in this order: JSON, the top level, then the questions as they stand.
+/// The first problem, in this order: JSON, the top level, then the questions as they stand.
 pub fn parse(bytes: &[u8], most: Most) -> Result<Request, Error> {
     let bytes = mended(bytes);
     let body = Body::scan(&bytes)?;
@@ -71,8 +71,8 @@ pub fn parse_questions<'a>(
         .collect()
 }
 
-/// Counts the options of all questions: there are no more than tokens, and a request with more is refused before they are
-/// made.
+/// A counter of the options of all questions: there cannot be more options than tokens, and a
+/// request with more is refused before its options are made.
 #[derive(Debug)]
 pub(super) struct Options {
     limit: usize,
@@ -87,7 +87,7 @@ impl Options {
         }
     }
 
-    /// Whether as many as a list or an object has may be made.
+    /// Checks that as many options may be made as a list or an object has entries.
     pub(super) fn check(&self, value: &RawValue) -> Result<(), Error> {
         match count_over(value, self.left) {
             Some(_) => Err(Error::TooManyTokens { limit: self.limit }),
@@ -95,7 +95,7 @@ impl Options {
         }
     }
 
-    /// Counts what was made.
+    /// Counts the outcomes that were made.
     pub(super) fn take(&mut self, outcomes: &[Outcome]) -> Result<(), Error> {
         let left = self.left.checked_sub(outcomes.len());
         self.left = left.ok_or(Error::TooManyTokens { limit: self.limit })?;
@@ -158,7 +158,7 @@ fn parse_kind<'a>(body: &Body<'a>, id: &str, value: Option<&'a RawValue>) -> Res
     })
 }
 
-/// Reads the criteria of one question.
+/// A reader of the criteria of one question.
 struct CriteriaReader<'b, 'a> {
     body: &'b Body<'a>,
     id: &'b str,
@@ -235,7 +235,7 @@ impl<'a> CriteriaReader<'_, 'a> {
         })
     }
 
-    /// The members of an object of criteria, each named once.
+    /// Returns the members of an object of criteria, in which each name occurs once.
     fn members(&self, value: &'a RawValue) -> Result<Members<'a>, Error> {
         let members = self.body.all_members(value)?;
         let members = members.ok_or_else(|| Error::CriteriaNotObject {
@@ -256,7 +256,7 @@ impl<'a> CriteriaReader<'_, 'a> {
         }
     }
 
-    /// The text of a description; `None` where it is `null` or empty.
+    /// Returns the text of a description; `None` where it is `null` or empty.
     fn description(&self, name: &str, value: &'a RawValue) -> Result<Option<String>, Error> {
         let text = self.body.text(value)?;
         let text = text.ok_or_else(|| self.not_text(name))?;
@@ -286,18 +286,18 @@ fn outcome(name: String, text: Option<String>) -> Outcome {
     }
 }
 
-/// What a request cost.
+/// The cost of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// Tokens that the answers were made from, special ones included.
+    /// The number of tokens that the answers were made from, special tokens included.
     pub input_tokens: usize,
-    /// Tokens that were beyond the model's window.
+    /// The number of tokens that were beyond the model's window.
     pub truncated_tokens: usize,
-    /// From reading the request to the decoded answer, in milliseconds.
+    /// The time from reading the request to the decoded answer, in milliseconds.
     pub server_ms: f64,
 }
 
-/// Writes the body of a decision response; `answers` in the order of `questions`.
+/// Writes the body of a decision response; `answers` are in the order of `questions`.
 pub fn write(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u8> {
     let mut out = String::with_capacity(192 + 192 * questions.len());
     out.push_str("{\"model\":\"");
@@ -345,7 +345,8 @@ pub(super) fn write_usage(out: &mut String, usage: &Usage) {
     out.push('}');
 }
 
-/// Writes one answer: its type, its value, its probabilities in the order of the question's outcomes.
+/// Writes one answer: its type, its value, and its probabilities in the order of the question's
+/// outcomes.
 fn write_answer(out: &mut String, question: &Question, answer: &Answer) {
     let _ = write!(out, "{{\"type\":\"{}\",", question.kind);
     match question.kind {
@@ -399,7 +400,7 @@ fn write_members(
     }
 }
 
-/// Milliseconds as `usage.server_ms` and `Server-Timing` show them: two decimals.
+/// Returns milliseconds as `usage.server_ms` and `Server-Timing` show them: with two decimals.
 pub fn hundredths(ms: f64) -> f64 {
     (ms * 100.0).round() / 100.0
 }
@@ -423,14 +424,14 @@ mod tests {
         format!(r#"{{"state":"s","questions":{questions}}}"#)
     }
 
-    /// The one question of a request.
+    /// Returns the only question of a request.
     fn question(question: &str) -> Question {
         let body = asks(&format!(r#"{{"q":{question}}}"#));
         let request = parse(body.as_bytes(), MOST).expect(question);
         request.questions.into_iter().next().expect("a question")
     }
 
-    /// The name, text and legend of each of its outcomes.
+    /// Returns the name, text and legend of each outcome of a question.
     fn outcomes(kind: &str, criteria: &str) -> Vec<(String, Option<String>, Option<String>)> {
         let question = question(&format!(r#"{{"type":"{kind}","criteria":{criteria}}}"#));
         let outcomes = question.outcomes.into_iter();
@@ -794,7 +795,7 @@ mod tests {
             outcomes("choice", r#"{"b":"text","a":[ 1 ]}"#),
             [of("b", Some("text"), None), of("a", Some("[1]"), None)]
         );
-        // A score has its levels in its answer as they were sent.
+        // The answer to a score has its levels as they were sent.
         assert_eq!(
             outcomes("score", r#"[null,"","calm\u0021",{ "a" : 1 }]"#),
             [

@@ -1,4 +1,5 @@
-//! What the tests on real models share: where things are, and an engine that answers at once.
+//! The parts that the tests on real models share: the paths of files, and an engine that answers at
+//! once.
 
 #![allow(dead_code)] // each test file uses its own part
 
@@ -15,10 +16,10 @@ use svc_engine::model::Source;
 use svc_engine::queue::Limits;
 use svc_engine::wire::Format;
 
-/// Probabilities of fp32 graphs agree with the reference to this.
+/// The greatest difference of an fp32 graph's probabilities from the reference.
 pub const FP32_TOLERANCE: f64 = 1e-5;
 
-/// Probabilities of graphs in int8 agree with the reference to this, on every processor.
+/// The greatest difference of an int8 graph's probabilities from the reference, on every processor.
 pub const PROCESSOR_TOLERANCE: f64 = 1e-4;
 
 pub fn repository() -> PathBuf {
@@ -31,7 +32,8 @@ pub fn fixture(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The library that `npm run build` puts beside the addon, or the one that `SVC_RUNTIME` names.
+/// Returns the path of the library that `npm run build` puts next to the addon, or of the one that
+/// `SVC_RUNTIME` names.
 pub fn runtime() -> PathBuf {
     if let Some(path) = std::env::var_os("SVC_RUNTIME") {
         return path.into();
@@ -78,7 +80,7 @@ pub fn engine(folder: &Path, threads: usize) -> Engine {
     Engine::load(options(folder, threads)).expect("the model loads")
 }
 
-/// Asks and waits.
+/// Asks the engine and waits for the outcome.
 pub fn decide(engine: &Engine, body: &[u8]) -> Result<Answered, Error> {
     static TICKET: AtomicU64 = AtomicU64::new(1);
     let (sender, receiver) = mpsc::channel();
@@ -103,12 +105,12 @@ pub fn answer(engine: &Engine, body: &str) -> Value {
     serde_json::from_slice(&answered.body).expect("JSON")
 }
 
-/// The answers alone, as text: what must not change by a bit.
+/// Returns only the answers, as text, which must not change by a bit.
 pub fn answers(engine: &Engine, body: &str) -> String {
     answer(engine, body)["answers"].to_string()
 }
 
-/// The lines of a folder's reference answers.
+/// Returns the lines of a folder's reference answers.
 pub fn golden(folder: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(folder.join("golden.jsonl")).expect("golden.jsonl");
     let lines: Vec<Value> = text
@@ -119,7 +121,7 @@ pub fn golden(folder: &Path) -> Vec<Value> {
     lines
 }
 
-/// Compares an answer to a golden line; returns the largest difference of a probability.
+/// Compares an answer with a golden line and returns the largest difference of a probability.
 pub fn compare(got: &Value, golden: &Value) -> f64 {
     let name = golden["name"].as_str().unwrap_or("");
     assert_eq!(

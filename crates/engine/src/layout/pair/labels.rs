@@ -1,4 +1,4 @@
-//! What the classes of a cross-encoder say, by the labels that its `id2label` gives them.
+//! The roles of a cross-encoder's classes, by the labels that its `id2label` gives them.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use crate::Error;
 /// The labels of the classes, in the graph's order; at least one.
 pub(super) struct Labels(Vec<String>);
 
-/// What a class is taken for.
+/// The role of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It speaks for the hypothesis.
+    /// The class speaks for the hypothesis.
     Entailment,
-    /// It speaks against it.
+    /// The class speaks against the hypothesis.
     Contradiction,
-    /// The only one: how well the texts go together.
+    /// The only class: its logit tells how well the texts go together.
     Relevance,
 }
 
 impl Role {
-    /// The name of the role.
+    /// Returns the name of the role.
     pub fn name(self) -> &'static str {
         match self {
             Self::Entailment => "entailment",
@@ -30,20 +30,20 @@ impl Role {
     }
 }
 
-/// Which of a graph's logits speak for a hypothesis, and which against it.
+/// The indexes of the logits that speak for a hypothesis and against it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Classes {
     count: usize,
     entailment: usize,
-    /// None where there is one class: its logit is weighed against 0, as a sigmoid does.
+    /// `None` where there is only one class: its logit is weighed against 0, as a sigmoid does.
     contradiction: Option<usize>,
 }
 
 impl Labels {
-    /// The labels of `id2label`, whose keys are the numbers from 0.
+    /// Returns the labels of `id2label`, whose keys are the numbers from 0.
     ///
     /// # Errors
-    /// The key, and what it must be.
+    /// The key, and the requirement that it breaks.
     pub(super) fn new(id2label: &BTreeMap<String, String>) -> Result<Self, Problem> {
         let label = |index: usize| id2label.get(&index.to_string()).cloned();
         let labels: Option<Vec<String>> = (0..id2label.len()).map(label).collect();
@@ -59,17 +59,18 @@ impl Labels {
         self.0.iter().map(String::as_str)
     }
 
-    /// Which classes count: those that the settings name, else those whose labels say so.
+    /// Returns the classes that count: those that the settings name, else those with matching
+    /// labels.
     ///
     /// # Errors
-    /// The key that would have to name one.
+    /// The key that would have to name a class.
     pub(super) fn classes(&self, settings: &Settings) -> Result<Classes, Problem> {
         let count = self.0.len();
         let entailment = match &settings.entailment {
             None if count == 1 => 0,
             named => self.find("entailment", named.as_deref(), "entail", None)?,
         };
-        // Of two classes, the one that is not entailment is its contrary, whatever it is called.
+        // Of two classes, the one that is not entailment is its contrary, whatever its label is.
         let other = (count == 2).then(|| 1 - entailment);
         let contradiction = match (&settings.contradiction, count) {
             (None, 1) => None,
@@ -88,7 +89,8 @@ impl Labels {
         })
     }
 
-    /// The class of a label: the one that `key` names, else the one whose label begins so, else `or`.
+    /// Returns the class for `key`: the one that the setting names, else the first whose label
+    /// begins with `beginning`, else `or`.
     fn find(
         &self,
         key: &str,
@@ -114,7 +116,7 @@ impl Labels {
 }
 
 impl Classes {
-    /// What speaks for the hypothesis of a row, and what against it.
+    /// Returns the logit for the hypothesis of a row and the logit against it, in this order.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] where the graph has another number of classes.

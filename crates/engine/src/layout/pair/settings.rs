@@ -1,4 +1,5 @@
-//! What `config.json` says of the layout, beside what the model's makers wrote into it.
+//! The settings of the layout in `config.json`, including those that the model's makers wrote into
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +10,13 @@ use super::{First, Problem};
 use crate::layout::{MAX_LENGTH, PerKind};
 use crate::question::Kind;
 
-/// Tokens of a hypothesis, unless `config.json` says otherwise or a row is short.
+/// The most tokens of a hypothesis, unless `config.json` has another limit or a row is short.
 const HEAD_MAX: usize = 256;
-/// A hypothesis holds at least so many tokens.
+/// The least room for a hypothesis, and for the state in the same row, in tokens.
 const HEAD_MIN: usize = 8;
-/// Tokens of a row of a model that does not say how many it reads.
+/// The tokens of a row for a model that does not state how many it reads.
 const MAX_LEN: usize = 512;
-/// The families that count positions from behind the padding token's id.
+/// The model families whose positions start after the padding token's id.
 const OFFSET_POSITIONS: [&str; 11] = [
     "camembert",
     "data2vec-text",
@@ -30,40 +31,42 @@ const OFFSET_POSITIONS: [&str; 11] = [
     "xmod",
 ];
 
-/// What `config.json` says of the layout. Lengths are in tokens.
+/// The settings of the layout in `config.json`. Lengths are in tokens.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Settings {
     /// The labels of the graph's classes, by number from 0.
     #[serde(default)]
     pub id2label: BTreeMap<String, String>,
-    /// The label that speaks for a hypothesis; else the one that begins with "entail".
+    /// The label that speaks for a hypothesis; if missing, the label that begins with "entail".
     pub entailment: Option<String>,
-    /// The label that speaks against it; else the one that begins with "contradict", or the other one of two.
+    /// The label that speaks against a hypothesis; if missing, the label that begins with
+    /// "contradict", or the other one of two.
     pub contradiction: Option<String>,
-    /// How a hypothesis is made, by type of question.
+    /// The template of a hypothesis, by type of question.
     #[serde(default)]
     pub template: PerKind<Option<String>>,
-    /// Which text stands first.
+    /// The text that stands first in a row.
     #[serde(default)]
     pub first: First,
-    /// Length of a row, special tokens included.
+    /// The length of a row, special tokens included.
     pub max_len: Option<usize>,
-    /// Length of a hypothesis.
+    /// The length of a hypothesis.
     pub head_max: Option<usize>,
     /// The model's family.
     #[serde(default)]
     pub model_type: String,
-    /// How many positions the model knows; none, or no positive number, where they are not counted.
+    /// The number of positions that the model knows; missing, or not positive, where the model does
+    /// not count them.
     pub max_position_embeddings: Option<i64>,
     /// The id of the padding token.
     pub pad_token_id: Option<i64>,
 }
 
 impl Settings {
-    /// The length of a row.
+    /// Returns the length of a row.
     ///
     /// # Errors
-    /// The key, and what it must be.
+    /// The key, and the requirement that it breaks.
     pub(super) fn max_len(&self, specials: usize) -> Result<usize, Problem> {
         let known = self.positions();
         let max_len = self.max_len.unwrap_or(known.unwrap_or(MAX_LEN));
@@ -79,7 +82,8 @@ impl Settings {
         Err(("max_len".into(), problem))
     }
 
-    /// The tokens of a row that the model has positions for, where it counts them.
+    /// Returns the number of tokens in a row that the model has positions for; `None` where it does
+    /// not count them.
     fn positions(&self) -> Option<usize> {
         let is_offset = OFFSET_POSITIONS.contains(&self.model_type.as_str());
         let offset = if is_offset {
@@ -91,10 +95,10 @@ impl Settings {
         usize::try_from(count).ok().filter(|count| *count > 0)
     }
 
-    /// The length of a hypothesis in rows of `max_len` tokens.
+    /// Returns the length of a hypothesis in rows of `max_len` tokens.
     ///
     /// # Errors
-    /// The key, and what it must be.
+    /// The key, and the requirement that it breaks.
     pub(super) fn head_max(&self, max_len: usize, specials: usize) -> Result<usize, Problem> {
         let most = max_len - specials - HEAD_MIN;
         let head_max = self.head_max.unwrap_or(HEAD_MAX.min(max_len / 2).min(most));
@@ -105,10 +109,10 @@ impl Settings {
         Err(("head_max".into(), problem))
     }
 
-    /// The templates.
+    /// Returns the templates.
     ///
     /// # Errors
-    /// The key, and what it must be.
+    /// The key, and the requirement that it breaks.
     pub(super) fn templates(&self) -> Result<PerKind<Template>, Problem> {
         let template = |kind: Kind| {
             let text = self.template.get(kind).as_deref().unwrap_or(DEFAULT);

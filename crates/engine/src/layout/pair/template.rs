@@ -1,8 +1,8 @@
-//! How instructions and an option become a hypothesis.
+//! The templates that make a hypothesis of instructions and an option.
 
 use std::borrow::Cow;
 
-/// What stands in a part of a template.
+/// The content of a part of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The template's own words.
@@ -15,10 +15,10 @@ pub(super) enum Place {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
-    /// White space in front. It belongs to the word behind it, as in the tokenizers.
+    /// The white space in front of the part. It belongs to the word after it, as in the tokenizers.
     space: String,
     place: Place,
-    /// Empty unless the place is that of words.
+    /// The template's own words; empty for other places.
     words: String,
 }
 
@@ -28,14 +28,14 @@ pub(super) struct Template {
     parts: Vec<Part>,
 }
 
-/// The template of every type, unless `config.json` says otherwise.
+/// The template of every type, unless `config.json` has another one.
 pub(super) const DEFAULT: &str = "{instructions} {option}";
 
 impl Template {
     /// Reads a template.
     ///
     /// # Errors
-    /// What it must be.
+    /// The requirement that the template breaks.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -66,19 +66,19 @@ impl Template {
         self.parts.iter().any(|part| part.place == Place::Option)
     }
 
-    /// Whether there is anything to fill in.
+    /// Whether the template has any place to fill in.
     pub(super) fn has_place(&self) -> bool {
         self.parts.iter().any(|part| part.place != Place::Words)
     }
 
-    /// The hypothesis, without white space around it.
+    /// Returns the hypothesis, without white space around it.
     pub(super) fn text(&self, instructions: &str, option: &str) -> String {
         let parts = self.parts(instructions, option);
         let text: String = parts.map(|(_, text)| text).collect();
         text.trim().to_owned()
     }
 
-    /// The parts of the hypothesis in order, each with the white space in front of it.
+    /// Returns the parts of the hypothesis in order, each with the white space in front of it.
     pub(super) fn parts<'t>(
         &'t self,
         instructions: &'t str,
@@ -100,7 +100,8 @@ impl Template {
     }
 }
 
-/// The place that a text begins with, and the length of its name.
+/// Returns the place that a text begins with and the length of its name; `None` for a text that
+/// begins with no brace.
 fn place(text: &str) -> Result<Option<(Place, usize)>, String> {
     if !text.starts_with('{') {
         return Ok(None);
