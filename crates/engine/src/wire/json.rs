@@ -29,7 +29,7 @@ const COUNTED_BYTES: usize = 64 * 1024;
 pub fn mended(bytes: &[u8]) -> Cow<'_, [u8]> {
     let mut bytes = Cow::Borrowed(bytes);
     let mut at = 0;
-    while let Some(found) = bytes[at..].iter().position(|byte| *byte == b'\\') {
+    while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
         at += found;
         at += match (
             unit(&bytes[at..]),
