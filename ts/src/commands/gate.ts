@@ -1,4 +1,4 @@
-/** `svc gate`: an API-key check in front of a server, which it can start beside itself. */
+/** `svc gate`: an API-key check in front of a server, which the gate can also start. */
 import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { loadConfig, processEnvironment } from '../config.ts';
@@ -13,7 +13,7 @@ import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
 
-/** Of `drain_ms`, how much is left for the server beside the gate to close its engine: at most, and as a part of it. */
+/** The time of `drain_ms` that the server beside the gate has left to close its engine: at most, and as a fraction. */
 const MAX_CLOSE_MS = 1000;
 const CLOSE_PART = 0.2;
 
@@ -42,7 +42,7 @@ export async function gate(flags: GateFlags): Promise<void> {
     lifecycle,
     log,
     metrics: UNCOUNTED,
-    // Each may have one to the server behind the gate.
+    // Each connection may need one more to the server behind the gate.
     maxConnections: connectionLimit(2),
   });
   let server: ServerProcess | undefined;
