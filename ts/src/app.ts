@@ -59,7 +59,7 @@ export interface AppParts {
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly metrics: Metrics;
-  /** Replaces the model by the one that the settings name now. */
+  /** Replaces the model with the one that the settings name now. */
   readonly reload: ReloadParts['reload'];
 }
 

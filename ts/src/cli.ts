@@ -100,7 +100,7 @@ GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS, GATE_TIMEOUT_MS and GATE_BA
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
-/** How long the last line waits for its reader. */
+/** How long the line of a refusal waits for its reader. */
 const MAX_TELL_MS = 2000;
 
 /**

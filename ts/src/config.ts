@@ -1,6 +1,6 @@
 /**
  * The settings of the process: `svc.json`, then the environment, then flags, checked and frozen into one object.
- * Nothing else reads the environment or `svc.json`.
+ * No other file reads the environment, and only `add-missing.ts` also reads `svc.json`.
  */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -35,7 +35,7 @@ export interface Config extends PlainSettings {
   readonly file: string | undefined;
   /** The folder of `svc.json`, even when the file does not exist. */
   readonly configDir: string;
-  /** `$SVC_DATA`, absolute: a second place for generated credential files. */
+  /** Absolute path of `$SVC_DATA`, a second place for generated credential files. */
   readonly dataDir: string | undefined;
   /** Absolute path of the folder for fetched models: `$SVC_DATA/models`, else a folder among the user's caches. */
   readonly modelCache: string;

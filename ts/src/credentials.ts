@@ -27,7 +27,7 @@ export interface Credential {
 }
 
 export interface GeneratedCredential {
-  /** `API key` or `Dashboard password`. */
+  /** The title of the credential: `API key` or `Dashboard password`. */
   readonly name: string;
   readonly secret: Secret;
   /** Absolute path of the file that holds it. */

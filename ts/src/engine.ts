@@ -44,7 +44,7 @@ export interface ModelInfo {
   readonly threads: number;
   /** Absolute path of the model folder. */
   readonly dir: string;
-  /** Why devices that were tried before `device` were not taken, one line each. */
+  /** The reasons why devices that were tried before `device` were not taken, one line each. */
   readonly deviceNotes: readonly string[];
   /**
    * Whether the graph's 8-bit products are exact on this processor: as they are in the file, by unsigned weights in
@@ -55,7 +55,7 @@ export interface ModelInfo {
   readonly exactnessNote?: string | undefined;
 }
 
-/** Durations in milliseconds. */
+/** The durations of the phases of one request, in milliseconds. */
 export interface Timing {
   readonly encodeMs: number;
   readonly waitMs: number;
@@ -74,7 +74,7 @@ export interface Counts {
   readonly confidences: Readonly<Record<'choice' | 'score' | 'noul', readonly number[]>>;
 }
 
-/** Why a request got no answer. `code` is one of `errors.ts`. */
+/** The failure of a request that got no answer. `code` is one of `errors.ts`. */
 export interface Failure {
   readonly code: string;
   readonly message: string;

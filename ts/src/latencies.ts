@@ -2,7 +2,7 @@
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Timing } from './engine.ts';
 
-/** The parts of a decision's time, and all of it. */
+/** The phases of a decision's time, and the total. */
 export const PHASES = ['encode', 'wait', 'run', 'total'] as const;
 
 export type Phase = (typeof PHASES)[number];

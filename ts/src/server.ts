@@ -23,7 +23,7 @@ export interface HttpTimeouts {
   readonly bodyMs: number;
   /** The time between two requests. */
   readonly keepAliveMs: number;
-  /** How often the first two are checked. */
+  /** How often `headersMs` and `bodyMs` are checked. */
   readonly checkMs: number;
 }
 
@@ -57,7 +57,7 @@ const TOO_MANY_EVERY_MS = 60_000;
 export interface HttpServer {
   /**
    * Returns the address once the server listens.
-   * @throws Refusal when it cannot
+   * @throws Refusal when the server cannot
    */
   listen(address: Address): Promise<AddressInfo>;
   /** Ends the server: accepted requests finish, then the engine closes. A second call awaits the first. */

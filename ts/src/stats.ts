@@ -42,7 +42,7 @@ export type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Val
 /** The number of recent requests that are kept. */
 const MAX_RECENT = 200;
 
-/** The confidences from 0 to 1 are counted in steps of a tenth. */
+/** The number of steps in which the confidences from 0 to 1 are counted: tenths. */
 const CONFIDENCE_STEPS = 10;
 
 export class Stats {

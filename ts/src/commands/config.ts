@@ -12,7 +12,7 @@ export interface ConfigFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** One setting as it is shown: a secret is `[secret]`, and a URL has neither user nor query. */
+/** A setting as it is shown: a secret is shown as `[secret]`, and a URL without user and query. */
 interface Shown {
   readonly value: unknown;
   readonly origin: string;

@@ -13,19 +13,19 @@ import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
 
-/** The time of `drain_ms` that the server beside the gate has left to close its engine: at most, and as a fraction. */
+/** The part of `drain_ms` that is left for the started server to close its engine: at most in ms, and as a fraction. */
 const MAX_CLOSE_MS = 1000;
 const CLOSE_PART = 0.2;
 
 /**
- * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
- * process.
+ * Resolves once the gate takes requests; it then runs until a signal, or the end of the server that it started, ends
+ * the process.
  *
- * @throws Refusal when a setting is wrong, the port is taken, or the server beside it does not start.
+ * @throws Refusal when a setting is wrong, the port is taken, or the server that the gate starts does not start.
  */
 export async function gate(flags: GateFlags): Promise<void> {
   const env = processEnvironment();
-  // The log and the drain are set as the server's are; the address is the gate's own.
+  // The gate has the log and drain settings of the server, but an address of its own.
   const { listen: _, ...shared } = flags;
   const { config, warnings } = loadConfig({ flags: shared, env });
   const settings = gateSettings(flags, env, config);

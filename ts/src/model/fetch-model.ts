@@ -23,7 +23,7 @@ export interface FetchRequest {
   readonly pinned: string;
   readonly limits: FetchLimits;
   readonly signal: AbortSignal;
-  /** Whether the model with this digest is here already. */
+  /** Returns whether the model with this digest is in the cache already. */
   isHere(sha256: string): Promise<boolean>;
   /** Returns an empty folder to write to; called at most once. */
   workspace(): Promise<string>;

@@ -13,8 +13,8 @@ const FILE = 'golden.jsonl';
 const MAX_REFERENCES = 32;
 const MAX_FILE_BYTES = 16 * 2 ** 20;
 /**
- * How far a probability may be from its reference: as far as another processor, an accelerator or states of 16 bits move
- * it. Another tokenizer or graph moves it further.
+ * The largest distance of a probability from its reference: as far as another processor, an accelerator or states of 16
+ * bits move it. Another tokenizer or graph moves it further.
  */
 const TOLERANCE = 0.1;
 /** The error codes of requests over the limits of this server; a reference may be such a request. */

@@ -82,7 +82,7 @@ interface TargetOptions {
   readonly signal: AbortSignal;
 }
 
-/** The folder that is filled, and how much may still go into it. */
+/** The folder that is filled, with the count of the bytes that it may still take. */
 class UnpackTarget {
   readonly #options: TargetOptions;
   readonly #names = new FolderNames();
