@@ -18,7 +18,10 @@ export interface EngineOptions {
   readonly maxQuestions: number;
   /** The most encoded tokens in one request, special ones included. */
   readonly maxTokens: number;
-  /** The treatment of a text longer than the model's window: the text is cut and counted, or an error. */
+  /**
+   * The treatment of a text longer than the model's window: it is cut and its cut tokens are counted, or it is an
+   * error.
+   */
   readonly truncate: 'count' | 'error';
   /** The most requests that may wait for the model. */
   readonly maxQueue: number;
@@ -318,8 +321,8 @@ export function engineErrorCodes(): string[] {
 }
 
 /**
- * Returns the canonical JSON of each question in the body of a request, `[type, instructions, [[name, description],
- * …]]`: its sha256 is the key of the question's calibration.
+ * Returns the canonical JSON of each question in the body of a request,
+ * `[type, instructions, [[name, description], …]]`: its sha256 is the key of the question's calibration.
  *
  * @throws EngineError when the body is no request that can be answered.
  */

@@ -193,8 +193,8 @@ function answerClientError({ error, socket, latest, timeouts, log, metrics }: Cl
 }
 
 /**
- * Passes a failure of the body to the app, which answers if it is reading the body; else it has answered or is about
- * to.
+ * Passes a failure of the body to the app, which answers it while it reads the body; else the app has answered already,
+ * or is about to.
  */
 function failBody(answer: ServerResponse, failure: HttpFailure): void {
   const { req } = answer;
