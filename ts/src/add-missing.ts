@@ -1,4 +1,4 @@
-/** Adds to an `svc.json` what a release wants to be seen there, and leaves the rest of the file as its user wrote it. */
+/** Adds to an `svc.json` the settings that a release wants to show there, and leaves the rest as its user wrote it. */
 import { chmodSync, chownSync, readFileSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { applyEdits, type Node, parseTree } from 'jsonc-parser';
@@ -9,9 +9,9 @@ import { Refusal } from './refusal.ts';
 const BYTE_ORDER_MARK = '\uFEFF';
 
 /**
- * The keys that the file now has and had not, of `listen` and `device`: both where there was no file, which is then made
- * as the server's first start makes it. A value of the user's is never changed; order, spaces, line ends, mode and owner
- * stay as they are, and a link stays a link.
+ * Adds `listen` and `device` where the file lacks them, and returns the added keys: both where there was no file, which
+ * is then made as the server's first start makes it. A value of the user is never changed; order, spaces, line ends,
+ * mode and owner stay as they are, and a link stays a link.
  *
  * @param path - Absolute path of the `svc.json`.
  * @throws Refusal when the file is no JSON object, or cannot be read or written.
@@ -20,7 +20,7 @@ export function addMissing(path: string): readonly string[] {
   try {
     if (writeNewSettings(path)) return Object.keys(newSettings());
   } catch (error) {
-    // A folder that cannot be written may hold a file that lacks nothing.
+    // Even a folder that cannot be written may hold a file that lacks no key.
     if (errorCode(error) === '') throw error;
   }
   const text = readText(path);
@@ -41,8 +41,8 @@ function readText(path: string): string {
 }
 
 /**
- * The text with the settings behind those that are there, set apart as the last of these is. jsonc-parser's own edits
- * would format the whole line that they touch, which may be all of the file.
+ * Returns the text with the settings added behind the existing ones, with the spacing of the last of these. The edits
+ * of jsonc-parser itself would format the whole line that they touch, which may be all of the file.
  */
 function withSettings(text: string, settings: readonly (readonly [string, unknown])[]): string {
   const root = parseTree(text) as Node;
@@ -58,7 +58,10 @@ function withSettings(text: string, settings: readonly (readonly [string, unknow
   return applyEdits(text, [{ offset: last.offset + last.length, length: 0, content: added.join('') }]);
 }
 
-/** Nobody ever reads half a file: the text goes to one beside it, which then takes its name. */
+/**
+ * Replaces the text of a file. No reader ever sees half a file: the text goes to a file next to it, which then takes
+ * its name.
+ */
 function replaceText(link: string, text: string): void {
   let temporary: string | undefined;
   try {

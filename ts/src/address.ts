@@ -4,11 +4,11 @@ import { BlockList, isIP, isIPv6 } from 'node:net';
 export interface Address {
   /** A host name or an IP address, without brackets. */
   readonly host: string;
-  /** 0 takes a free port. */
+  /** The port; 0 takes a free one. */
   readonly port: number;
 }
 
-/** The address in `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every IPv4 address), or undefined when it is none of them. */
+/** Returns the address in `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every IPv4 address); undefined for any other text. */
 export function parseAddress(text: string): Address | undefined {
   const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<name>[\w.-]*)):(?<port>\d{1,5})$/.exec(text);
   if (match?.groups === undefined) return undefined;
@@ -17,7 +17,7 @@ export function parseAddress(text: string): Address | undefined {
   return { host: ipv6 || name || '0.0.0.0', port: Number(port) };
 }
 
-/** The address as `HOST:PORT`, with brackets around an IPv6 host. */
+/** Returns the address as `HOST:PORT`, with brackets around an IPv6 host. */
 export function formatAddress({ host, port }: Address): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
@@ -26,7 +26,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
-/** True for `localhost`, `127.0.0.0/8` and `::1`: hosts that only this machine can reach. */
+/** Whether `host` is `localhost`, in `127.0.0.0/8` or `::1`: a host that only this machine can reach. */
 export function isLoopback(host: string): boolean {
   if (host.toLowerCase() === 'localhost') return true;
   const family = isIP(host);

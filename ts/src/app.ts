@@ -51,22 +51,22 @@ export type AppConfig = Pick<
 export interface AppParts {
   readonly config: AppConfig;
   readonly engine: EngineSlot;
-  /** Empty: the API key is off. */
+  /** The API keys; an empty list means that the check of API keys is off. */
   readonly apiKeys: readonly ApiKey[];
-  /** Absent: the dashboard password is off. */
+  /** The dashboard password; undefined means that its check is off. */
   readonly password: Secret | undefined;
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly metrics: Metrics;
-  /** Replaces the model by the one that the settings name now. */
+  /** Replaces the model with the one that the settings name now. */
   readonly reload: ReloadParts['reload'];
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {
   const { config, log, lifecycle, metrics, stats } = parts;
   const app = new Koa<RequestState>();
-  // What arrives here is a connection that broke under an answer; Koa would print it.
+  // The errors that arrive here are of connections that broke during an answer; Koa would print them.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   const router = createRouter(parts);
   app.use(handleRequests({ log, lifecycle, metrics }));
@@ -82,13 +82,13 @@ export function createApp(parts: AppParts): Koa<RequestState> {
 
 function createRouter(parts: AppParts): Router<RequestState> {
   const { config, engine, apiKeys, password, lifecycle, reload } = parts;
-  // Exact paths only: a gate in front compares them byte by byte, and must not see others than we do.
+  // Only exact paths match: a gate in front compares paths byte by byte, and must see the same paths as this server.
   const router = new Router<RequestState>({ sensitive: true, strict: true });
   const guesses = new WrongGuesses();
   const apiKey = requireApiKey(apiKeys, guesses);
   const record = recorder(parts);
   const ownSite = refuseCrossSite(config.corsOrigins);
-  // A large batch does not keep single requests out, here as in the queue.
+  // Batches have a room of their own, so that a large batch keeps no single request out; the queue does the same.
   const [room, batchRoom] = [new BodyRoom(config.maxQueueBytes), new BodyRoom(config.maxQueueBytes)];
   const decisions = decisionRoutes({ config, engine, room, record }, batchRoom);
   for (const [path, answer] of decisions) router.post(path, ownSite, apiKey, noteRead, answer);
@@ -102,7 +102,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   return router;
 }
 
-/** The paths of the decisions, and what answers there. */
+/** Returns the paths of the decisions, each with the middleware that answers it. */
 function decisionRoutes(parts: BatchParts & DecideParts, batchRoom: BodyRoom): [string, Middleware<RequestState>][] {
   return [
     [SYSTEMONE_PATH, decide(parts)],
@@ -111,7 +111,7 @@ function decisionRoutes(parts: BatchParts & DecideParts, batchRoom: BodyRoom): [
   ];
 }
 
-/** What shows something to the operator, and the files that the pages are made of. */
+/** Adds the routes that show something to the operator, and the files that the pages are made of. */
 function operatorRoutes(router: Router<RequestState>, { guard, action }: Operator, parts: AppParts): void {
   const { config, engine, apiKeys, metrics } = parts;
   const hasApiKey = apiKeys.length > 0;
@@ -125,7 +125,7 @@ function operatorRoutes(router: Router<RequestState>, { guard, action }: Operato
   router.get('/assets/:name', showAsset(pages.assets));
 }
 
-/** Returns what counts a finished decision, in all places where they are counted. */
+/** Returns a function that counts a finished decision, in all places where decisions are counted. */
 function recorder({ stats, metrics }: AppParts): (finished: FinishedDecision) => void {
   return (finished) => {
     stats.record(finished);
@@ -133,7 +133,9 @@ function recorder({ stats, metrics }: AppParts): (finished: FinishedDecision) =>
   };
 }
 
-/** 405 for a path that has routes of other methods, 404 for one that has none. */
+/**
+ * Returns middleware that answers 405 for a path that has routes of other methods, and 404 for a path without routes.
+ */
 function refuseUnrouted(router: Router<RequestState>): Middleware<RequestState> {
   return (ctx) => {
     const methods = router.match(ctx.path, ctx.method).path.flatMap((layer) => layer.methods);

@@ -1,4 +1,4 @@
-/** The command line: which commands and flags there are, and how a refusal is told. */
+/** The command line: its commands and flags, and the line that tells a refusal. */
 import { Command, CommanderError } from 'commander';
 import type { AskOptions } from './commands/ask.ts';
 import type { BatchFlags } from './commands/batch.ts';
@@ -13,7 +13,7 @@ import { printableLines } from './printable.ts';
 import { Refusal } from './refusal.ts';
 import { packageVersion } from './version.ts';
 
-/** What the commands do, in place of which tests put their own. */
+/** The actions of the commands, which tests replace by their own. */
 export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
@@ -28,7 +28,9 @@ export interface Actions {
   readonly modelManifest: (dir: string) => Promise<void>;
 }
 
-/** Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing. */
+/**
+ * The actions of the program. Each loads its own code: `svc ask` waits for no HTTP framework, `svc --help` for nothing.
+ */
 const ACTIONS: Actions = {
   serve: async (flags) => (await import('./commands/serve.ts')).serve(flags),
   ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
@@ -98,31 +100,31 @@ GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS, GATE_TIMEOUT_MS and GATE_BA
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
-/** How long the last line waits for its reader. */
+/** How long the line of a refusal waits for its reader. */
 const MAX_TELL_MS = 2000;
 
 /**
- * Runs the command that `args` name and resolves once it is done, or serves. What refuses is one line on stderr and
- * exit code 1.
+ * Runs the command that `args` name and resolves once it is done, or serves. A refusal is one line on stderr and exit
+ * code 1.
  *
  * @param args - The arguments after the program's name.
  */
 export async function main(args: readonly string[]): Promise<void> {
   // The reader of a pipe may leave before the last line, as `head` does.
   process.stdout.on('error', () => process.exit(0));
-  // What cannot be told on stderr ends nothing: the disk of its file may be full.
+  // An error of stderr does not end the process: the disk of its file may be full.
   process.stderr.on('error', () => {});
   try {
     await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return;
     process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(1));
-    // A reader of the pipe that stands still takes no line.
+    // A reader of the pipe that stands still never takes the line.
     setTimeout(() => process.exit(1), MAX_TELL_MS).unref();
   }
 }
 
-/** The command line, not yet parsed. A mistake in it is thrown as an error that `main` puts into one line. */
+/** Returns the command line, not yet parsed. A mistake in it is thrown as an error that `main` puts into one line. */
 export function createCommand(actions: Actions): Command {
   const program = new Command('svc')
     .description('Answers typed questions about a text or a JSON value, with calibrated probabilities.')
@@ -130,7 +132,7 @@ export function createCommand(actions: Actions): Command {
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print help for a command')
     .addHelpText('after', EXAMPLES)
-    // What is wrong is thrown, and then told in one line.
+    // Mistakes are thrown, and `main` tells them in one line.
     .configureOutput({ writeErr: () => {} })
     .exitOverride();
   addServe(program, actions);
@@ -147,7 +149,7 @@ function addServe(program: Command, actions: Actions): void {
   withServerFlags(program.command('serve', { isDefault: true }))
     .description('serve decisions over HTTP (the default command)')
     .option('--listen <host:port>', 'listen address; beyond loopback an API key is required')
-    // As the default command it gets what is no command, too.
+    // As the default command it also gets words that are no command.
     .allowExcessArguments()
     .action((flags: Flags, { args: [unknown] }: Command) => {
       if (unknown !== undefined) throw new Refusal(`unknown command ${JSON.stringify(unknown)}; see svc --help`);
@@ -261,7 +263,7 @@ function withServerFlags(command: Command): Command {
     .option('--log-format <format>', 'json or pretty (default: pretty on a terminal, else json)');
 }
 
-/** The flags of every command that loads a model. */
+/** Adds the flags of every command that loads a model. */
 function withEngineFlags(command: Command): Command {
   return withRunFlags(command).option(
     '--model <model>',
@@ -269,7 +271,7 @@ function withEngineFlags(command: Command): Command {
   );
 }
 
-/** What to run a model on. */
+/** Adds the flags that say what to run a model on, and where the settings are. */
 function withRunFlags(command: Command): Command {
   return command
     .option('--config <file>', 'settings (default: svc.json in the working folder)')
@@ -289,6 +291,6 @@ function explanation(error: unknown): string {
     return `${message.replace(/^error: |\.$/g, '').replace(/\s*\n\s*/g, ' ')}; see svc --help`;
   }
   if (!(error instanceof Error)) return String(error);
-  // That class would load what not every command needs.
+  // An import of the class `EngineError` would load code that not every command needs.
   return error.name === 'EngineError' ? error.message : (error.stack ?? error.message);
 }

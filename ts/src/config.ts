@@ -1,6 +1,6 @@
 /**
  * The settings of the process: `svc.json`, then the environment, then flags, checked and frozen into one object.
- * Nothing else reads the environment or `svc.json`.
+ * No other file reads the environment, and only `add-missing.ts` also reads `svc.json`.
  */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -25,22 +25,24 @@ type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
 type PlainKey = Exclude<ConfigKey, 'listen' | 'api_key' | 'password'>;
 type PlainSettings = { readonly [Key in PlainKey as CamelCase<Key>]: Readonly<ConfigFile[Key]> };
 
-/** Every setting, checked. The object and what it holds are frozen. */
+/** All settings, checked. The object and its values are frozen. */
 export interface Config extends PlainSettings {
   readonly listen: Address;
-  /** Empty when no key is set. */
+  /** The API keys; empty when no key is set. */
   readonly apiKey: readonly Secret[];
   readonly password: Secret | undefined;
   /** Absolute path of the `svc.json` that was read or made. */
   readonly file: string | undefined;
-  /** Folder of `svc.json`, also when there is none. */
+  /** The folder of `svc.json`, even when the file does not exist. */
   readonly configDir: string;
-  /** `$SVC_DATA`, absolute: a second place for generated credential files. */
+  /** Absolute path of `$SVC_DATA`, a second place for generated credential files. */
   readonly dataDir: string | undefined;
-  /** Where fetched models are kept, absolute: `$SVC_DATA/models`, else a folder among the user's caches. */
+  /** Absolute path of the folder for fetched models: `$SVC_DATA/models`, else a folder among the user's caches. */
   readonly modelCache: string;
   readonly workDir: string;
-  /** Whether it runs in the container image, where other machines can connect whatever the address. */
+  /**
+   * Whether the process runs in the container image, where other machines can connect whatever the listen address is.
+   */
   readonly isContainer: boolean;
 }
 
@@ -73,17 +75,17 @@ export interface ConfigSources {
   readonly flags?: Flags;
   readonly env?: Environment;
   readonly cwd?: string;
-  /** Write an `svc.json` with the defaults where there is none and the folder can be written. */
+  /** Whether to write an `svc.json` with the defaults where there is none and the folder can be written. */
   readonly create?: boolean;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** One line each. */
+  /** The warnings, one line each. */
   readonly warnings: readonly string[];
   /** Absolute path of the `svc.json` that this call made. */
   readonly created: string | undefined;
-  /** Where each value came from that is not a default: `svc.json`, `SVC_THREADS`, `--threads`, `container image`. */
+  /** The source of each value that is not a default: `svc.json`, `SVC_THREADS`, `--threads`, `container image`. */
   readonly origins: ReadonlyMap<ConfigKey, string>;
 }
 
@@ -94,22 +96,22 @@ interface Setting {
   readonly where: string;
   /** The source of a credential: `svc.json`, `SVC_API_KEY`. */
   readonly origin: string;
-  /** What a relative path starts from. */
+  /** The folder that a relative path starts from. */
   readonly base: string;
-  /** Set when a wrong value has another message than in the file. */
+  /** The description of a right value, set when it differs from that for the file. */
   readonly wanted?: string;
 }
 
 type Settings = Map<ConfigKey, Setting>;
 
-/** The variables of this process, for what has settings of its own. */
+/** Returns the environment variables of this process, for parts that have settings of their own. */
 export function processEnvironment(): Environment {
   return process.env;
 }
 
 /**
- * The settings of this process, from `svc.json`, `env` and `flags`, the later winning, with a warning for each thing in
- * them that has no effect.
+ * Returns the settings of this process, from `svc.json`, `env` and `flags`, the later ones winning, with a warning for
+ * each entry in them that has no effect.
  *
  * @throws Refusal when a value is wrong, the file cannot be read, or the container image lacks what it needs to serve.
  */
@@ -147,7 +149,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   return { config, warnings, created, origins };
 }
 
-/** Where each system has what programs can make again. */
+/** Returns the folder in which the system keeps the files that programs can make again. */
 function userCache({ LOCALAPPDATA, XDG_CACHE_HOME }: Environment): string {
   if (process.platform === 'win32') return LOCALAPPDATA || join(homedir(), 'AppData', 'Local');
   if (process.platform === 'darwin') return join(homedir(), 'Library', 'Caches');
@@ -158,7 +160,7 @@ function noSettings(): Settings {
   return new Map();
 }
 
-/** The image's address is a default: whatever somebody set wins. */
+/** Returns the settings of the image. Its listen address is a default, which any other setting overrides. */
 function imageSettings(): Settings {
   const setting = { value: CONTAINER_LISTEN, where: 'container image: listen', origin: 'container image', base: '/' };
   return new Map([['listen', setting]]);
@@ -186,7 +188,7 @@ function fileSettings(path: string, text: string, { isContainer, warnings }: Fil
     if (isConfigKey(key)) settings.set(key, { value, where: `${origin}: ${key}`, origin, base: dirname(path) });
     else warnings.push(`${origin}: unknown key ${JSON.stringify(key)}`);
   }
-  // A generated file holds the defaults of where it was made, which may be outside of the image.
+  // A generated file holds the defaults of the place where it was made, which may be outside of the image.
   if (isContainer && settings.get('generated')?.value === true) {
     const listen = settings.get('listen')?.value;
     if (![undefined, CONTAINER_LISTEN, settingSchema('listen').default].includes(listen)) {
@@ -198,10 +200,10 @@ function fileSettings(path: string, text: string, { isContainer, warnings }: Fil
 }
 
 /**
- * The object that the text of an `svc.json` is. `JSON.parse` does not say where an error is and quotes the text, which
- * may hold a secret.
+ * Returns the object in the text of an `svc.json`. `JSON.parse` is not used, since it does not say where an error is
+ * and quotes the text, which may hold a secret.
  *
- * @throws Refusal that names the file as `name` and says where it is no JSON.
+ * @throws Refusal that names the file as `name` and says where the text is no JSON.
  */
 export function parseObject(name: string, text: string): object {
   const errors: ParseError[] = [];
@@ -218,7 +220,7 @@ export function parseObject(name: string, text: string): object {
   return value;
 }
 
-/** `CommaExpected` as `comma expected`. */
+/** Returns `CommaExpected` as `comma expected`. */
 function spacedWords(name: string): string {
   return name.replace(/(?<=[a-z])[A-Z]/g, (letter) => ` ${letter}`).toLowerCase();
 }
@@ -258,7 +260,7 @@ function textSetting(key: ConfigKey, name: string, text: string, cwd: string): S
   return { ...setting, value: value ?? text, wanted: '1, true, 0 or false' };
 }
 
-/** The settings of one layer that say something, each of them checked. */
+/** Checks the settings of one layer, and returns all but empty credentials and the published password. */
 function meantSettings(layer: Settings, warnings: string[]): [ConfigKey, Setting][] {
   return [...layer].filter(([key, setting]) => {
     requireValid(key, setting);
@@ -289,7 +291,7 @@ function plainSettings(settings: Settings): PlainSettings {
   return Object.fromEntries(entries) as unknown as PlainSettings;
 }
 
-/** An address such as `s3://bucket/model` is no path and stays as it is. */
+/** Returns a path as an absolute path. An address such as `s3://bucket/model` is no path and stays as it is. */
 function absolutePath(text: string, base = '.'): string {
   return text === '' || /^[a-z][a-z0-9+.-]+:\/\//i.test(text) ? text : resolve(base, text);
 }
@@ -301,7 +303,7 @@ function listenAddress(settings: Settings): Address {
   return address;
 }
 
-/** A header's value loses the spaces at its ends, so a key has none. */
+/** Returns the API keys without spaces at their ends, which the value of a header would lose. */
 function apiKeys(setting: Setting | undefined): Secret[] {
   if (setting === undefined) return [];
   return [setting.value].flat().map((value) => new Secret(String(value).trim(), setting.origin));
@@ -312,8 +314,8 @@ function password(setting: Setting | undefined): Secret | undefined {
 }
 
 /**
- * What a new `svc.json` holds. The defaults are left out, but for the two keys that people change first: a file that
- * named them all would hold on to the defaults of the release that wrote it.
+ * Returns the settings of a new `svc.json`. Only the two keys that people change first are in it: a file with all
+ * defaults would keep the defaults of the release that wrote it.
  */
 export function newSettings(isContainer = false): Readonly<Record<'listen' | 'device', unknown>> {
   const [listen, device] = [settingSchema('listen').default, settingSchema('device').default];
@@ -330,7 +332,7 @@ function createConfigFile(path: string, isContainer: boolean): string | undefine
 }
 
 /**
- * True when the `svc.json` is now made, marked as generated; false when it was already there.
+ * Writes a new `svc.json`, marked as generated. Returns true when it is now made, false when it was already there.
  *
  * @throws The system error when the folder cannot be written.
  */

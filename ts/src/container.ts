@@ -1,26 +1,27 @@
-/** What holds in the container image beside the usual rules. */
+/** The rules of the container image, in addition to the usual ones. */
 import { Refusal } from './refusal.ts';
 
-/** Where the server listens in the container when nobody says otherwise: a port of a container is published or not. */
+/** The listen address in the container when none is set: whether a container's port is published is decided outside. */
 export const CONTAINER_LISTEN = '0.0.0.0:21118';
 
-/** A password that other machines can try has as many. */
+/** The fewest characters of a password that other machines can try. */
 export const MIN_EXPOSED_PASSWORD_CHARACTERS = 12;
 
-/** What the rules look at, of the settings. */
+/** The settings that the rules look at. */
 export interface ContainerSettings {
   readonly apiKey: readonly { readonly origin: string }[];
   readonly password?: { readonly origin: string; readonly length: number } | undefined;
   readonly allowNoApiKey: boolean;
   readonly allowNoPassword: boolean;
   readonly file?: string | undefined;
-  /** Whether the server made the file itself. */
+  /** Whether the server made `file` itself. */
   readonly generated: boolean;
 }
 
 /**
- * Checks that the credentials were chosen: the server in a container can be reached from outside, and what it would
- * generate is in a volume that few look into. A `svc.json` that the server made itself says nothing about that.
+ * Checks that the credentials were chosen: the server in a container can be reached from outside, and a generated
+ * credential would be in a volume that few people look into. An `svc.json` that the server made itself is no such
+ * choice.
  *
  * @param isPublished - Whether `SVC_PASSWORD` is the published default, which counts as none.
  * @throws Refusal when one of them is missing and there is no `svc.json` of the user's, or the password is too short.
@@ -49,7 +50,7 @@ function requireLength(
   throw new Refusal(`${name} must be at least ${MIN_EXPOSED_PASSWORD_CHARACTERS} characters, it has ${length}`);
 }
 
-/** What was meant to stand for a credential that is missing, and does not. */
+/** Returns a clause about settings that were meant to replace a missing credential, and do not; empty without them. */
 function allowance({ allowNoApiKey, allowNoPassword }: ContainerSettings, missing: readonly string[]): string {
   const given = [
     ...(allowNoPassword && missing.includes('SVC_PASSWORD') ? ['SVC_ALLOW_NO_PASSWORD'] : []),

@@ -1,6 +1,6 @@
 /**
- * The API keys and the dashboard password of a server: whether they are needed, where they come from, and the files that
- * are generated when nobody set one.
+ * The API keys and the dashboard password of a server: whether they are needed, where they come from, and the files
+ * that are generated when none is set.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
@@ -14,38 +14,38 @@ import { Secret } from './secret.ts';
 
 export { Secret } from './secret.ts';
 
-/** What guards a route, decided once at the start. */
+/** The credential that guards a route, decided once at the start. */
 export interface Credential {
-  /** Any of these opens the route; empty when nothing is checked. */
+  /** The secrets, any of which opens the route; empty when nothing is checked. */
   readonly secrets: readonly Secret[];
-  /** One line for the log: whether it is required or off, and why. */
+  /** One line for the log: whether the credential is required or off, and why. */
   readonly status: string;
-  /** One line each. */
+  /** The warnings for the log, one line each. */
   readonly warnings: readonly string[];
-  /** Present when this start generated it: what to show once, see `announcement`. */
+  /** The generated credential, to be shown once, see `announcement`; present when this start generated it. */
   readonly generated?: GeneratedCredential;
 }
 
 export interface GeneratedCredential {
-  /** `API key` or `Dashboard password`. */
+  /** The title of the credential: `API key` or `Dashboard password`. */
   readonly name: string;
   readonly secret: Secret;
-  /** Absolute path. */
+  /** Absolute path of the file that holds it. */
   readonly file: string;
 }
 
-/** What tells one kind of credential from another. */
+/** The properties of one kind of credential. */
 interface Kind {
-  /** As the log says it, and as the message that refuses a short one does. */
+  /** The kind as the log names it; `name` is for the messages that refuse one. */
   readonly title: string;
   readonly name: string;
   readonly file: string;
   readonly variable: string;
   readonly minCharacters: number;
   readonly allowed: RegExp;
-  /** What is wrong with one that is not allowed, and why. */
+  /** The fault of a value that is not allowed, and why it is one. */
   readonly mistake: string;
-  /** Why it has to have that many characters; empty where it always has. */
+  /** The condition under which so many characters are required; empty where they always are. */
   readonly minReason?: string;
 }
 
@@ -69,7 +69,7 @@ const PASSWORD: Kind = {
   mistake: 'has a line break or another control character; Basic auth does not carry it',
 };
 
-/** Where others can try passwords, one that they would soon find is none. */
+/** The password where other machines can try passwords: a password that they would soon find protects nothing. */
 const EXPOSED_PASSWORD: Kind = {
   ...PASSWORD,
   minCharacters: MIN_EXPOSED_PASSWORD_CHARACTERS,
@@ -77,21 +77,21 @@ const EXPOSED_PASSWORD: Kind = {
 };
 
 export interface ResolveOptions {
-  /** False: a credential that is needed and not there is not made; its status says where it will be. */
+  /** If false, a needed credential that does not exist is not made; its status says where it will be. */
   readonly create?: boolean;
 }
 
-/** Read and write permission of everyone but the owner. */
+/** The bits of read and write permission for everyone but the owner. */
 const OTHERS = 0o066;
 
-/** No key or password is so long; a file that is may be something else, or have no end. */
+/** The longest file of a credential. No key or password is so long; a longer one may be something else, or endless. */
 const MAX_FILE_BYTES = 4096;
 
 /**
- * The API keys that open the decision routes: those that are set, else the generated one where the server listens beyond
- * loopback, else none.
+ * Returns the API keys that open the decision routes: the keys that are set, else the generated key where the server
+ * listens beyond loopback, else none.
  *
- * @throws Refusal when a key is too short, or one is needed and can neither be read nor written.
+ * @throws Refusal when a key is too short, or when a key is needed and can neither be read nor written.
  */
 export function resolveApiKeys(config: Config, options: ResolveOptions = {}): Credential {
   const { apiKey, listen } = config;
@@ -107,9 +107,10 @@ export function resolveApiKeys(config: Config, options: ResolveOptions = {}): Cr
 }
 
 /**
- * The dashboard password: the one that is set, else the generated one.
+ * Returns the dashboard password: the one that is set, else the generated one.
  *
- * @throws Refusal when it can neither be read nor written, or is too short for where the server can be reached from.
+ * @throws Refusal when the password can neither be read nor written, or is too short for where the server can be
+ * reached from.
  */
 export function resolvePassword(config: Config, options: ResolveOptions = {}): Credential {
   if (config.allowNoPassword) {
@@ -120,7 +121,7 @@ export function resolvePassword(config: Config, options: ResolveOptions = {}): C
   return config.password === undefined ? fromFile(kind, config, options) : fromSettings(kind, [config.password]);
 }
 
-/** What a start that generated a credential says of it: the value on a terminal, else the file and a fingerprint. */
+/** Returns the line about a generated credential: with the value on a terminal, else the file and a fingerprint. */
 export function announcement(generated: GeneratedCredential, isTerminal: boolean): string {
   const { name, secret, file } = generated;
   if (isTerminal) return `${name}, shown only now: ${secret.reveal()} (kept in ${file})`;
@@ -133,8 +134,8 @@ function fromSettings(kind: Kind, secrets: readonly Secret[]): Credential {
 }
 
 /**
- * The credential of the first folder that has it or can be written. A later folder is not looked into before it is known
- * that nothing can be kept in those before it: two servers with settings of their own never share a file by accident.
+ * Returns the credential of the first folder that has it or can be written. A later folder is looked into only when no
+ * file can be kept in the folders before it, so two servers with settings of their own never share a file by accident.
  */
 function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions): Credential {
   const problems: string[] = [];
@@ -146,7 +147,7 @@ function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions)
   throw notWritable(kind, places(kind, config), problems);
 }
 
-/** The codes of a disk that is full or fails, which may be so for a while. */
+/** The error codes of a disk that is full or fails, perhaps only for a while, in words. */
 const DISK_PROBLEMS: Readonly<Record<string, string>> = {
   ENOSPC: 'the disk is full',
   EDQUOT: 'the quota is used up',
@@ -164,12 +165,12 @@ function notWritable({ file, variable }: Kind, places: readonly Place[], codes: 
   );
 }
 
-/** Where the file may be. */
+/** A place where the file may be. */
 interface Place {
   readonly folder: string;
-  /** Absolute. */
+  /** Absolute path of the file. */
   readonly path: string;
-  /** Whether it may be a link, as mounted secrets are. Anybody may have put one into the working folder. */
+  /** Whether the file may be a link, as mounted secrets are. In the working folder anybody may have put a link. */
   readonly isLinkFollowed: boolean;
 }
 
@@ -182,14 +183,14 @@ function places({ file }: Kind, { configDir, dataDir, workDir }: Config): Place[
   }));
 }
 
-/** What `generate` would do. The code of the error when the folder cannot be written. */
+/** Returns the credential that `generate` would make, or the code of the error when the folder cannot be written. */
 function announce(kind: Kind, { folder, path }: Place): Credential | string {
   const problem = makeProblem(folder);
   if (problem !== undefined) return problem;
   return { secrets: [], status: `${kind.title} required: the first start makes ${path}`, warnings: [] };
 }
 
-/** The code of the error when the folder cannot be written. */
+/** Makes a credential and returns it, or the code of the error when the folder cannot be written. */
 function generate(kind: Kind, place: Place): Credential | string {
   const { path } = place;
   const secret = new Secret(randomBytes(24).toString('hex'), path);
@@ -200,7 +201,7 @@ function generate(kind: Kind, place: Place): Credential | string {
     if (errorCode(error) === '') throw error;
     return errorCode(error);
   }
-  // Another process may have been first: what the file holds is what counts.
+  // Another process may have been first, so the content of the file counts.
   const kept = readKept(kind, place);
   if (kept === undefined) throw new Refusal(`${path}: is a link to nothing; remove it`);
   return isMade ? { ...kept, generated: { name: kind.title, secret, file: path } } : kept;
@@ -229,12 +230,14 @@ interface KeptFile {
 }
 
 /**
- * Undefined when there is no such file. One that cannot be read, or that somebody else may have put there, is not
- * replaced by another in the next folder: it refuses the start.
+ * Returns the file, or undefined when there is no such file. A file that cannot be read, or that somebody else may have
+ * put there, is not replaced by another in the next folder: it refuses the start.
+ *
+ * @throws Refusal for such a file.
  */
 function readPlainFile({ path, isLinkFollowed }: Place): KeptFile | undefined {
   try {
-    // The system is asked to follow none, too; Windows cannot be.
+    // The system is also asked to follow no link when it opens the file, but Windows cannot be asked.
     if (!isLinkFollowed && lstatSync(path).isSymbolicLink()) throw linkRefusal(path);
     return readTrusted(path, isLinkFollowed);
   } catch (error) {
@@ -252,7 +255,7 @@ function linkRefusal(path: string): Refusal {
 
 function readTrusted(path: string, isLinkFollowed: boolean): KeptFile {
   const { O_RDONLY, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
-  // A pipe would wait for its writer.
+  // Without `O_NONBLOCK` the opening of a pipe would wait for its writer.
   const descriptor = openSync(path, O_RDONLY | O_NONBLOCK | (isLinkFollowed ? 0 : O_NOFOLLOW));
   try {
     const stats = fstatSync(descriptor);
@@ -263,7 +266,7 @@ function readTrusted(path: string, isLinkFollowed: boolean): KeptFile {
   }
 }
 
-/** Who can write the file decides who gets in. */
+/** Refuses a file that another user may have written: the person who can write the file decides who gets in. */
 function requireTrusted(path: string, stats: Stats): void {
   if (!stats.isFile()) throw new Refusal(`${path}: is not a regular file`);
   const own = process.geteuid?.();

@@ -1,11 +1,11 @@
-/** Where another server decides, and with which key. */
+/** The address at which another server decides, and the key for it. */
 import type { Config } from './config.ts';
 import { Refusal } from './refusal.ts';
 
 /**
- * The address of `POST /v1/systemone` at the server `url`.
+ * Returns the address of `POST /v1/systemone` at the server `url`.
  *
- * @throws Refusal when that is no address.
+ * @throws Refusal when `url` is no HTTP address.
  */
 export function decisionUrl(url: string): URL {
   const base = URL.canParse(url) ? new URL(url) : undefined;
@@ -16,8 +16,8 @@ export function decisionUrl(url: string): URL {
 }
 
 /**
- * The headers of a decision request to another server. The key of `svc.json` stays here: it is this machine's server's,
- * and the other may be anybody's.
+ * Returns the headers of a decision request to another server. A key in `svc.json` is not sent: it belongs to the
+ * server of this machine, and the other server may be anybody's.
  */
 export function decisionHeaders({ apiKey }: Config): Record<string, string> {
   const key = apiKey.find(({ origin }) => origin === 'SVC_API_KEY');

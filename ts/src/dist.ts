@@ -1,2 +1,2 @@
-/** The folder of what is built: this file is in a folder of it, as it was compiled and as it is bundled. */
+/** The folder of the build: this file is in a folder of it, both when it is compiled and when it is bundled. */
 export const DIST = new URL('../', import.meta.url);

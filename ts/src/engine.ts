@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { engineFolder, missingEngine, missingModel, modelFolder, unsupportedPlatform } from './parts.ts';
 
-/** Where the model comes from, what it runs on, and the limits that the engine itself enforces. */
+/** The options of an engine: its model, what the model runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
   /** Absolute path of the ONNX Runtime shared library. */
   readonly runtime: string;
@@ -16,22 +16,25 @@ export interface EngineOptions {
   /** Intra-op threads; 0 takes the container's CPU limit, else the machine's cores. */
   readonly threads: number;
   readonly maxQuestions: number;
-  /** Encoded tokens in one request, special ones included. */
+  /** The most encoded tokens in one request, special ones included. */
   readonly maxTokens: number;
-  /** What a text longer than the model's window gets: cut and counted, or an error. */
+  /**
+   * The treatment of a text longer than the model's window: it is cut and its cut tokens are counted, or it is an
+   * error.
+   */
   readonly truncate: 'count' | 'error';
-  /** Requests that may wait for the model. */
+  /** The most requests that may wait for the model. */
   readonly maxQueue: number;
-  /** Bytes of the request bodies that may wait for the model. */
+  /** The most bytes of the request bodies that may wait for the model. */
   readonly maxQueueBytes: number;
   readonly requestTimeoutMs: number;
   readonly maxRunMs: number;
   readonly stateCacheBytes: number;
-  /** `fp16` keeps twice as many states in the same bytes; every state is then rounded so. */
+  /** The precision of kept states: `fp16` keeps twice as many in the same bytes, and then rounds every state. */
   readonly stateCachePrecision: 'fp32' | 'fp16';
 }
 
-/** What `/health` and the log say of the loaded model. */
+/** The facts about the loaded model that `/health` and the log show. */
 export interface ModelInfo {
   readonly name: string;
   readonly version: string;
@@ -44,18 +47,18 @@ export interface ModelInfo {
   readonly threads: number;
   /** Absolute path of the model folder. */
   readonly dir: string;
-  /** Why devices that were tried before `device` were not taken, one line each. */
+  /** The reasons why devices that were tried before `device` were not taken, one line each. */
   readonly deviceNotes: readonly string[];
   /**
-   * Whether the graph's 8-bit products are exact on this processor: as the file has them, by unsigned weights in the place
-   * of signed ones, or not all of them.
+   * Whether the graph's 8-bit products are exact on this processor: as they are in the file, by unsigned weights in
+   * place of signed ones, or not all of them.
    */
   readonly exactness: 'exact' | 'made exact' | 'cannot be';
-  /** What there is to say of it, in one line; absent where the graph is run as it is and is exact. */
+  /** A note about the exactness, in one line; absent where the graph is run as it is and is exact. */
   readonly exactnessNote?: string | undefined;
 }
 
-/** Durations in milliseconds. */
+/** The durations of the phases of one request, in milliseconds. */
 export interface Timing {
   readonly encodeMs: number;
   readonly waitMs: number;
@@ -63,7 +66,7 @@ export interface Timing {
   readonly totalMs: number;
 }
 
-/** What one answered request was made of. */
+/** The counts of one answered request. */
 export interface Counts {
   readonly choice: number;
   readonly score: number;
@@ -74,7 +77,7 @@ export interface Counts {
   readonly confidences: Readonly<Record<'choice' | 'score' | 'noul', readonly number[]>>;
 }
 
-/** Why a request got no answer. `code` is one of `errors.ts`. */
+/** The failure of a request that got no answer. `code` is one of `errors.ts`. */
 export interface Failure {
   readonly code: string;
   readonly message: string;
@@ -82,7 +85,7 @@ export interface Failure {
   readonly retryAfterSeconds?: number | undefined;
   /** The part of the request that is wrong, where that is known: a question's id, or the path of a field. */
   readonly param?: string | undefined;
-  /** What a library said, for the log alone. */
+  /** The message of a library, only for the log. */
   readonly cause?: string | undefined;
 }
 
@@ -91,7 +94,7 @@ export type Reply =
   | { readonly body: Buffer; readonly timing: Timing; readonly counts: Counts; readonly failure?: undefined }
   | { readonly failure: Failure };
 
-/** What became of one state of a batch. */
+/** The result of one state of a batch. */
 export type StateResult =
   | { readonly timing: Timing; readonly counts: Counts; readonly failure?: undefined }
   | { readonly failure: Failure };
@@ -101,13 +104,13 @@ export interface BatchChunk {
   /** The next piece of the response body. */
   readonly body: Buffer;
   readonly results: readonly StateResult[];
-  /** With the last one: where the time of all states went. The phases are sums over them; `total` is not. */
+  /** Only in the last chunk: the durations of all states. The phases are sums over the states; `total` is not. */
   readonly timing?: Timing | undefined;
-  /** With the last one: why the rest got no answer. */
+  /** Only in the last chunk: why the remaining states got no answer. */
   readonly failure?: Failure | undefined;
 }
 
-/** How much work the engine holds. */
+/** The work that the engine holds. */
 export interface QueueLoad {
   /** Requests on the model: 0 or 1. */
   readonly running: number;
@@ -116,7 +119,7 @@ export interface QueueLoad {
   readonly newestFirst: boolean;
 }
 
-/** How the kept states are doing. Counts are chunks of states, since the start. */
+/** The statistics of the kept states. The counts are of chunks of states, since the start. */
 export interface CacheStats {
   readonly hits: number;
   readonly misses: number;
@@ -129,7 +132,7 @@ export interface CacheStats {
 /** The shape of a request and of its answer: that of `POST /v1/systemone`, or that of `POST /v1/decisions`. */
 export type Format = 'systemone' | 'decisions';
 
-/** What an `AbortSignal` has that the engine listens to; an object of one's own costs a tenth to make. */
+/** The part of an `AbortSignal` that the engine listens to; an object with only this part costs a tenth to make. */
 export interface CancelSignal {
   readonly aborted: boolean;
   addEventListener(type: 'abort', listener: () => void, options: { once: true }): void;
@@ -141,11 +144,11 @@ export interface GraphTensor {
   readonly name: string;
   /** The type of its elements, such as `int64`. */
   readonly kind: string;
-  /** Numbers, the graph's names for dimensions, or `?`. */
+  /** The dimensions: numbers, the graph's names for them, or `?`. */
   readonly shape: readonly string[];
 }
 
-/** What a model folder is, and what is wrong with it. What could not be found out is absent or empty. */
+/** The description and the problems of a model folder. A fact that could not be found out is absent or empty. */
 export interface ModelInspection {
   readonly dir: string;
   readonly layout?: string;
@@ -154,47 +157,50 @@ export interface ModelInspection {
   readonly files: readonly { readonly name: string; readonly bytes: number; readonly sha256: string }[];
   readonly inputs: readonly GraphTensor[];
   readonly outputs: readonly GraphTensor[];
-  /** The classes of a cross-encoder, and what they are taken for. */
+  /** The classes of a cross-encoder, and the roles that they are taken for. */
   readonly labels: readonly { readonly name: string; readonly role?: string }[];
-  /** How many token ids the tokenizer has. */
+  /** The number of token ids that the tokenizer has. */
   readonly vocabulary?: number;
-  /** Tokens of a row, where the layout's rows have one length for all. */
+  /** The tokens of a row, where all rows of the layout have one length. */
   readonly maxLen?: number;
-  /** What is missing or wrong, one line each; empty does not mean that it answers. */
+  /** The missing or wrong parts, one line each; an empty list does not mean that the model answers. */
   readonly problems: readonly string[];
 }
 
 export interface DecideOptions {
-  /** `systemone` when it is left out. */
+  /** The format; `systemone` when it is left out. */
   readonly format?: Format | undefined;
-  /** When it fires, waiting work is dropped and running work stops at its next model run. */
+  /** The signal that ends the request: waiting work is dropped, and running work stops at its next model run. */
   readonly signal?: CancelSignal;
   /** Milliseconds already spent on the request, counted into `total`. */
   readonly elapsedMs?: number;
-  /** Milliseconds from the beginning on for which the answer is of use; `requestTimeoutMs` holds as well. */
+  /**
+   * How long the answer is of use, in milliseconds from the beginning of the request; `requestTimeoutMs` also holds.
+   */
   readonly timeoutMs?: number | undefined;
 }
 
 export interface BatchOptions extends Pick<DecideOptions, 'signal' | 'elapsedMs'> {
-  /** A line for each result, as soon as it is there; else one JSON document. */
+  /** Whether the body has a line for each result, as soon as it is there; otherwise it is one JSON document. */
   readonly lines?: boolean;
-  /** How many states there may be. */
+  /** The most states that the batch may have. */
   readonly maxStates: number;
 }
 
 export interface Engine {
   /**
-   * Answers one set of questions about many states, given the bytes of the JSON body. It gives at least one chunk, and
-   * makes no more results than are taken; leaving the loop ends the batch. Never rejects for a bad request.
+   * Answers one set of questions about many states, given the bytes of the JSON body. The generator gives at least one
+   * chunk, and makes no more results than are taken; leaving its loop ends the batch. Never rejects for a bad request.
    */
   batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void>;
   /** Answers one decision request, given the bytes of its JSON body. Never rejects for a bad request. */
   decide(body: Buffer, options?: DecideOptions): Promise<Reply>;
   /**
-   * Loads the model of the folder `model` beside the one that answers, then has it answer whoever comes. What came before,
-   * a whole batch too, is answered by the model that it came to, which is freed after the last of it.
+   * Loads the model of the folder `model` while the current one goes on answering, then lets the new model answer later
+   * requests. Earlier requests, whole batches included, are answered by the model that they came to, which is freed
+   * after the last of them.
    *
-   * @throws EngineError when it cannot be loaded; nothing has changed then.
+   * @throws EngineError when the new model cannot be loaded; nothing has changed then.
    */
   swap(model: string): Promise<void>;
   info(): ModelInfo;
@@ -238,14 +244,14 @@ interface Addon {
   errorCodes(): string[];
 }
 
-/** What the platforms call the ONNX Runtime library that is shipped beside the addon. */
+/** The names, by platform, of the ONNX Runtime library that is shipped next to the addon. */
 const RUNTIMES: Partial<Record<NodeJS.Platform, string>> = {
   darwin: 'libonnxruntime.1.29.0.dylib',
   win32: 'onnxruntime.dll',
 };
 
 /**
- * The path of the ONNX Runtime library that comes with the addon.
+ * Returns the path of the ONNX Runtime library that comes with the addon.
  *
  * @throws EngineError `runtime_failed` when there is none for this platform.
  */
@@ -254,7 +260,7 @@ export function defaultRuntime(): string {
 }
 
 /**
- * The path of the embedded model's folder.
+ * Returns the path of the embedded model's folder.
  *
  * @throws EngineError `bad_model` when it is not installed.
  */
@@ -292,7 +298,7 @@ function shutdownAll(): void {
 let addon: Addon | undefined;
 
 /**
- * The addon, loaded at its first use.
+ * Returns the addon, loaded at its first use.
  *
  * @throws EngineError `runtime_failed` when this platform has no addon, or a broken one.
  */
@@ -309,16 +315,16 @@ function loadAddon(): Addon {
   return addon;
 }
 
-/** Every error code that the engine itself can report. */
+/** Returns every error code that the engine itself can report. */
 export function engineErrorCodes(): string[] {
   return loadAddon().errorCodes();
 }
 
 /**
- * The canonical JSON of each question in the body of a request, `[type, instructions, [[name, description], …]]`: the
- * sha256 of it is the key of the question's calibration.
+ * Returns the canonical JSON of each question in the body of a request,
+ * `[type, instructions, [[name, description], …]]`: its sha256 is the key of the question's calibration.
  *
- * @throws EngineError when it is no request that can be answered.
+ * @throws EngineError when the body is no request that can be answered.
  */
 export function canonicalQuestions(body: Buffer): string[] {
   const { questions = [], failure } = loadAddon().canonicalQuestions(body);
@@ -326,13 +332,13 @@ export function canonicalQuestions(body: Buffer): string[] {
   return questions;
 }
 
-/** What the folder `model` is, all of it looked at, nothing decided with it. */
+/** Inspects the whole folder `model` and returns its description, without making a decision with it. */
 export function inspectModel({ runtime, model }: Pick<EngineOptions, 'runtime' | 'model'>): Promise<ModelInspection> {
   return loadAddon().inspectModel(runtime, model);
 }
 
 /**
- * An engine with its model loaded, ready to answer.
+ * Returns an engine with its model loaded, ready to answer.
  *
  * @throws EngineError when the runtime, the model or the device is not usable.
  */
@@ -347,7 +353,7 @@ export async function loadEngine(options: EngineOptions): Promise<Engine> {
   return new AddonEngine(native);
 }
 
-/** A document is sent whole while it is short; a longer one goes out in pieces of this size. */
+/** The size of the pieces of a long document; a shorter one is sent whole. */
 const DOCUMENT_CHUNK_BYTES = 2 ** 20;
 
 function infoOf(native: NativeEngine): ModelInfo {

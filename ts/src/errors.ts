@@ -7,7 +7,7 @@ import type { OpenAiError } from './schemas/wire.ts';
 
 /** The HTTP status of every error code. The engine makes the message of its own codes; the shell sends it as it is. */
 export const ERROR_STATUS = {
-  // The request, as the engine reads it.
+  // Faults of the request, as the engine reads it.
   invalid_json: 400,
   nested_too_deep: 400,
   body_not_object: 400,
@@ -33,7 +33,7 @@ export const ERROR_STATUS = {
   too_many_tokens: 413,
   text_too_long: 413,
   run_too_long: 413,
-  // The request, as HTTP.
+  // Faults of the request, as HTTP.
   bad_request: 400,
   bad_body: 400,
   unauthorized: 401,
@@ -47,10 +47,10 @@ export const ERROR_STATUS = {
   body_too_large: 413,
   unsupported_encoding: 415,
   headers_too_large: 431,
-  // The caller has gone, or takes nothing: this status is only counted and logged, nothing is sent.
+  // The caller has gone, or takes nothing: this status is only counted and logged, and no answer is sent.
   cancelled: 499,
   answer_timeout: 499,
-  // The server, for now.
+  // States of the server that pass.
   queue_full: 503,
   queue_timeout: 503,
   deadline_exceeded: 503,
@@ -59,17 +59,17 @@ export const ERROR_STATUS = {
   loading: 503,
   load_failed: 503,
   draining: 503,
-  // The server behind the gate.
+  // Faults of the server behind the gate.
   upstream_failed: 502,
   upstream_refused: 502,
   upstream_timeout: 504,
   gate_loop: 508,
-  // The server, broken.
+  // Faults of the server itself.
   model_failed: 500,
   panicked: 500,
   reload_failed: 500,
   internal: 500,
-  // Start-up: these end the process and never answer a request.
+  // Errors of the start-up: these end the process and never answer a request.
   runtime_not_found: 500,
   runtime_failed: 500,
   bad_threads: 500,
@@ -88,7 +88,7 @@ export const STARTUP_CODES: ReadonlySet<ErrorCode> = new Set([
   'bad_device',
 ]);
 
-/** What a refused caller is told to wait at least, in seconds, when nobody knows better. */
+/** The shortest wait that a refused caller is told, in seconds, when no better one is known. */
 const DEFAULT_RETRY_AFTER_SECONDS = 1;
 
 interface FailureDetails {
@@ -122,15 +122,15 @@ export class HttpFailure extends Error {
   }
 }
 
-/** Returns the engine's failure as the error that answers it. A code that is not in the list is an internal error. */
+/** Returns the error that answers a failure of the engine. A code that is not in the list is an internal error. */
 export function engineFailure({ code, message, retryAfterSeconds, param, cause }: Failure): Error {
   if (!Object.hasOwn(ERROR_STATUS, code)) return new Error(`the engine gave the unknown code ${code}: ${message}`);
-  // What a library said is for the log alone.
+  // The message of a library is only for the log.
   const said = cause === undefined ? undefined : new Error(cause);
   return new HttpFailure(code as ErrorCode, message, retryAfter(retryAfterSeconds), { cause: said, param });
 }
 
-/** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty when `seconds` is. */
+/** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty without `seconds`. */
 export function retryAfter(seconds: number | undefined): Record<string, string> {
   return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
 }
@@ -151,7 +151,7 @@ const JSON_TYPE = 'application/json; charset=utf-8';
 /** The path whose errors have OpenAI's format, whatever its caller accepts. */
 export const DECISIONS_PATH = '/v1/decisions';
 
-/** What decides how an error is written. */
+/** The parts of a request that decide how an error is written. */
 export interface ErrorReader {
   /** The `Accept` header. */
   readonly accept: string | undefined;
@@ -176,7 +176,7 @@ function openAiError({ code, message, status, param }: HttpFailure): OpenAiError
   return { error: { message, type, param: param ?? null, code } };
 }
 
-/** Returns whether an `Accept` header names JSON, and nothing that plain text would satisfy. */
+/** Whether an `Accept` header names JSON, and no media range that plain text would satisfy. */
 function wantsJson(accept: string | undefined): boolean {
   if (!accept?.toLowerCase().includes('application/json')) return false;
   const accepted = accept.toLowerCase().split(',').filter(isAcceptable).map(mediaRange);
@@ -187,5 +187,5 @@ const TEXT_RANGES = new Set(['text/plain', 'text/*', '*/*']);
 
 const mediaRange = (item: string) => (item.split(';', 1)[0] ?? '').trim();
 
-/** A media range with the weight 0 is one that the caller does not accept. */
+/** Whether the caller accepts a media range; it does not accept one with the weight 0. */
 const isAcceptable = (item: string) => !/;\s*q=0(?:\.0*)?\s*(?:;|$)/.test(item);

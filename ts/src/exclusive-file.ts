@@ -6,30 +6,30 @@ import { dirname, join } from 'node:path';
 export interface NewFile {
   readonly path: string;
   readonly text: string;
-  /** Permission bits, such as `0o600`; the platform may know none. */
+  /** Permission bits, such as `0o600`; a platform without permission bits ignores them. */
   readonly mode: number;
 }
 
-/** Codes of a file system without hard links. */
+/** The error codes of a file system without hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK', 'EXDEV']);
 
-/** The `code` of a system error, such as `EACCES`; empty when the error has none. */
+/** Returns the `code` of a system error, such as `EACCES`; empty when the error has none. */
 export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
 /**
- * True when the file is now made, false when it was already there.
+ * Makes a file. Returns true when the file is now made, false when it was already there.
  *
- * Nobody ever sees it half written: the text goes to a temporary file in the same folder, which is then linked to its
- * name, and a link fails where the name is taken.
+ * No reader ever sees the file half written: the text goes to a temporary file in the same folder, which is then linked
+ * to its name, and a link fails where the name is taken.
  *
  * @throws The system error when the folder cannot be written.
  */
 export function createExclusively(file: NewFile): boolean {
   const temporary = temporaryPath(dirname(file.path));
   try {
-    // On a full disk it is made and stays empty.
+    // On a full disk the temporary file is made and stays empty.
     writeFileSync(temporary, file.text, { mode: file.mode, flag: 'wx' });
     return claim(() => linkSync(temporary, file.path));
   } catch (error) {
@@ -40,7 +40,7 @@ export function createExclusively(file: NewFile): boolean {
   }
 }
 
-/** Nothing is left where not all of it could be written. */
+/** Writes a new file; when not all of it can be written, no part of it is left. */
 function writeWhole({ path, text, mode }: NewFile): void {
   const descriptor = openSync(path, 'wx', mode);
   try {
@@ -54,13 +54,13 @@ function writeWhole({ path, text, mode }: NewFile): void {
 }
 
 /**
- * Why no file can be made in `folder`, as a system error's code such as `EROFS`; undefined when one can. One is made and
- * removed again, since modes do not tell it everywhere.
+ * Returns why no file can be made in `folder`, as a system error's code such as `EROFS`; undefined when one can be
+ * made. A file is made and removed again, since permission bits do not tell this everywhere.
  */
 export function makeProblem(folder: string): string | undefined {
   const path = temporaryPath(folder);
   try {
-    // An empty one has a place on a full disk, too.
+    // The file is not empty, since an empty one fits even on a full disk.
     writeFileSync(path, '\n', { flag: 'wx' });
     return undefined;
   } catch (error) {
@@ -70,18 +70,21 @@ export function makeProblem(folder: string): string | undefined {
   }
 }
 
-/** True when files can be made in `folder`. */
+/** Whether files can be made in `folder`. */
 export function canMakeFiles(folder: string): boolean {
   return makeProblem(folder) === undefined;
 }
 
-/** What `temporaryPath` makes. */
+/** The names that `temporaryPath` makes. */
 const TEMPORARY = /^\.svc-[0-9a-f]{12}\.tmp$/;
 
-/** Each lives for a moment; the clocks of machines that share a disk differ by more. */
+/**
+ * The age from which a temporary file counts as abandoned. Each lives only for a moment, but the clocks of machines
+ * that share a disk may differ by more.
+ */
 const ABANDONED_MS = 10 * 60_000;
 
-/** Removes the temporary files in `folder` that a process left behind which was killed. */
+/** Removes the temporary files in `folder` that a killed process left behind. */
 export function removeAbandoned(folder: string): void {
   try {
     for (const name of readdirSync(folder).filter((name) => TEMPORARY.test(name))) {
@@ -90,11 +93,11 @@ export function removeAbandoned(folder: string): void {
       if (stats.isFile() && Date.now() - stats.mtimeMs > ABANDONED_MS) rmSync(path, { force: true });
     }
   } catch {
-    // Whoever may not read or write there has left nothing there.
+    // A process that may not read or write in the folder has left no file there.
   }
 }
 
-/** A name in `folder` that no file has. */
+/** Returns a path in `folder` that no file has. */
 export function temporaryPath(folder: string): string {
   return join(folder, `.svc-${randomBytes(6).toString('hex')}.tmp`);
 }

@@ -1,4 +1,4 @@
-/** One member of a JSON object as it is written: reading and writing it would move names and spell numbers anew. */
+/** One member of a JSON object as it is written: parsing and writing it again would move names and respell numbers. */
 import { findNodeAtLocation, parseTree } from 'jsonc-parser';
 
 /** Returns the text of the value that the object `json` has under `name`; undefined where there is none. */

@@ -1,8 +1,8 @@
-/** How long the decisions of the last five minutes took. Its memory is bounded and does not grow with the load. */
+/** The durations of the decisions of the last five minutes. Their memory is bounded and does not grow with the load. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Timing } from './engine.ts';
 
-/** The parts of a decision's time, and all of it. */
+/** The phases of a decision's time, and the total. */
 export const PHASES = ['encode', 'wait', 'run', 'total'] as const;
 
 export type Phase = (typeof PHASES)[number];
@@ -21,45 +21,48 @@ export interface Latency extends Percentiles {
   readonly maxMs: number;
 }
 
-/** What happened in one bucket of time. */
+/** The decisions in one bucket of time. */
 export interface Interval extends Percentiles {
-  /** When it began, in milliseconds since 1970. */
+  /** When the bucket began, in milliseconds since 1970. */
   readonly timeMs: number;
   readonly requests: number;
   readonly errors: number;
-  /** Averages. */
+  /** The average durations of the phases. */
   readonly encodeMs: number;
   readonly waitMs: number;
   readonly runMs: number;
-  /** Requests that waited for the model when it ended. */
+  /** Requests that waited for the model when the bucket ended. */
   readonly waiting: number;
 }
 
 export interface LatenciesOptions {
-  /** Monotonic milliseconds: setting the clock moves nothing. */
+  /** Returns monotonic milliseconds, which do not change when the clock is set. */
   readonly now?: () => number;
-  /** How many requests wait for the model. */
+  /** Returns how many requests wait for the model. */
   readonly waiting?: () => number;
 }
 
 const BUCKET_MS = 5000;
 const BUCKETS = 60;
 
-/** In microseconds. Two digits make a step of at most 1/128 of a value. What takes longer than an hour counts as that. */
+/**
+ * The range of the histograms, in microseconds. Two digits make a step of at most 1/128 of a value. A duration of more
+ * than an hour counts as an hour.
+ */
 const RANGE = { lowest: 1, highest: 3_600_000_000, figures: 2 };
 
 type Histograms = PerPhase<RecordableHistogram>;
 
-/** Five seconds. */
+/** The counts of five seconds. */
 interface Bucket {
   requests: number;
   errors: number;
   waiting: number;
   maxMs: Record<Phase, number>;
   sumMs: Record<Phase, number>;
-  /** Made when there is something to count, as they are large, and kept. */
+  /** The histograms, made when there is something to count, since they are large, and then kept. */
   histograms: Histograms | undefined;
-  /** Known once it is asked for; a bucket that is over never changes. */
+  /** The percentiles, known once they are asked for; a bucket that is over never changes. */
   percentiles: Percentiles | undefined;
 }
 
@@ -67,12 +70,12 @@ export class Latencies {
   readonly #now: () => number;
   readonly #waiting: () => number;
   readonly #startMs: number;
-  /** Bucket number `n` since the start is at `n` modulo their count. */
+  /** The buckets: number `n` since the start is at index `n` modulo their count. */
   readonly #buckets = Array.from({ length: BUCKETS }, emptyBucket);
   #number = 0;
-  /** All buckets as one. */
+  /** The histograms of all buckets together. */
   readonly #whole = emptyHistograms();
-  /** Whether `#whole` still has what is older than all buckets. */
+  /** Whether `#whole` still counts decisions that are older than all buckets. */
   #isStale = false;
 
   constructor({ now = () => performance.now(), waiting = () => 0 }: LatenciesOptions = {}) {
@@ -81,7 +84,7 @@ export class Latencies {
     this.#startMs = now();
   }
 
-  /** Counts one decision; without `timing` it got no answer, and how long that took says nothing. */
+  /** Counts one decision. Without `timing` the decision got no answer, and its duration has no meaning. */
   record(timing: Timing | undefined): void {
     const bucket = this.#current();
     bucket.requests += 1;
@@ -114,7 +117,7 @@ export class Latencies {
     return perPhase((phase) => percentiles(this.#fresh()[phase], this.#maxMs(phase)));
   }
 
-  /** Returns what happened when, oldest first; the last is not over. Those before the start are empty. */
+  /** Returns the intervals, oldest first; the last one is not over. Intervals before the start are empty. */
   series(): Interval[] {
     const current = this.#current();
     current.waiting = this.#waiting();
@@ -133,14 +136,17 @@ export class Latencies {
     return this.#buckets[(number + BUCKETS) % BUCKETS] as Bucket;
   }
 
-  /** Returns the bucket of now, and empties those that come again in its place. */
+  /** Returns the current bucket, and empties the buckets that are used again since the last call. */
   #current(): Bucket {
     const number = Math.floor((this.#now() - this.#startMs) / BUCKET_MS);
     if (number > this.#number) this.#advance(number);
     return this.#bucket(this.#number);
   }
 
-  /** A bucket is ended by what comes after it: nothing has happened since, so what waits now waited then. */
+  /**
+   * Goes on to the bucket `number`. A bucket is ended by the first call after it: nothing has happened since, so the
+   * requests that wait now also waited when it ended.
+   */
   #advance(number: number): void {
     const waiting = this.#waiting();
     this.#bucket(this.#number).waiting = waiting;
@@ -154,7 +160,7 @@ export class Latencies {
     }
   }
 
-  /** Returns the histograms of the last five minutes. Adding them up takes milliseconds, so it waits for a reader. */
+  /** Returns the histograms of the last five minutes. Adding them up takes milliseconds, so it is done on demand. */
   #fresh(): Histograms {
     this.#current();
     if (!this.#isStale) return this.#whole;
@@ -207,7 +213,7 @@ function interval(bucket: Bucket, timeMs: number): Interval {
   };
 }
 
-/** No percentile is above `maxMs`: a histogram gives the upper end of a step. */
+/** Returns the percentiles of a histogram, none of them above `maxMs`: a histogram gives the upper end of a step. */
 function percentiles(histogram: RecordableHistogram | undefined, maxMs: number): Percentiles {
   const at = (percent: number) =>
     histogram === undefined || histogram.count === 0
@@ -216,7 +222,7 @@ function percentiles(histogram: RecordableHistogram | undefined, maxMs: number):
   return { p50Ms: at(50), p95Ms: at(95), p99Ms: at(99) };
 }
 
-/** To microseconds. */
+/** Returns milliseconds rounded to microseconds. */
 function rounded(ms: number): number {
   return Math.round(ms * 1000) / 1000;
 }

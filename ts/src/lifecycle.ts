@@ -1,12 +1,12 @@
 /**
- * `serving`: all is well. `stopping`: `/readyz` gives 503 so that load balancers look elsewhere, all else goes on.
- * `draining`: accepted requests finish, new ones get 503.
+ * The phase of a server. `serving`: all is well. `stopping`: `/readyz` gives 503 so that load balancers look elsewhere,
+ * everything else goes on. `draining`: accepted requests finish, new ones get 503.
  */
 export type Phase = 'serving' | 'stopping' | 'draining';
 
 const ORDER: readonly Phase[] = ['serving', 'stopping', 'draining'];
 
-/** Where the server is on its way from start to end. It never goes back. */
+/** The phase of the server on its way from start to end. A server never goes back to an earlier phase. */
 export class Lifecycle {
   #phase: Phase = 'serving';
 
@@ -14,7 +14,7 @@ export class Lifecycle {
     return this.#phase;
   }
 
-  /** Goes on to `phase`; a phase that is behind changes nothing. */
+  /** Goes on to `phase`; an earlier phase changes nothing. */
   advance(phase: Phase): void {
     if (ORDER.indexOf(phase) > ORDER.indexOf(this.#phase)) this.#phase = phase;
   }

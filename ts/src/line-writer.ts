@@ -1,51 +1,61 @@
-/** Lines on their way to a descriptor that may be full, broken, or read by nobody. */
+/** Lines on their way to a descriptor that may be full, broken, or without a reader. */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { errorCode } from './exclusive-file.ts';
 
-/** While lines cannot be written, as many bytes of them are kept. */
+/** The most bytes of lines that are kept while lines cannot be written. */
 const MAX_KEPT_BYTES = 2 ** 20;
 
-/** POSIX has a pipe take so much at once or not at all: two processes at one pipe do not write into each other's lines. */
+/**
+ * The most bytes of one write. POSIX has a pipe take so many at once or not at all, so two processes at one pipe do not
+ * write into each other's lines.
+ */
 const MAX_WRITE_BYTES = 4096;
 
-/** Between two tries to write what is kept: at first, and at most. */
+/** The pause between two tries to write the kept lines: the first one, and the longest one. */
 const FIRST_PAUSE_MS = 10;
 const MAX_PAUSE_MS = 1000;
 
 /** How long the end of the process waits for a reader that is slow. */
 const MAX_END_MS = 1000;
 
-/** Writes bytes and returns how many were taken, at once: it throws the system error where none can be. */
+/**
+ * Writes bytes without waiting, and returns how many were taken.
+ *
+ * @throws The system error when none can be taken.
+ */
 export type Write = (bytes: Buffer | string) => number;
 
 /**
  * Writes each line before the call returns. A line that cannot be written is kept and tried again, in its order, up to
- * 1 MiB; what comes then is lost and counted. Nothing ever throws or waits.
+ * 1 MiB; lines beyond that are lost and counted. No call throws, and only `finish` waits.
  */
 export class LineWriter {
   readonly #write: Write;
   readonly #onRecovery: (lost: number) => void;
   #lost = 0;
-  /** How many of them nobody was told of yet. Once one is lost so are the next, until all that is kept is written. */
+  /**
+   * How many lost lines are not reported yet. After one is lost the next are lost too, until all kept lines are
+   * written.
+   */
   #untold = 0;
   #kept: Buffer[] = [];
   #keptBytes = 0;
   #pauseMs = FIRST_PAUSE_MS;
   #retry: NodeJS.Timeout | undefined;
 
-  /** @param onRecovery - Called when lines can be written again, with how many were lost, if any were. */
+  /** @param onRecovery - Called when lines can be written again, with the number of lost lines, if any were lost. */
   constructor(write: Write, onRecovery: (lost: number) => void) {
     this.#write = write;
     this.#onRecovery = onRecovery;
   }
 
-  /** How many lines were lost since the start of the process. */
+  /** The number of lines that were lost since the start of the process. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** @param line - With its line break. */
+  /** @param line - The line with its line break. */
   write(line: string): void {
     if (this.#kept.length > 0) {
       this.#keep(Buffer.from(line));
@@ -56,13 +66,13 @@ export class LineWriter {
       written = this.#write(line);
       if (written === Buffer.byteLength(line)) return;
     } catch {
-      // Whatever the reason is, a later try tells whether it has gone.
+      // The reason does not matter: a later try shows whether it has gone.
     }
     this.#keep(Buffer.from(line).subarray(written));
     this.#retryLater();
   }
 
-  /** Writes what is kept, as far as it is taken: for the end of the process. A reader that reads is waited for. */
+  /** Writes the kept lines, as far as they are taken: for the end of the process. It waits for a slow reader. */
   finish(): void {
     const untilMs = performance.now() + MAX_END_MS;
     const clock = new Int32Array(new SharedArrayBuffer(4));
@@ -89,7 +99,9 @@ export class LineWriter {
     }, this.#pauseMs).unref();
   }
 
-  /** Returns the code of the error that left something, and nothing when all is written. */
+  /**
+   * Writes the kept lines. Returns the code of the error that left some of them, and undefined when all are written.
+   */
   #writeKept(): string | undefined {
     while (this.#kept.length > 0) {
       try {
@@ -107,7 +119,7 @@ export class LineWriter {
     return undefined;
   }
 
-  /** As many of the lines that are kept as one write takes, and at least one. */
+  /** Returns as many of the kept lines as one write takes, and at least one. */
   #firstLines(): Buffer[] {
     let bytes = 0;
     const end = this.#kept.findIndex((line) => {
@@ -133,10 +145,10 @@ export class LineWriter {
 }
 
 /**
- * Returns what writes to stderr without ever waiting for who reads it, where the system can: of a pipe or a terminal on
- * Linux it opens a description of its own, since the one of descriptor 2 belongs to other processes, too, and any of them
- * may have it wait; a terminal waits anyway, as long as its output is stopped. Elsewhere Node has set a pipe not to wait,
- * except on Windows, where it cannot be.
+ * Returns a function that writes to stderr without ever waiting for its reader, where the system can do that. For a
+ * pipe or a terminal on Linux it opens an open file description of its own, since that of descriptor 2 is shared with
+ * other processes, any of which may set it to wait; a terminal still waits while its output is stopped. Elsewhere Node
+ * has set a pipe not to wait, except on Windows, where a pipe cannot be set so.
  */
 export function stderrWrite(): Write {
   const descriptor = openStderr();
@@ -144,7 +156,7 @@ export function stderrWrite(): Write {
 }
 
 function openStderr(): number {
-  // Node opens it when it is named first. What goes wrong there is no reason to end.
+  // Node opens stderr at the first use of `process.stderr`. An error of that stream is no reason to end.
   process.stderr.on('error', () => {});
   if (!fstatSync(2).isFIFO() && !isatty(2)) return 2;
   try {

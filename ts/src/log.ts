@@ -6,7 +6,7 @@ import { printable, printableJson } from './printable.ts';
 /** Fields that every line has and that a person does not need. */
 const HIDDEN = new Set(['level', 'time', 'msg', 'pid', 'hostname']);
 
-/** What every line of pino has. */
+/** The fields that every line of pino has. */
 interface Line {
   readonly time: string;
   readonly level: number;
@@ -19,22 +19,22 @@ export interface LogOptions {
   readonly level: string;
   /** A `log_format` of `svc.json`. */
   readonly format: string;
-  /** Whether a person reads along. */
+  /** Whether a person reads the log at a terminal. */
   readonly isTerminal: boolean;
 }
 
 /** The log of the process. */
 export interface Log {
   readonly log: Logger;
-  /** How many lines were lost since the start, since they could not be written. */
+  /** Returns how many lines were lost since the start because they could not be written. */
   readonly lostLines: () => number;
 }
 
 /**
- * The log of the process. Lines are written before the call returns, so that none is lost when the process exits. Where
- * they cannot be, nobody waits for them: see `LineWriter`.
+ * Returns the log of the process. Lines are written before the call returns, so that none is lost when the process
+ * exits. Where lines cannot be written, no caller waits for them: see `LineWriter`.
  *
- * @param write - What takes the lines; stderr when left out.
+ * @param write - The function that takes the lines; that of stderr when left out.
  */
 export function createLog({ level, format, isTerminal }: LogOptions, write: Write = stderrWrite()): Log {
   const lines = new LineWriter(write, (lost) => told.warn({ lost }, 'the log works again; lines of it were lost'));
@@ -43,12 +43,12 @@ export function createLog({ level, format, isTerminal }: LogOptions, write: Writ
   const shown = isPretty ? (json: string) => `${plainLine(json)}\n` : seenLine;
   const options = { level, base: null, timestamp: pino.stdTimeFunctions.isoTime };
   const log = pino(options, { write: (json) => lines.write(shown(json)) });
-  // Lines that are missing are told of at every level.
+  // Lost lines are reported at every level of the log.
   const told = log.child({}, { level: 'warn' });
   return { log, lostLines: () => lines.lost };
 }
 
-/** One line for a person: `12:00:01 warn  text key=value`. */
+/** Returns one line for a person: `12:00:01 warn  text key=value`. */
 export function plainLine(json: string): string {
   const line = JSON.parse(json) as Line;
   const time = new Date(line.time).toTimeString().slice(0, 8);
@@ -59,7 +59,7 @@ export function plainLine(json: string): string {
   return printable([time, level.padEnd(5), line.msg ?? '', ...fields].join(' ').trimEnd());
 }
 
-/** The same line of JSON, in which what is not seen is escaped: such characters can stand in strings alone. */
+/** Returns the same line of JSON with invisible characters escaped: such characters can stand only in strings. */
 export function seenLine(json: string): string {
   return `${printableJson(json.trimEnd())}\n`;
 }

@@ -5,13 +5,13 @@ import { PHASES } from './latencies.ts';
 import type { EngineSlot } from './model/slot.ts';
 import type { Stats } from './stats.ts';
 
-/** From half a millisecond to the longest that a request may wait. */
+/** The bounds of the buckets: from half a millisecond to the longest time that a request may wait. */
 const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export interface MetricsParts {
   readonly stats: Stats;
   readonly engine: EngineSlot;
-  /** How many lines of the log were lost. */
+  /** Returns how many lines of the log were lost. */
   readonly lostLines: () => number;
 }
 
@@ -52,7 +52,7 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** Counts one answer, of whichever route. */
+  /** Counts one answer of any route. */
   countResponse(status: number): void {
     this.#responses.inc({ status });
   }
@@ -62,14 +62,14 @@ export class Metrics {
     for (const phase of PHASES) this.#duration.observe({ phase }, timing[`${phase}Ms`] / 1000);
   }
 
-  /** Returns all of it in Prometheus's text format. */
+  /** Returns all metrics in Prometheus's text format. */
   text(): Promise<string> {
     this.#update();
     return this.#registry.metrics();
   }
 }
 
-/** Returns a function that sets a counter to what was counted elsewhere. */
+/** Returns a function that sets a counter to a number that was counted elsewhere. */
 function counter(name: string, help: string, registers: Registry[]): (count: number) => void {
   const metric = new Counter({ name, help, registers });
   return (count) => {
@@ -147,7 +147,10 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
   };
 }
 
-/** A newly loaded model starts with nothing kept and nothing counted, as a process that starts again does. */
+/**
+ * Returns a function that updates the metrics of the state cache. A newly loaded model starts with no kept states and
+ * zero counts, as a process that starts again does.
+ */
 function showCache(engine: EngineSlot, registers: Registry[]): () => void {
   const hits = counter('svc_state_cache_hits_total', 'Chunks of states that were kept when needed.', registers);
   const misses = counter('svc_state_cache_misses_total', 'Chunks of states that had to be read.', registers);

@@ -1,6 +1,6 @@
 /**
- * Where the parts lie that are no JavaScript: the engine of this platform, and the embedded model. In a checkout and in
- * the container they are beside the program; installed, each is a package of its own.
+ * The places of the parts that are no JavaScript: the engine of this platform, and the embedded model. In a checkout
+ * and in the container they are next to the program; in an installation each is a package of its own.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -16,7 +16,9 @@ export interface Platform {
   readonly glibc: string | undefined;
 }
 
-/** The platforms that have a package: `npm/platforms.json` is the list, and a test holds this to it. */
+/**
+ * The package of each platform that has one: `npm/platforms.json` is the list, and a test compares this table with it.
+ */
 export const ENGINES: Readonly<Record<string, string>> = {
   'linux x64': '@svc/engine-linux-x64-gnu',
   'linux arm64': '@svc/engine-linux-arm64-gnu',
@@ -28,28 +30,28 @@ export const ENGINES: Readonly<Record<string, string>> = {
 export const MIN_GLIBC = '2.28';
 
 const MODEL_PACKAGE = '@svc/model-small';
-/** From `dist` on. */
+/** The path of the model folder, relative to `dist`. */
 const MODEL_FOLDER = '../models/svc-small';
 
 const requireHere = createRequire(import.meta.url);
 
-/** The folder of the engine: the addon and ONNX Runtime. Undefined when it is not installed. */
+/** Returns the folder of the engine: the addon and ONNX Runtime. Undefined when it is not installed. */
 export function engineFolder(): string | undefined {
   return beside('native/') ?? packageFolder(ENGINES[`${process.platform} ${process.arch}`]);
 }
 
-/** The folder of the embedded model. Undefined when it is not installed. */
+/** Returns the folder of the embedded model. Undefined when it is not installed. */
 export function modelFolder(): string | undefined {
   return beside(MODEL_FOLDER) ?? packageFolder(MODEL_PACKAGE);
 }
 
-/** Where there is no embedded model, as one line. */
+/** Returns the places where there is no embedded model, as one line. */
 export function missingModel(): string {
   const folder = fileURLToPath(new URL(MODEL_FOLDER, DIST));
   return `the embedded model is not installed: there is no package ${MODEL_PACKAGE} and no folder ${folder}`;
 }
 
-/** Why there is no engine here, and what to do, as one line. */
+/** Returns why there is no engine here, and what to do, as one line. */
 export function missingEngine(platform: Platform = thisPlatform()): string {
   const name = ENGINES[`${platform.os} ${platform.cpu}`];
   return (
@@ -58,7 +60,7 @@ export function missingEngine(platform: Platform = thisPlatform()): string {
   );
 }
 
-/** What keeps the engine from running on a platform, as one line. Undefined when nothing does. */
+/** Returns why the engine cannot run on a platform, as one line. Undefined when it can. */
 export function unsupportedPlatform({ os, cpu, glibc }: Platform = thisPlatform()): string | undefined {
   if (os === 'darwin' && cpu === 'x64') {
     return 'there is no engine for Macs with an Intel processor: use the container image';

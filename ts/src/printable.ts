@@ -1,22 +1,22 @@
-/** Text of others as it may stand in a terminal or in a log for people. */
+/** The form in which text from others may stand in a terminal or in a log for people. */
 
 /**
- * What a terminal may take for a command (a line break among it), and what changes how the text around it is read: it
- * turns its direction round, or is not seen at all.
+ * The characters that a terminal may take for a command (line breaks included), and those that change how the text
+ * around them is read: they reverse its direction, or are invisible.
  */
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
-/** The text in one line, with `\u202e` in place of what is not to be seen. */
+/** Returns the text in one line, with an escape such as `\u202e` in place of each such character. */
 export function printable(text: string): string {
   return text.replace(UNSEEN, escaped);
 }
 
-/** The same of text that has lines of its own. */
+/** Returns the same for a text that has lines of its own: its line breaks stay. */
 export function printableLines(text: string): string {
   return text.replace(UNSEEN, (character) => (character === '\n' ? character : escaped(character)));
 }
 
-/** The same of a text of JSON, which has another spelling for what is beyond four digits. */
+/** Returns the same for a text of JSON, which spells characters beyond four hexadecimal digits differently. */
 export function printableJson(json: string): string {
   const unit = (text: string, index: number) => `\\u${text.charCodeAt(index).toString(16).padStart(4, '0')}`;
   return json.replace(UNSEEN, (character) =>

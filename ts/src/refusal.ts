@@ -1,6 +1,6 @@
 /**
- * Why the process does not start, as one line for the person who started it: what, where, what to do.
- * The command line prints the message alone and exits with 1.
+ * The reason why the process does not start or go on, as one line for the person who started it: what, where, what to
+ * do. The command line prints only the message and exits with 1.
  */
 export class Refusal extends Error {
   override readonly name = 'Refusal';

@@ -27,7 +27,7 @@ export interface StartingEngine {
 
 /**
  * Resolves once the server answers requests, with the engine that is `starting`; it then runs until a signal ends the
- * process. A reload takes from `reread` which model it is now.
+ * process. A reload reads the settings again with `reread`, to learn which model they name now.
  *
  * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
  */
@@ -55,7 +55,7 @@ export async function runServer(
     loaded: starting.loaded,
     open: async (before) => reopenModelSource(reread().config, before),
     async prove(folder, signal) {
-      // A start needs none of it.
+      // A start does not need this code.
       const { tryModel } = await import('./model/trial.ts');
       await tryModel(config, folder, signal);
     },
@@ -79,7 +79,7 @@ export async function runServer(
   reloadOnHangUp(() => {
     const { isQueued, done } = reload();
     log.info(`SIGHUP: loading the model anew${isQueued ? ', once the reload that is under way has ended' : ''}`);
-    // What goes wrong is in the log.
+    // An error of the reload is in the log already.
     done.catch(() => {});
   });
   const { address, port } = await server.listen(config.listen);
@@ -97,8 +97,8 @@ function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): vo
 }
 
 /**
- * Who may come in, and what was made for it, is told whatever the level of the log: nobody could know it otherwise. A
- * key that is shown goes past the log, so that no log file keeps it.
+ * Logs which credential is required, and which one was generated, whatever the level of the log: a person could not
+ * learn this otherwise. A credential that is shown goes past the log, so that no log file keeps it.
  */
 function logCredential(log: Logger, { status, warnings, generated }: Credential, isTerminal: boolean): void {
   const always = log.child({}, { level: 'info' });

@@ -5,7 +5,7 @@ const SHOWN = '[secret]';
 
 /** A key or password that cannot be printed by accident: text, JSON and logs all show `[secret]`. */
 export class Secret {
-  /** Where it was set: `svc.json`, `SVC_API_KEY`, or the path of the file that holds it. */
+  /** The place where the secret was set: `svc.json`, `SVC_API_KEY`, or the path of the file that holds it. */
   readonly origin: string;
   readonly #value: string;
   readonly #digest: Buffer;
@@ -16,22 +16,24 @@ export class Secret {
     this.#digest = sha256(value);
   }
 
-  /** Characters, counted as people count them: one for each code point. */
+  /** The number of characters, counted as people count them: one for each code point. */
   get length(): number {
     return [...this.#value].length;
   }
 
-  /** True when `candidate` is the secret. The time taken says nothing of either, their lengths included. */
+  /** Whether `candidate` is the secret. The time taken reveals nothing about either of them, lengths included. */
   matches(candidate: string | Uint8Array): boolean {
     return timingSafeEqual(this.#digest, sha256(candidate));
   }
 
-  /** The first 12 hex digits of the sha256: tells two secrets apart in a log without giving either away. */
+  /**
+   * Returns the first 12 hex digits of the sha256, which tell two secrets apart in a log without giving either away.
+   */
   fingerprint(): string {
     return this.#digest.toString('hex').slice(0, 12);
   }
 
-  /** The secret itself. Every call is a place to look at in a review. */
+  /** Returns the secret itself. Every call is a place to look at in a review. */
   reveal(): string {
     return this.#value;
   }

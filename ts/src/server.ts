@@ -1,4 +1,4 @@
-/** The HTTP server around the app: its time-outs, its answer to what is not HTTP, and its orderly end. */
+/** The HTTP server around the app: its time-outs, its answer to requests that are not HTTP, and its orderly end. */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -15,19 +15,22 @@ import { type RequestState, requestId, requestIdHeaders } from './middleware/req
 import type { EngineSlot } from './model/slot.ts';
 import { Refusal } from './refusal.ts';
 
-/** How long a connection may take for what. */
+/** The times that a connection may take. */
 export interface HttpTimeouts {
-  /** Until the headers are there. */
+  /** The time until the headers are there. */
   readonly headersMs: number;
-  /** Until the body is there, counted from the first byte of the request. */
+  /** The time until the body is there, counted from the first byte of the request. */
   readonly bodyMs: number;
-  /** Between two requests. */
+  /** The time between two requests. */
   readonly keepAliveMs: number;
-  /** How often the first two are checked. */
+  /** How often `headersMs` and `bodyMs` are checked. */
   readonly checkMs: number;
 }
 
-/** Load balancers keep connections for 60 s: were ours closed before theirs, they would use a closed one. */
+/**
+ * The time-outs of a server. Load balancers keep connections for 60 s: if the server closed its connections earlier,
+ * the load balancers would use closed ones.
+ */
 export const DEFAULT_TIMEOUTS: HttpTimeouts = {
   headersMs: 10_000,
   bodyMs: 30_000,
@@ -38,7 +41,7 @@ export const DEFAULT_TIMEOUTS: HttpTimeouts = {
 export interface HttpServerParts {
   readonly app: Koa<RequestState>;
   readonly config: Pick<Config, 'drainDelayMs' | 'drainMs' | 'requestTimeoutMs'>;
-  /** Whose engine closes at the end. */
+  /** The slot whose engine is closed at the end. */
   readonly engine: Pick<EngineSlot, 'model'>;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
@@ -48,13 +51,13 @@ export interface HttpServerParts {
   readonly maxConnections: number;
 }
 
-/** How often the log says that there are too many connections, at most. */
+/** The shortest time between two lines of the log about too many connections. */
 const TOO_MANY_EVERY_MS = 60_000;
 
 export interface HttpServer {
   /**
    * Returns the address once the server listens.
-   * @throws Refusal when it cannot
+   * @throws Refusal when the server cannot
    */
   listen(address: Address): Promise<AddressInfo>;
   /** Ends the server: accepted requests finish, then the engine closes. A second call awaits the first. */
@@ -70,10 +73,11 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     requestTimeout: timeouts.bodyMs,
     keepAliveTimeout: timeouts.keepAliveMs,
     connectionsCheckingInterval: timeouts.checkMs,
-    // Node's own answer to a missing Host carries no request id: the app refuses it.
+    // Node's own answer to a request without a Host header carries no request id, so the app refuses such a request.
     requireHostHeader: false,
   });
-  // Node would read a body by a header beyond the thousandth and show that header to nobody. Their bytes are limited.
+  // By default Node would read a body by a header beyond the thousandth, but not show that header to the app. The bytes
+  // of all headers are limited.
   server.maxHeadersCount = 0;
   const handle = app.callback();
   const onRequest = (req: IncomingMessage, res: ServerResponse) => {
@@ -92,7 +96,7 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
     log.warn({ connections: maxConnections }, 'too many connections: those that have been idle for longest are closed');
   });
   server.on('request', onRequest);
-  // An expectation that is not known is ignored, as HTTP allows; Node would refuse it without a request id.
+  // An unknown expectation is ignored, as HTTP allows; Node would refuse it without a request id.
   server.on('checkExpectation', onRequest);
   server.on('clientError', (error, socket: Socket) => {
     answerClientError({ error, socket, timeouts, log, metrics, latest: connections.latest(socket) });
@@ -101,7 +105,7 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   return {
     async listen(address) {
       const bound = await listen(server, address);
-      // A connection that cannot be taken, for want of descriptors say, is not the end of the others.
+      // A connection that cannot be taken, for example for want of descriptors, must not end the others.
       server.on('error', (err) => log.error({ err }, 'a connection could not be taken'));
       return bound;
     },
@@ -109,7 +113,7 @@ export function createHttpServer({ timeouts = DEFAULT_TIMEOUTS, ...parts }: Http
   };
 }
 
-/** What was not taken lies in memory until the connection is closed. */
+/** Closes the connection of an answer that is not taken: until then its bytes lie in memory. */
 function closeUntaken(answer: ServerResponse, timeoutMs: number, log: Logger): void {
   const told = { id: answer.getHeader('x-request-id'), code: 'answer_timeout' };
   log.warn(told, `connection closed: the caller took none of its answer for ${timeoutMs} ms (request_timeout_ms)`);
@@ -119,7 +123,7 @@ function closeUntaken(answer: ServerResponse, timeoutMs: number, log: Logger): v
 /**
  * Resolves when a server could listen on `address`.
  *
- * @throws Refusal when it could not
+ * @throws Refusal when no server could
  */
 export async function requireFree(address: Address): Promise<void> {
   const server = createServer();
@@ -154,14 +158,14 @@ async function drain(server: Server, connections: Connections, { config, engine,
   lifecycle.advance('stopping');
   await sleep(config.drainDelayMs);
   lifecycle.advance('draining');
-  // Closes the listener and the idle connections; it is done when the last connection is.
+  // This closes the listener and the idle connections; the promise resolves when the last connection is closed.
   const closed = new Promise((resolve) => server.close(resolve));
   connections.closeUnused();
   await Promise.race([connections.finished(), sleep(config.drainMs, undefined, { ref: false })]);
   const requests = connections.openAnswers;
   if (requests > 0) log.warn({ requests }, 'drain_ms is over, open requests are cut off');
   server.closeAllConnections();
-  // The engine closes when it knows of every caller who was cut off.
+  // The engine closes only when it knows of every caller that was cut off.
   await Promise.all([closed, connections.finished()]);
   await engine.model?.engine.close();
 }
@@ -175,26 +179,29 @@ interface ClientError {
   readonly metrics: Pick<Metrics, 'countResponse'>;
 }
 
-/** What the parser or the socket says when the caller has ended the connection in the middle of a request. */
+/** The codes of the parser or the socket when the caller has ended the connection in the middle of a request. */
 const GONE: ReadonlySet<string | undefined> = new Set(['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE']);
 
-/** Answers what the HTTP parser refused or waited for in vain, where an answer can still be given. */
+/** Answers a request that the HTTP parser refused, or waited for in vain, where an answer can still be given. */
 function answerClientError({ error, socket, latest, timeouts, log, metrics }: ClientError): void {
   const isGone = GONE.has(error.code) || socket.readableEnded || !socket.writable;
-  // A connection on which nothing was asked just ends, too.
+  // A connection on which nothing was asked also ends without an answer.
   if (isGone || socket.bytesRead === 0) socket.destroy();
   else if (latest?.req.complete === false) failBody(latest, clientFailure(error, true, timeouts));
   else if (latest?.writableEnded === false) endAfter(latest);
   else refuse(socket, clientFailure(error, false, timeouts), { log, metrics });
 }
 
-/** The app, when it is reading the body, hears of the failure and answers; else it has answered, or is about to. */
+/**
+ * Passes a failure of the body to the app, which answers it while it reads the body; else the app has answered already,
+ * or is about to.
+ */
 function failBody(answer: ServerResponse, failure: HttpFailure): void {
   const { req } = answer;
   if (answer.headersSent) req.socket.destroy();
   else if (req.listenerCount('error') > 0) req.emit('error', failure);
   else {
-    // The request came with what is wrong in it: the app has not run yet.
+    // The fault arrived together with the request, so the app has not run yet.
     answer.setHeader('Connection', 'close');
     setImmediate(() => {
       if (answer.headersSent) return;
@@ -204,7 +211,7 @@ function failBody(answer: ServerResponse, failure: HttpFailure): void {
   }
 }
 
-/** The request before the faulty one still gets its answer, as the last on its connection. */
+/** Lets the request before the faulty one get its answer, as the last one on its connection. */
 function endAfter(answer: ServerResponse): void {
   if (!answer.headersSent) answer.setHeader('Connection', 'close');
 }
@@ -229,7 +236,7 @@ function clientFailure(error: NodeJS.ErrnoException, inBody: boolean, timeouts: 
   return new HttpFailure('bad_request', 'malformed HTTP request', close);
 }
 
-/** Returns the bytes of an answer for a request that never became one. */
+/** Returns the text of an HTTP answer for a request that never reached the app. */
 function rawAnswer({ status, message, headers }: HttpFailure, id: string): string {
   const all = {
     ...headers,

@@ -1,4 +1,4 @@
-/** The digest that models, states and questions are told apart by. */
+/** The digest that tells models, states and questions apart. */
 import { createHash } from 'node:crypto';
 
 /** Returns the sha256 of a text in UTF-8, or of bytes, in lower-case hex. */

@@ -1,4 +1,4 @@
-/** What the server has decided: counts since its start, times of the last five minutes. Its memory is bounded. */
+/** The statistics of decisions: counts since the start, durations of the last five minutes. Their memory is bounded. */
 import type { Counts, Timing } from './engine.ts';
 import { ERROR_STATUS, type ErrorCode } from './errors.ts';
 import {
@@ -12,15 +12,15 @@ import {
 
 /** One finished decision request. */
 export interface FinishedDecision {
-  /** When it finished, in milliseconds since 1970. */
+  /** When the request finished, in milliseconds since 1970. */
   readonly timeMs: number;
-  /** How long it took. */
+  /** How long the request took. */
   readonly ms: number;
-  /** What it took that long for; absent when it got no answer. */
+  /** The durations of its phases; absent when it got no answer. */
   readonly timing?: Timing | undefined;
-  /** What it was made of; absent when it got no answer. */
+  /** The counts of its questions and tokens; absent when it got no answer. */
   readonly counts?: Counts | undefined;
-  /** Why it got no answer. */
+  /** Why the request got no answer. */
   readonly error?: ErrorCode;
 }
 
@@ -39,24 +39,24 @@ export const QUESTION_TYPES = ['choice', 'score', 'noul'] as const;
 /** One value for each type of question. */
 export type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
 
-/** How many recent requests are kept. */
+/** The number of recent requests that are kept. */
 const MAX_RECENT = 200;
 
-/** The confidences from 0 to 1 are counted in steps of a tenth. */
+/** The number of steps in which the confidences from 0 to 1 are counted: tenths. */
 const CONFIDENCE_STEPS = 10;
 
 export class Stats {
-  /** Decision requests, answered or not, those among them that were refused before they were read. */
+  /** Decision requests, answered or not, including those that were refused before they were read. */
   requests = 0;
   errors = 0;
   questions = 0;
   inputTokens = 0;
   readonly questionsByType: PerQuestionType<number> = { choice: 0, score: 0, noul: 0 };
-  /** How many answers had a confidence from 0 to 0.1, from 0.1 to 0.2, and so on; the last step has 1 in it. */
+  /** How many answers had a confidence from 0 to 0.1, from 0.1 to 0.2, and so on; the last step includes 1. */
   readonly confidences: PerQuestionType<number[]> = { choice: noSteps(), score: noSteps(), noul: noSteps() };
   readonly #latencies: Latencies;
   readonly #startMs = performance.now();
-  // A ring: entry i of all that were ever put into it is at i modulo MAX_RECENT.
+  // A ring: entry number i since the start is at index i modulo MAX_RECENT.
   readonly #recent: RecentDecision[] = [];
   #read = 0;
 
@@ -83,7 +83,10 @@ export class Stats {
     this.#latencies.record(timing);
   }
 
-  /** Counts a decision request that was refused before it was read: for its method, its caller, or the server's end. */
+  /**
+   * Counts a decision request that was refused before it was read, because of its method, its caller, or the end of the
+   * server.
+   */
   recordRefused(): void {
     this.requests += 1;
     this.errors += 1;
@@ -106,12 +109,12 @@ export class Stats {
     return [...this.#recent.slice(oldest), ...this.#recent.slice(0, oldest)].reverse();
   }
 
-  /** Returns how long the decisions took that were answered in the last five minutes. */
+  /** Returns the durations of the decisions that were answered in the last five minutes. */
   latency(): Latency {
     return this.#latencies.latency();
   }
 
-  /** Returns the same by phase. */
+  /** Returns the durations of these decisions by phase. */
   phases(): PerPhase<Percentiles> {
     return this.#latencies.phases();
   }

@@ -1,10 +1,14 @@
-/** How a process that serves ends when it is told to. */
+/** The orderly end of a process that serves. */
 import type { Logger } from 'pino';
 
-/** npm passes on the Ctrl-C that the terminal has sent to the whole group already: one press, two signals. */
+/**
+ * The time in which two SIGINT count as one: npm passes on a Ctrl-C that the terminal already sent to the whole group.
+ */
 const SAME_PRESS_MS = 250;
 
-/** The first signal runs `stop` and ends the process with 0; a second one ends it at once. */
+/**
+ * Runs `stop` at the first signal, then ends the process with 0, or 1 when it fails. A second signal ends it at once.
+ */
 export function stopOnSignal(log: Logger, stop: () => Promise<void>): void {
   let firstMs: number | undefined;
   const onSignal = (signal: 'SIGINT' | 'SIGTERM', status: number) => {

@@ -1,19 +1,21 @@
-/** The environment variables that mean something here, and what is said of one that looks as if it did. */
+/**
+ * The environment variables that have a meaning here, and the warnings about those that only look as if they had one.
+ */
 import { type ConfigKey, ConfigSchema } from './schemas/config.ts';
 
-/** Keys of `svc.json` that have no variable, and what to use in its place. */
+/** The keys of `svc.json` that have no variable, and the advice about each. */
 const NO_VARIABLE: Readonly<Partial<Record<ConfigKey, string>>> = {
   listen: 'set listen in svc.json, or give --listen HOST:PORT',
   device: 'set device in svc.json, or give --device NAME',
   generated: 'it is a mark of the server in the svc.json that it makes',
 };
 
-/** Variables that stand for no key: those of the server, and of the programs and files that come with it. */
+/** The variables that stand for no key: those of the server, and of the programs and files that come with it. */
 const OWN_VARIABLES = [
   'SVC_CONFIG',
   'SVC_CONTAINER',
   'SVC_DATA',
-  // Of the installer, of deploy/haproxy, of examples, and of the project's own scripts and tests.
+  // Variables of the installer, of deploy/haproxy, of examples, and of the project's own scripts and tests.
   'SVC_RELEASES',
   'SVC_BALANCER',
   'SVC_BALANCER_STATS',
@@ -24,17 +26,17 @@ const OWN_VARIABLES = [
 ];
 const NUMBERED = /^SVC_SERVER_\d+$/;
 
-/** What Kubernetes gives each container for a service with the name `svc` or `svc-…`. */
+/** The variables that Kubernetes gives each container for a service with the name `svc` or `svc-…`. */
 const OF_KUBERNETES = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/;
 const SERVICE_PORT = /^SVC_(\w+_)?PORT$/;
 const SERVICE_URL = /^(tcp|udp|sctp):\/\//;
 
-/** The variable that sets `key`; undefined when there is none. */
+/** Returns the variable that sets `key`; undefined when there is none. */
 export function variableOf(key: ConfigKey): string | undefined {
   return key in NO_VARIABLE ? undefined : variableName(key);
 }
 
-/** One line for each `SVC_*` variable that is set and has no effect. */
+/** Returns one line for each `SVC_*` variable that is set and has no effect. */
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     const isSet = name.startsWith('SVC_') && value !== undefined && value !== '';
@@ -60,14 +62,14 @@ function settingVariables(): string[] {
 
 const variableName = (key: string) => `SVC_${key.toUpperCase()}`;
 
-/** The candidate that differs least, where it is no more than a third of what stands behind `SVC_`. */
+/** Returns the candidate that differs least, if the edits are at most a third of the characters behind `SVC_`. */
 function nearestOf(name: string, candidates: readonly string[]): string | undefined {
   const ranked = candidates.map((candidate) => ({ candidate, edits: editsBetween(name, candidate) }));
   const best = ranked.reduce((least, next) => (next.edits < least.edits ? next : least));
   return best.edits <= Math.ceil((name.length - 'SVC_'.length) / 3) ? best.candidate : undefined;
 }
 
-/** How many characters must be added, left out or changed (Levenshtein). */
+/** Returns how many characters must be added, left out or changed (Levenshtein). */
 function editsBetween(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [at, letter] of [...from.slice(0, 64)].entries()) {

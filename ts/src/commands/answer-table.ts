@@ -6,7 +6,7 @@ import { printable } from '../printable.ts';
 const BAR_CELLS = 20;
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/** Options beyond these are only counted: the likeliest are shown. */
+/** The most options of a choice that are shown, the likeliest first; the others are only counted. */
 const MAX_OPTIONS = 10;
 
 interface Answer {
@@ -22,14 +22,14 @@ interface Option {
 }
 
 /**
- * A block of lines for each answer, in the order of the response: the id, the answer and its confidence, then a bar for
- * each option.
+ * Returns a block of lines for each answer, in the order of the response: the id, the answer and its confidence, then a
+ * bar for each option.
  *
  * @param body - The response of `POST /v1/systemone`.
  */
 export function answerTable(body: Buffer, { colors }: { readonly colors: boolean }): string {
   const root = parseTree(body.toString('utf8'));
-  // Not `JSON.parse`: it would move names that look like integers to the front.
+  // `JSON.parse` would move names that look like integers to the front.
   const answers = root ? members(member(root, 'answers')) : [];
   const blocks = answers.map(([id, node]) => answerBlock(id, node, colors));
   return `${[...blocks, usageLine(root && getNodeValue(root))].join('\n\n')}\n`;
@@ -41,7 +41,7 @@ function answerBlock(id: string, node: Node, colors: boolean): string {
     name: printable(optionName(answer, key)),
     probability: Number(getNodeValue(value)),
   }));
-  // A sort keeps the order of equals, so the first of them is the answer, as on the wire.
+  // The sort keeps the order of equal probabilities, so the first of them is the answer, as on the wire.
   const byProbability = options.toSorted((one, other) => other.probability - one.probability);
   const best = byProbability[0]?.name ?? '';
   const shown = answer.type === 'choice' ? byProbability.slice(0, MAX_OPTIONS) : options;

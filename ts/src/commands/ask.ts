@@ -14,9 +14,9 @@ export interface AskOptions extends Flags {
   /** A text, `@FILE`, or `-` for stdin. */
   readonly state?: string;
   readonly question?: readonly string[];
-  /** The server that answers; without it the model is loaded here. */
+  /** The URL of the server that answers; without it the model is loaded in this process. */
   readonly url?: string;
-  /** The answer as the server sends it, instead of a table. */
+  /** Whether the answer is printed as the server sends it, instead of as a table. */
   readonly json?: boolean;
 }
 
@@ -47,7 +47,7 @@ async function readRequest(file: string | undefined, { state, question = [] }: A
   return Buffer.from(requestText(await stateJson(state), question));
 }
 
-/** The state as JSON text: that of a `.json` file as it is, any other text as a string. */
+/** Returns the state as JSON text: the text of a `.json` file as it is, any other text as a string. */
 async function stateJson(state: string): Promise<string> {
   const file = state === '-' ? state : /^@(.+)$/s.exec(state)?.[1];
   if (file === undefined) return JSON.stringify(state);
@@ -57,7 +57,12 @@ async function stateJson(state: string): Promise<string> {
   return text;
 }
 
-/** The text becomes a part of the request: what is no JSON value by itself could end it and go on as something else. */
+/**
+ * Requires that `text` is a JSON value. It becomes a part of the request, so any other text could end the state and go
+ * on with other members.
+ *
+ * @throws Refusal when it is not valid JSON.
+ */
 function requireJson(file: string, text: string): void {
   try {
     JSON.parse(text);

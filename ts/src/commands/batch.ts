@@ -1,4 +1,4 @@
-/** `svc batch`: many states from a file, one set of questions, the answers into a file. */
+/** `svc batch`: answers one set of questions about many states from a file, and writes the answers to a file. */
 import { decideHere } from '../batch/here.ts';
 import type { Journal } from '../batch/journal.ts';
 import { type BatchOptions, type BatchPlan, batchPlan, wholeNumber } from '../batch/plan.ts';
@@ -11,7 +11,7 @@ import { Refusal } from '../refusal.ts';
 import { tell } from '../tell.ts';
 
 export interface BatchFlags extends Flags, BatchOptions {
-  /** The servers that answer; without one the model is loaded here. */
+  /** The URLs of the servers that answer; without one the model is loaded in this process. */
   readonly url?: readonly string[];
   readonly concurrency?: string;
   readonly giveUp?: string;
@@ -21,7 +21,7 @@ export interface BatchFlags extends Flags, BatchOptions {
 const DEFAULT_CONCURRENCY = '8';
 const DEFAULT_GIVE_UP_SECONDS = '300';
 
-/** The end that a signal asks for. */
+/** The error that ends a batch after a signal. */
 class Stopped extends Error {
   readonly exitCode: number;
 
@@ -32,9 +32,10 @@ class Stopped extends Error {
 }
 
 /**
- * Resolves once every row has its answer or its reason, or a signal has ended it; what is left to do is told.
+ * Resolves once every row has its answer or the reason why it has none, or a signal has ended the batch; the command
+ * that goes on with it is then printed.
  *
- * @throws Refusal when it cannot begin or go on.
+ * @throws Refusal when the batch cannot begin or go on.
  */
 export async function batch(input: string, flags: BatchFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags });
@@ -89,7 +90,7 @@ async function work({ plan, source, begun, flags, config }: Work): Promise<void>
 function end(error: unknown, rows: number): void {
   if (error instanceof Stopped) {
     tell(`stopped after ${grouped(rows)} rows; this goes on:`);
-    // As it was typed: it is to be pasted.
+    // The command is written as it was typed, since it is meant to be pasted.
     process.stderr.write(`  ${resumeCommand(process.argv.slice(2))}\n`);
     process.exitCode = error.exitCode;
   } else if (error instanceof Refusal && rows > 0) {
@@ -105,7 +106,7 @@ function servers(urls: readonly string[], flags: BatchFlags, config: Config) {
   return { urls, concurrency, giveUpMs, mayDiffer: flags.allowDifferentServers === true, config, tell: tellBetween };
 }
 
-/** Tells a line in the place of the progress, which is drawn anew below it. */
+/** Writes a line in the place of the progress, which is then drawn again below it. */
 function tellBetween(line: string): void {
   if (process.stderr.isTTY) process.stderr.write(ERASE_LINE);
   tell(line);
@@ -116,7 +117,7 @@ function counts({ answered, bad, parts }: Journal, { paths }: BatchPlan): string
   return `${grouped(answered)} rows answered${parts > 0 ? ` in ${grouped(parts)} parts` : ''}, ${refused}`;
 }
 
-/** Fires at the first signal; a second one ends the process at once, as a kill would. */
+/** Returns a signal that fires at the first SIGINT or SIGTERM; a second one ends the process at once, like a kill. */
 function stopOnSignal(): AbortSignal {
   const controller = new AbortController();
   const on = (signal: NodeJS.Signals, exitCode: number) =>
@@ -129,7 +130,7 @@ function stopOnSignal(): AbortSignal {
   return controller.signal;
 }
 
-/** The same command once more, to be pasted into a shell. */
+/** Returns the command with `--resume`, to be pasted into a shell. */
 export function resumeCommand(args: readonly string[]): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
   return ['svc', ...again, '--resume'].map(quoted).join(' ');

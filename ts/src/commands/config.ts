@@ -1,4 +1,4 @@
-/** `svc config`: the settings that a server would have, and where each came from; and what an installer adds to them. */
+/** `svc config`: the settings that a server would have, and where each came from; it adds settings for an installer. */
 import { resolve } from 'node:path';
 import { addMissing } from '../add-missing.ts';
 import { formatAddress } from '../address.ts';
@@ -12,16 +12,16 @@ export interface ConfigFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** One setting as it is shown: a secret is `[secret]`, and a URL has neither user nor query. */
+/** A setting as it is shown: a secret is shown as `[secret]`, and a URL without user and query. */
 interface Shown {
   readonly value: unknown;
   readonly origin: string;
 }
 
 /**
- * Writes the settings to stdout. Nothing is made by looking.
+ * Writes the settings to stdout. No file is made.
  *
- * @throws Refusal when one of them is wrong.
+ * @throws Refusal when a setting is wrong.
  */
 export async function config({ json = false, ...flags }: ConfigFlags): Promise<void> {
   const loaded = loadConfig({ flags });
@@ -39,7 +39,7 @@ export async function config({ json = false, ...flags }: ConfigFlags): Promise<v
 }
 
 /**
- * Adds `listen` and `device` to an `svc.json` that lacks them, and writes a line about what was added.
+ * Adds `listen` and `device` to an `svc.json` that lacks them, and writes a line that names the added settings.
  *
  * @throws Refusal when the file is wrong, or cannot be read or written.
  */
@@ -69,7 +69,7 @@ function table({ file, workDir }: Config, settings: readonly (readonly [ConfigKe
   return [`settings: ${printable(file ?? `no svc.json in ${workDir}`)}`, '', ...lines, ''].join('\n');
 }
 
-/** A setting that is empty or not set is a dash. */
+/** Returns the value of a setting as text; a dash when it is empty or not set. */
 function text(value: unknown): string {
   const items = [value].flat().filter((item) => item !== null);
   return printable(items.map(String).join(', ')) || '-';

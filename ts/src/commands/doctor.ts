@@ -12,7 +12,7 @@ export interface DoctorFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** Resolves once all is looked at and told on stdout; the exit code is 1 when there is a problem. */
+/** Resolves once everything is checked and the findings are on stdout; the exit code is 1 when there is a problem. */
 export async function doctor({ json = false, ...flags }: DoctorFlags): Promise<void> {
   const findings = [checkNode(), checkCpu(), checkMemory(), ...(await checkSettings(flags))];
   const status = worst(findings);
@@ -20,7 +20,7 @@ export async function doctor({ json = false, ...flags }: DoctorFlags): Promise<v
   if (status === 'problem') process.exitCode = 1;
 }
 
-/** Without settings there is nothing more to look at. */
+/** Returns the findings about the settings and all that depends on them; wrong settings are the only finding then. */
 async function checkSettings(flags: Flags): Promise<Finding[]> {
   let loaded: LoadedConfig;
   try {

@@ -1,4 +1,4 @@
-/** `svc gate`: an API-key check in front of a server, which it can start beside itself. */
+/** `svc gate`: an API-key check in front of a server, which the gate can also start. */
 import type { Logger } from 'pino';
 import { formatAddress } from '../address.ts';
 import { loadConfig, processEnvironment } from '../config.ts';
@@ -13,19 +13,19 @@ import { Refusal } from '../refusal.ts';
 import { createHttpServer } from '../server.ts';
 import { stopOnSignal } from '../stop-on-signal.ts';
 
-/** Of `drain_ms`, how much is left for the server beside the gate to close its engine: at most, and as a part of it. */
+/** The part of `drain_ms` that is left for the started server to close its engine: at most in ms, and as a fraction. */
 const MAX_CLOSE_MS = 1000;
 const CLOSE_PART = 0.2;
 
 /**
- * Resolves once the gate takes requests; it then runs until a signal, or the end of the server beside it, ends the
- * process.
+ * Resolves once the gate takes requests; it then runs until a signal, or the end of the server that it started, ends
+ * the process.
  *
- * @throws Refusal when a setting is wrong, the port is taken, or the server beside it does not start.
+ * @throws Refusal when a setting is wrong, the port is taken, or the server that the gate starts does not start.
  */
 export async function gate(flags: GateFlags): Promise<void> {
   const env = processEnvironment();
-  // The log and the drain are set as the server's are; the address is the gate's own.
+  // The gate has the log and drain settings of the server, but an address of its own.
   const { listen: _, ...shared } = flags;
   const { config, warnings } = loadConfig({ flags: shared, env });
   const settings = gateSettings(flags, env, config);
@@ -42,7 +42,7 @@ export async function gate(flags: GateFlags): Promise<void> {
     lifecycle,
     log,
     metrics: UNCOUNTED,
-    // Each may have one to the server behind the gate.
+    // Each connection may need one more to the server behind the gate.
     maxConnections: connectionLimit(2),
   });
   let server: ServerProcess | undefined;

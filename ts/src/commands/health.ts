@@ -7,7 +7,7 @@ import { Refusal } from '../refusal.ts';
 /**
  * Writes the server's status to stdout.
  *
- * @throws Refusal when it is not `ok`, or no server answers.
+ * @throws Refusal when the status is not `ok`, or no server answers.
  */
 export async function health(flags: Flags): Promise<void> {
   const { listen } = loadConfig({ flags }).config;

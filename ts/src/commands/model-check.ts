@@ -29,18 +29,18 @@ const REQUEST = Buffer.from(
   }),
 );
 
-/** What was found: either problems, or an answer. */
+/** The findings: either problems, or an answer. */
 interface Checked extends ModelInspection {
   readonly answer?: Buffer;
-  /** How many reference answers the folder has, each of which it gave. */
+  /** The number of reference answers that the folder has, all of which the model gave. */
   readonly references?: number;
-  /** Whether its 8-bit products are exact on this processor. */
+  /** Whether the model's 8-bit products are exact on this processor. */
   readonly exactness?: ModelInfo['exactness'];
   readonly exactnessNote?: string | undefined;
 }
 
 /**
- * Resolves once the folder is looked at and told of on stdout; the exit code is 1 unless it can be served.
+ * Resolves once the folder is checked and the report is on stdout; the exit code is 1 unless the model can be served.
  *
  * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
  */
@@ -52,7 +52,7 @@ export async function modelCheck(dir: string, { json = false, ...flags }: ModelC
   if (checked.answer === undefined) process.exitCode = 1;
 }
 
-/** The decision comes last: it stops at the first problem, where looking finds them all. */
+/** Returns the findings. The decision comes last: it stops at the first problem, while the inspection finds all. */
 async function check(config: Config): Promise<Checked> {
   const inspection = await inspectConfiguredModel(config);
   if (inspection.problems.length > 0) return inspection;
@@ -75,7 +75,7 @@ async function decideOnce(config: Config): Promise<Partial<Checked>> {
         const references = await tryReferences(engine, model.folder, new AbortController().signal);
         return { answer: reply.body, ...told, references };
       } catch (error) {
-        // Products that are not exact can be why an answer is another one.
+        // Inexact products can be the reason why an answer differs.
         if (error instanceof Refusal) return { ...told, problems: [error.message] };
         throw error;
       }
@@ -116,7 +116,7 @@ function report(checked: Checked): string {
   return `${blocks.join('')}${decision}${verdict}`;
 }
 
-/** Lines with their title in front of each; nothing where there is nothing to say. */
+/** Returns the lines with the title in front of each; an empty text when all lines are empty. */
 function block(title: string, lines: readonly string[]): string {
   return lines
     .filter((line) => line !== '')

@@ -1,4 +1,4 @@
-/** `svc model manifest`: the list of a model folder's files, which a source of models offers beside them. */
+/** `svc model manifest`: the list of a model folder's files, which a source of models offers next to them. */
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { manifestText } from '../model/manifest.ts';

@@ -1,7 +1,7 @@
 /** The one-line spelling of a question on the command line, and the request that is made of such lines. */
 import { Refusal } from '../refusal.ts';
 
-/** How `--help` explains it. */
+/** The explanation of this spelling in `--help`. */
 export const QUESTION_HELP = `A question is one line of text:
   'Is the customer angry?'                                   yes or no
   'Which team? = billing | tech | sales'                     choice: options between |
@@ -14,8 +14,8 @@ const ID = /^\s*(?<id>[\w.-]+):\s+(?<rest>\S.*)$/s;
 const OPTIONS = /^(?<text>.*\S)\s+=\s(?<options>.*)$/s;
 
 /**
- * The JSON text of a decision request. It is put together by hand: an object of JavaScript would move names that look
- * like integers to the front, and the order of options counts.
+ * Returns the JSON text of a decision request. The text is put together by hand: a JavaScript object would move names
+ * that look like integers to the front, and the order of options counts.
  *
  * @param stateJson - The state as JSON text.
  * @throws Refusal when a question is not spelled as `QUESTION_HELP` says.

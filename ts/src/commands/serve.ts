@@ -11,7 +11,8 @@ export async function serve(flags: Flags): Promise<void> {
   const settings = loadConfig({ flags, create: true });
   const stop = new AbortController();
   const loaded = startEngine(settings.config, stop.signal);
-  // Whoever waits for the engine is told of its failure, but nobody does before the program is there.
+  // Callers that wait for the engine see its failure; until the program is loaded there are none, so the rejection is
+  // handled here.
   loaded.catch(() => {});
   const { runServer } = await import('../run-server.ts');
   await runServer(settings, { loaded, stop: () => stop.abort() }, () => loadConfig({ flags }));

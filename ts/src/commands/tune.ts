@@ -17,7 +17,7 @@ export interface TuneFlags extends Flags {
   readonly json?: boolean;
 }
 
-/** The end that a signal asks for. */
+/** The error that ends a fit after a signal. */
 class Stopped extends Error {
   readonly exitCode: number;
 
@@ -76,7 +76,10 @@ async function report(tuned: readonly Tuned[], { out, json }: { readonly out: st
   tell(`${out}: ${counts}; svc serve --model ${out}`);
 }
 
-/** Fires at the first signal, so that what was begun is taken away; a second one ends the process at once. */
+/**
+ * Returns a signal that fires at the first SIGINT or SIGTERM, so that unfinished files are removed; a second signal of
+ * the same kind ends the process at once.
+ */
 function stopOnSignal(): AbortSignal {
   const controller = new AbortController();
   process.once('SIGINT', () => controller.abort(new Stopped(130)));

@@ -1,9 +1,9 @@
-/** Which addresses a redirect may not lead to. */
+/** The addresses that a redirect may not lead to. */
 import { type LookupAddress, type LookupOptions, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { SourceError } from './source-error.ts';
 
-/** Networks that are not of the public internet (IANA special-purpose registries), and those that lead into IPv4. */
+/** Networks outside of the public internet (IANA special-purpose registries), and networks that lead into IPv4. */
 const PRIVATE = new BlockList();
 for (const [network, prefix] of [
   ['0.0.0.0', 8],
@@ -34,7 +34,7 @@ for (const [network, prefix] of [
   PRIVATE.addSubnet(network, prefix, 'ipv6');
 }
 
-/** Whether `address` is one of this machine, of a local network, or of no use at all. */
+/** Whether `address` belongs to this machine or to a local network, or is no usable address. */
 export function isPrivateAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return PRIVATE.check(address, 'ipv4');
@@ -43,7 +43,7 @@ export function isPrivateAddress(address: string): boolean {
   return PRIVATE.check(address, 'ipv6') || (!mapped && !PUBLIC6.check(address, 'ipv6'));
 }
 
-/** How a name becomes addresses; a test has its own. */
+/** The function that turns a name into addresses; tests pass their own. */
 export type Resolve = (
   host: string,
   options: LookupOptions & { all: true },
@@ -51,8 +51,8 @@ export type Resolve = (
 ) => void;
 
 /**
- * A look-up for a connection that gives no private address: what is connected to is what was looked at, whatever the name
- * server says a moment later.
+ * Returns a look-up for a connection that gives no private address. The connection goes to the addresses that were
+ * checked, even if the name server answers differently a moment later.
  */
 export function publicLookup(resolve: Resolve = lookup): LookupFunction {
   return (host, options, done) => {
@@ -68,7 +68,7 @@ export function publicLookup(resolve: Resolve = lookup): LookupFunction {
   };
 }
 
-/** Refuses a host that is written as an address: no look-up is made for those. */
+/** Refuses a host that is written as a private address, for which no look-up is made. */
 export function requirePublicHost(hostname: string): void {
   const address = hostname.replace(/^\[|\]$/g, '');
   if (isIP(address) !== 0 && isPrivateAddress(address)) throw privateAddress(hostname, address);

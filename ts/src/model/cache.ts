@@ -3,13 +3,13 @@
  *
  *     <sha256>/entry.json   the length and digest of each file
  *     <sha256>/<name>/      the model folder
- *     sources/<sha256>.json which of them was the last good one of a source
- *     sources/<sha256>.trial.json which of them is being tried
- *     .fetch-…, .gone-…     what comes and what goes
+ *     sources/<sha256>.json the last good model of a source
+ *     sources/<sha256>.trial.json the model of a source that is being tried
+ *     .fetch-…, .gone-…     models that are being fetched or removed
  *
- * A folder gets its name by one rename when it is whole, and loses it by one before it is removed, so a process that is
- * killed leaves nothing half done under a name that counts. What has a name is still checked whenever it is opened: disks
- * lose files that were not synced when the power goes.
+ * An entry gets its name by a rename when it is complete, and loses it by a rename before it is removed, so a killed
+ * process leaves no incomplete entry under a valid name. An entry is still checked whenever it is opened: disks lose
+ * files that were not synced when the power fails.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -46,10 +46,10 @@ const GoodSchema = Type.Object({
   etag: Type.Optional(Type.String()),
 });
 
-/** The model of a source that answered last. */
+/** The last good model of a source: the one that answered last. */
 export type Good = Static<typeof GoodSchema>;
 
-/** A model in the cache, checked, that stays there until it is released. */
+/** A checked model in the cache, which stays there until it is released. */
 export interface CachedModel {
   readonly sha256: string;
   /** The model folder. */
@@ -58,21 +58,21 @@ export interface CachedModel {
   release(): Promise<void>;
 }
 
-/** A folder that is filled from elsewhere, and gone when it is not kept. */
+/** A folder that is filled from elsewhere. `remove` deletes it, except for a model that was moved into the cache. */
 export interface Workspace {
   readonly folder: string;
   remove(): Promise<void>;
 }
 
 interface KeepOptions {
-  /** The name that it gets. */
+  /** The name that the entry gets. */
   readonly sha256: string;
   readonly signal: AbortSignal;
 }
 
 export interface CacheOptions {
   readonly folder: string;
-  /** What all models together may take, but for those that are needed. */
+  /** The most bytes of all models together. Models that are needed stay even beyond this limit. */
   readonly maxBytes: number;
 }
 
@@ -112,37 +112,37 @@ export class ModelCache {
     };
   }
 
-  /** Takes a model folder in a workspace into the cache, whole and under its name, unless it is there. */
+  /** Moves a model folder of a workspace into the cache, complete and under its digest, unless it is there already. */
   async keep(workspace: Workspace, folder: string, { sha256, signal }: KeepOptions): Promise<void> {
     const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder, signal)];
     const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
-    // One that is called as the record beside it gets the name of those without one.
+    // A model folder named `entry.json` would collide with the record, so it gets the default name.
     const name = modelFolderName(basename(folder) === ENTRY_FILE ? '' : basename(folder));
     await mkdir(entry);
     await rename(folder, join(entry, name));
     const { version } = await namesOf(join(entry, name));
     const record: Entry = { folder: name, version, bytes, files };
     await writeFile(join(entry, ENTRY_FILE), JSON.stringify(record));
-    // One that is there and damaged has gone when it was looked for; one that is there now was made by another process.
+    // A damaged entry was removed when it was looked for, so an entry that is there now was made by another process.
     await renameFolder(entry, join(this.#folder, sha256)).catch(async (error: unknown) => {
       if (!(await exists(join(this.#folder, sha256)))) throw error;
     });
   }
 
-  /** Returns the model with this digest, every file of it checked; what is damaged is removed. */
+  /** Returns the model with this digest, every file of it checked; a damaged one is removed and counts as missing. */
   async open(sha256: string, signal?: AbortSignal): Promise<CachedModel | undefined> {
     const folder = join(this.#folder, sha256);
     if (!NAME.test(sha256) || !(await exists(folder))) return undefined;
     const lease = await Lease.take(folder);
     const entry = await checkedEntry(folder, signal);
-    // What was not looked at whole is not known to be damaged.
+    // An entry that was not checked to the end is not known to be damaged.
     if (entry === undefined && signal?.aborted) {
       await lease?.release();
       signal.throwIfAborted();
     }
     if (entry === undefined) {
       await lease?.release();
-      // Whoever uses it has read it before it was damaged.
+      // A process that uses the entry has read it before it was damaged.
       await this.#remove(folder, { evenInUse: true });
       return undefined;
     }
@@ -154,7 +154,7 @@ export class ModelCache {
     };
   }
 
-  /** Returns the last good model of a source. */
+  /** Returns the last good model of a source; undefined when none is known. */
   async lastGood(source: string): Promise<Good | undefined> {
     return readJson(GoodSchema, this.#noteOf(source));
   }
@@ -177,7 +177,10 @@ export class ModelCache {
     return new TrialNote(join(this.#folder, SOURCES, `${sha256Of(source)}.trial.json`));
   }
 
-  /** Removes what nobody needs: leavings of killed processes, and the models that were not used for longest. */
+  /**
+   * Removes the leavings of killed processes, and, while the models take too many bytes, those that have not been used
+   * for longest.
+   */
   async prune(needed: ReadonlySet<string>): Promise<void> {
     const names = await readdir(this.#folder);
     for (const name of names.filter((entry) => TEMPORARY.test(entry))) {
@@ -192,7 +195,7 @@ export class ModelCache {
     }
   }
 
-  /** Making and removing leases changes the time of the folder, so that is when it was last used. */
+  /** Returns the size and last use of an entry: making and removing leases changes the time of its folder. */
   async #size(name: string): Promise<{ name: string; bytes: number; usedMs: number }> {
     const folder = join(this.#folder, name);
     const [entry, status] = await Promise.all([
@@ -202,7 +205,7 @@ export class ModelCache {
     return { name, bytes: entry?.bytes ?? 0, usedMs: entry === undefined ? 0 : (status?.mtimeMs ?? 0) };
   }
 
-  /** Whether the folder is gone. A process that has taken a lease meanwhile gets it back. */
+  /** Removes an entry; returns whether it is gone. It comes back when a process has taken a lease meanwhile. */
   async #remove(folder: string, { evenInUse = false } = {}): Promise<boolean> {
     const gone = this.#temporary('gone');
     try {
@@ -222,13 +225,13 @@ export class ModelCache {
     return join(this.#folder, `.${kind}-${randomBytes(8).toString('hex')}`);
   }
 
-  /** The source itself may hold a secret. */
+  /** Returns the path of a source's note. Its name is a digest, since the source itself may hold a secret. */
   #noteOf(source: string): string {
     return join(this.#folder, SOURCES, `${sha256Of(source)}.json`);
   }
 }
 
-/** The record of an entry whose files are all there, as they were, and no others. */
+/** Returns the record of an entry if its files are all there, unchanged, and no others are; otherwise undefined. */
 async function checkedEntry(folder: string, signal: AbortSignal | undefined): Promise<Entry | undefined> {
   const entry = await readJson(EntrySchema, join(folder, ENTRY_FILE));
   if (entry === undefined || modelFolderName(entry.folder) !== entry.folder) return undefined;
@@ -271,7 +274,7 @@ async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 }).catch(() => {});
 }
 
-/** On Windows a virus scanner may still have a file open that was just written. */
+/** Renames a folder, with retries: on Windows a virus scanner may still have a file open that was just written. */
 async function renameFolder(from: string, to: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -283,7 +286,10 @@ async function renameFolder(from: string, to: string): Promise<void> {
   }
 }
 
-/** Why a folder could not be made with those above it: of a read-only disk Node says that nothing is there. */
+/**
+ * Returns the code of the error that kept a folder and those above it from being made. For a read-only disk Node itself
+ * gives `ENOENT`, so the folders above are tried one by one.
+ */
 async function makeCode(folder: string, error: unknown): Promise<string> {
   const above = dirname(folder);
   if (errorCode(error) !== 'ENOENT' || above === folder) return errorCode(error);

@@ -1,4 +1,4 @@
-/** Bytes from elsewhere, into a file or the memory, within limits. */
+/** Downloads bytes from elsewhere into a file or into memory, within limits. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -6,33 +6,33 @@ import type { FileDigest } from './file-digest.ts';
 import { reason, SourceError } from './source-error.ts';
 import type { Opened } from './store.ts';
 
-/** What one model may take. */
+/** The limits for the download of one model. */
 export interface FetchLimits {
-  /** Bytes of all its files, and of the archive that they come in. */
+  /** The most bytes of all its files, and of the archive that they come in. */
   readonly maxBytes: number;
-  /** Time for all of it. */
+  /** The time for all of it. */
   readonly totalMs: number;
-  /** In each span of this length `minBytesPerSpan` must come, else the transfer counts as stopped. */
+  /** In each span of this length `minBytesPerSpan` bytes must arrive, otherwise the transfer counts as stopped. */
   readonly spanMs: number;
   readonly minBytesPerSpan: number;
 }
 
-/** What a model from elsewhere may take, but for what the settings say. */
+/** The limits for a model from elsewhere that no setting changes. */
 export const TRANSFER_LIMITS = { spanMs: 30_000, minBytesPerSpan: 16 * 2 ** 10 };
 
 export interface DownloadOptions {
   readonly limits: FetchLimits;
   readonly signal: AbortSignal;
-  /** How messages name it. */
+  /** The name of the object in messages. */
   readonly what: string;
-  /** Bytes that it must have, where that is known. */
+  /** The length that the object must have in bytes, where that is known. */
   readonly bytes?: number | undefined;
 }
 
 /**
  * Writes an object to a new file and returns its length and digest.
  *
- * @throws SourceError when it is not whole, too large or too slow.
+ * @throws SourceError when the object is incomplete, too large or too slow.
  */
 export async function download(opened: Opened, path: string, options: DownloadOptions): Promise<FileDigest> {
   const hash = createHash('sha256');
@@ -59,13 +59,18 @@ export async function downloadText(opened: Opened, options: DownloadOptions, max
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What an object may have, and the setting that says so, where one does. */
+/** The most bytes of an object, and the setting that limits them, where there is one. */
 interface Limit {
   readonly bytes: number;
   readonly setting?: string;
 }
 
-/** The chunks of an object as they come; the length that its sender names is believed only as far as it is too large. */
+/**
+ * Yields the chunks of an object as they arrive. The length that the sender states can refuse an object early, but only
+ * the counted bytes can accept it.
+ *
+ * @throws SourceError as `download` does.
+ */
 async function* received(
   opened: Opened,
   options: DownloadOptions,

@@ -15,13 +15,13 @@ import type { Store } from './store.ts';
 import { tryModel } from './trial.ts';
 import { WebStore } from './web-store.ts';
 
-/** A place that a model comes from by way of the cache. */
+/** A location whose model comes by way of the cache. */
 type Elsewhere = Exclude<Location, { readonly at: 'embedded' | 'folder' }>;
 
 /**
  * Returns the source at `location`.
  *
- * @throws Refusal when a setting of it is wrong.
+ * @throws Refusal when one of its settings is wrong.
  */
 export function openElsewhere(location: Elsewhere, config: Config): ModelSource {
   return new FetchedSource({
@@ -61,7 +61,7 @@ function s3Store({ bucket, key, packaging }: Extract<Location, { at: 's3' }>, co
   return new S3Store({ bucket, key, isFolder: packaging.kind === 'folder', endpoint, region, pathStyle });
 }
 
-/** What the model folder is called where nothing else says: exported models without a name are called so. */
+/** Returns the name of the model folder where the source gives none: exported models without a name take it. */
 function nameOf(location: Elsewhere): string {
   const path = location.at === 'url' ? location.url.pathname : location.at === 's3' ? location.key : location.path;
   const parts = path.split(/[\\/]/).filter((part) => part !== '');

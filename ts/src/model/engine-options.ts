@@ -1,4 +1,4 @@
-/** From the settings to the options of an engine. */
+/** Turns the settings into the options of an engine. */
 import type { Config } from '../config.ts';
 import { defaultRuntime, type EngineOptions } from '../engine.ts';
 

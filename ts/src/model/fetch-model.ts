@@ -1,4 +1,4 @@
-/** From what a source offers to a model folder on this disk, checked. */
+/** Turns the offer of a source into a checked model folder on this disk. */
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../sha256.ts';
@@ -13,37 +13,38 @@ import { modelFolderIn, unpack } from './unpack.ts';
 export interface FetchRequest {
   readonly store: Store;
   readonly packaging: Packaging;
-  /** How messages name the source. */
+  /** The name of the source in messages. */
   readonly source: string;
-  /** What the model folder is called where the source does not say. */
+  /** The name of the model folder where the source gives none. */
   readonly name: string;
-  /** The tag of what is known already. */
+  /** The tag of the offer that is known already. */
   readonly etag?: string | undefined;
-  /** The digest that it must have; empty takes any. */
+  /** The digest that the model must have; empty takes any. */
   readonly pinned: string;
   readonly limits: FetchLimits;
   readonly signal: AbortSignal;
-  /** Whether the model with this digest is here already. */
+  /** Returns whether the model with this digest is in the cache already. */
   isHere(sha256: string): Promise<boolean>;
-  /** An empty folder to write to; asked for once, if at all. */
+  /** Returns an empty folder to write to; called at most once. */
   workspace(): Promise<string>;
-  /** Told of the version that the source offers, as soon as it is known. */
+  /** Takes note of the version that the source offers, as soon as it is known. */
   offered(version: string): void;
 }
 
-/** What a source offers. */
+/** The offer of a source. */
 export interface Fetched {
-  /** Of the archive, or of the manifest. */
+  /** Hex sha256 of the archive, or of the manifest. */
   readonly sha256: string;
   readonly etag?: string | undefined;
-  /** Where it was put; absent when it was here already. */
+  /** The folder that the model was put into; absent when the model was here already. */
   readonly folder?: string;
 }
 
 /**
- * Fetches a model, unless it is the one that is known. What it does, unpacking too, ends with its time.
+ * Fetches a model, unless it is the one that is known already. The whole work, unpacking included, ends after
+ * `limits.totalMs`.
  *
- * @throws SourceError when there is none, or not all of it is as it must be. Nothing of it counts then.
+ * @throws SourceError when there is no model, or a part of it is not as it must be. No part of it counts then.
  */
 export async function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
   const { signal, source, limits } = request;
@@ -71,7 +72,7 @@ function fetchPackaged(request: FetchRequest): Promise<Fetched | 'unchanged'> {
   return packaging.kind === 'manifest' ? fetch.manifest() : fetch.folder();
 }
 
-/** In front of the tag of a listing, which is made here, so that it is not taken for one of the source. */
+/** The prefix of a listing's tag, which is made here: it must not be taken for a tag of the source. */
 const LISTING = 'listing:';
 
 class Fetch {
@@ -105,7 +106,7 @@ class Fetch {
     return this.#manifest(await this.#request.store.open(undefined, this.#request), this.#request.source);
   }
 
-  /** A bucket's prefix: by its manifest where it has one, else all that is there. */
+  /** Fetches the prefix of a bucket: by its manifest where it has one, otherwise all objects under it. */
   async folder(): Promise<Fetched | 'unchanged'> {
     const { store, source, signal, etag } = this.#request;
     const known = etag?.startsWith(LISTING) ? undefined : etag;
@@ -168,7 +169,7 @@ class Fetch {
     return (await this.#request.isHere(sha256)) ? { sha256, etag } : { sha256, etag, folder };
   }
 
-  /** Returns the hex sha256 of a file that was fetched. */
+  /** Writes a file that is being fetched, and returns its hex sha256. */
   async #file(
     opened: Opened,
     { folder, path, bytes }: { folder: string; path: string; bytes: number },
@@ -188,7 +189,7 @@ class Fetch {
     return folder;
   }
 
-  /** An object that is being sent is not left open when there is no place for it. */
+  /** Returns the workspace; when there is none, the object that is being sent is not left open. */
   async #workspaceFor(opened: Opened): Promise<string> {
     try {
       return await this.#request.workspace();
@@ -217,7 +218,7 @@ class Fetch {
       throw new SourceError(`${source}: has the sha256 ${sha256}, not that of model_sha256`);
   }
 
-  /** What `work` gives; its errors say where. */
+  /** Returns the result of `work`; its errors get the source in front. */
   async #named<Result>(work: () => Promise<Result>): Promise<Result> {
     try {
       return await work();

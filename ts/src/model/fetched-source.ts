@@ -1,4 +1,4 @@
-/** Models that come from elsewhere, by way of the cache. */
+/** The source of models that come from elsewhere, by way of the cache. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Refusal } from '../refusal.ts';
 import type { CachedModel, ModelCache, Workspace } from './cache.ts';
@@ -10,35 +10,35 @@ import type { TrialNote } from './trial-note.ts';
 const FIRST_RETRY_MS = 5_000;
 const LONGEST_RETRY_MS = { away: 5 * 60_000, wrong: 60 * 60_000 };
 
-/** One may have been an accident. */
+/** A model is refused once this many of its trials have ended the process; a single one may have been an accident. */
 const MAX_DEATHS = 2;
 
 export interface FetchedSourceOptions
   extends Pick<FetchRequest, 'store' | 'packaging' | 'name' | 'source' | 'pinned' | 'limits'> {
   readonly cache: ModelCache;
-  /** What the settings name, with all that is secret in it: it tells one source from another. */
+  /** The source as the settings name it, secrets included: it tells one source from another. */
   readonly identity: string;
-  /** Whether it is on this machine: what is not there is then an error of whoever set it. */
+  /** Whether the source is on this machine: a missing file is then an error of the person who named it. */
   readonly isLocal: boolean;
-  /** Time between two looks for a newer one; 0 looks for none. */
+  /** Time between two looks for a newer model; with 0 there are no regular looks. */
   readonly refreshMs: number;
-  /** The first wait before it tries again. */
+  /** The wait after a first failed look; it doubles with each further failure. */
   readonly retryMs?: number;
   /**
-   * Tries a model that was fetched, beside the one that answers. It ends when `signal` fires.
+   * Tries a fetched model while another one may be answering. The trial ends when `signal` fires.
    *
-   * @throws what is wrong with it.
+   * @throws an error that says what is wrong with the model.
    */
   readonly prove: (folder: string, signal: AbortSignal) => Promise<void>;
   /**
-   * The model that answers where there is no other.
+   * Returns the embedded model, which answers where there is no other.
    *
    * @throws EngineError when it is not installed.
    */
   readonly embedded: () => FoundModel;
 }
 
-/** What the source offered when it was last asked. */
+/** The offer of the source when it was last asked. */
 interface Seen {
   readonly sha256: string;
   readonly etag?: string | undefined;
@@ -48,19 +48,19 @@ export class FetchedSource implements ModelSource {
   readonly #options: FetchedSourceOptions;
   #seen: Seen | undefined;
   #status: SourceStatus = { offline: false };
-  /** What of it was told last. */
+  /** The status that was reported last. */
   #reported: SourceStatus = this.#status;
-  /** How many looks have failed since one did not. */
+  /** The number of failed looks since the last successful one. */
   #failures = 0;
   #isAsked = false;
-  /** Why models could not be taken, by digest: they are not tried again until there is another. */
+  /** The reasons why models could not be taken, by digest: these models are not tried again before a `refresh`. */
   readonly #rejected = new Map<string, string>();
-  /** Models that this process has open, by digest. */
+  /** The models that this process has open, by digest. */
   readonly #open = new Map<string, CachedModel>();
   /** The digests of the model that answers, and of the last good one, which a later start begins with. */
   #answering: string | undefined;
   #good: string | undefined;
-  /** The latest look. There is one at a time. */
+  /** The latest look. Looks run one at a time. */
   #look: Promise<unknown> = Promise.resolve();
 
   readonly #note: TrialNote;
@@ -78,7 +78,7 @@ export class FetchedSource implements ModelSource {
     const { isLocal, pinned } = this.#options;
     const cached = await this.#cached(signal);
     if (cached !== undefined && !isLocal) {
-      // Nobody knows yet whether the source is there, unless it does not matter.
+      // The source has not been asked yet, so it counts as offline; for a pinned model this does not matter.
       this.#status = { offline: pinned === '' };
       return this.#found(cached);
     }
@@ -91,10 +91,10 @@ export class FetchedSource implements ModelSource {
   }
 
   async refresh(signal: AbortSignal): Promise<FoundModel> {
-    // Somebody may have mended what was in its way.
+    // The faults that models were rejected for may have been repaired.
     this.#rejected.clear();
     await this.#note.end();
-    // What was good in another process need not be fetched or tried again.
+    // A model that was good in another process need not be fetched or tried again.
     if (this.#seen === undefined) await this.#cached(signal);
     try {
       return await this.#ask(signal);
@@ -107,7 +107,7 @@ export class FetchedSource implements ModelSource {
     const { cache, identity, source } = this.#options;
     const before = this.#answering;
     this.#answering = sha256;
-    // It was told with the model.
+    // The status was reported together with the model.
     this.#reported = this.#status;
     if (before !== undefined && before !== sha256) await this.#release(before);
     const model = sha256 === undefined ? undefined : this.#open.get(sha256);
@@ -116,13 +116,13 @@ export class FetchedSource implements ModelSource {
     this.#good = model.sha256;
     const etag = this.#seen?.sha256 === model.sha256 ? this.#seen.etag : undefined;
     const good = { source, sha256: model.sha256, version: model.version, ...(etag !== undefined && { etag }) };
-    // A cache that cannot be written is still good to read from.
+    // A cache that cannot be written can still be read.
     await cache.remember(identity, good).catch(() => {});
     await cache.prune(new Set([model.sha256])).catch(() => {});
   }
 
   async reject({ sha256 }: FoundModel): Promise<void> {
-    // It could not be loaded a second time, and goes on answering.
+    // The model that answers could not be loaded a second time. It goes on answering.
     if (sha256 === undefined || sha256 === this.#answering) return;
     this.#rejected.set(sha256, `${this.source}: what it offers could not be loaded`);
     if (sha256 === this.#good) this.#good = undefined;
@@ -130,7 +130,7 @@ export class FetchedSource implements ModelSource {
   }
 
   async instead({ sha256, notes }: FoundModel, why: string): Promise<FoundModel | undefined> {
-    // There is nothing below the embedded one, and a file of this machine is an error of whoever named it.
+    // No model can replace the embedded one, and a wrong file of this machine is an error of the person who named it.
     if (sha256 === undefined || this.#options.isLocal) return undefined;
     const good = await this.#cached();
     const model = good === undefined ? this.#embedded(why) : { ...this.#found(good), notes: [why] };
@@ -147,7 +147,7 @@ export class FetchedSource implements ModelSource {
   }
 
   watch(listener: SourceListener, signal: AbortSignal): Promise<void> {
-    // What gets here is that `signal` has fired.
+    // The only error that gets here is that `signal` has fired.
     return this.#watch(listener, signal).catch(() => {});
   }
 
@@ -161,23 +161,23 @@ export class FetchedSource implements ModelSource {
       const problem = await this.#offer(listener, signal);
       if (problem !== undefined && problem !== told) listener.note(problem);
       told = problem ?? '';
-      // A reload may have asked and told meanwhile, too.
+      // A reload may also have asked the source meanwhile, and reported its status.
       if (!isSame(this.#reported, this.#status)) listener.status(this.report());
     }
   }
 
-  /** Milliseconds until the source is asked again; undefined when it never is. */
+  /** Returns the milliseconds until the source is asked again; undefined when it never is. */
   #nextLookMs(): number | undefined {
     const { pinned, refreshMs, retryMs = FIRST_RETRY_MS } = this.#options;
     if (pinned !== '' && this.#answering === pinned) return undefined;
-    // What is there and wrong takes as long to fetch as what is right.
+    // The waits get longer where a wrong model is offered, which takes as long to fetch as a right one.
     const longestMs = this.#status.offline ? LONGEST_RETRY_MS.away : LONGEST_RETRY_MS.wrong;
     if (this.#failures > 0) return Math.min(retryMs * 2 ** (this.#failures - 1), longestMs);
     if (!this.#isAsked) return 0;
     return refreshMs === 0 ? undefined : refreshMs;
   }
 
-  /** Looks for another model and hands it over; returns what went wrong. */
+  /** Looks for another model and hands it over; returns the reason of a failure, else undefined. */
   async #offer(listener: SourceListener, signal: AbortSignal): Promise<string | undefined> {
     try {
       const model = await this.#ask(signal);
@@ -198,7 +198,7 @@ export class FetchedSource implements ModelSource {
       await this.reject(model);
       throw error;
     }
-    // Nobody may have taken it after that.
+    // After `signal` has fired, the listener may not have taken the model.
     signal.throwIfAborted();
     if (isTaken) {
       await this.accept(model);
@@ -215,7 +215,11 @@ export class FetchedSource implements ModelSource {
     return look;
   }
 
-  /** @throws SourceError when the source gives no model. */
+  /**
+   * Returns the model that the source offers now, fetched and tried.
+   *
+   * @throws SourceError when the source gives no model.
+   */
   async #askNow(signal: AbortSignal): Promise<FoundModel> {
     signal.throwIfAborted();
     let workspace: Workspace | undefined;
@@ -247,7 +251,7 @@ export class FetchedSource implements ModelSource {
   async #fetched(signal: AbortSignal, makeWorkspace: () => Promise<Workspace>): Promise<CachedModel> {
     const { cache, ...options } = this.#options;
     let workspace: Workspace | undefined;
-    // A tag only helps where the model that it is of is still here.
+    // A tag helps only while its model is still in the cache.
     const known = this.#seen && (await this.#model(this.#seen.sha256, signal)) ? this.#seen : undefined;
     const fetched = await fetchModel({
       ...options,
@@ -270,7 +274,11 @@ export class FetchedSource implements ModelSource {
     return this.#opened(seen, signal);
   }
 
-  /** What was good before is good; what was not stays so. */
+  /**
+   * Tries a model. The last good model is not tried again, and a rejected model stays rejected.
+   *
+   * @throws an error that says what is wrong with the model.
+   */
   async #prove({ sha256, folder }: CachedModel, signal: AbortSignal): Promise<void> {
     if (sha256 === this.#good) return;
     const refused = this.#rejected.get(sha256);
@@ -283,7 +291,7 @@ export class FetchedSource implements ModelSource {
       if (deaths >= MAX_DEATHS) throw new Error(`its trial has ended the process ${deaths} times`);
       await this.#options.prove(folder, signal);
     } catch (error) {
-      // A trial that was ended says nothing against the model.
+      // A trial that was ended by `signal` says nothing against the model.
       signal.throwIfAborted();
       this.#rejected.set(sha256, `${this.source}: what it offers is not taken: ${reason(error)}`);
       await this.#release(sha256);
@@ -307,11 +315,11 @@ export class FetchedSource implements ModelSource {
     return open;
   }
 
-  /** The model in the cache that may answer without the source being asked. */
+  /** Returns the model in the cache that may answer before the source is asked; undefined when there is none. */
   async #cached(signal?: AbortSignal): Promise<CachedModel | undefined> {
     const { cache, identity, pinned } = this.#options;
     const good = await cache.lastGood(identity);
-    // One that is pinned and was not tried takes the way of what is fetched.
+    // A pinned model that was not tried yet is found and tried like a fetched one.
     if (good === undefined || (pinned !== '' && good.sha256 !== pinned) || this.#rejected.has(good.sha256))
       return undefined;
     const model = await this.#model(good.sha256, signal);
@@ -331,7 +339,11 @@ export class FetchedSource implements ModelSource {
     return { folder, sha256, source: this.source, fallback: false, notes: [], ...this.#status };
   }
 
-  /** @throws Refusal with `why` as well when it is not there. */
+  /**
+   * Returns the embedded model, with `why` in its notes.
+   *
+   * @throws Refusal that also says `why` when the embedded model is not installed.
+   */
   #embedded(why: string, meanwhile = 'the embedded model answers instead'): FoundModel {
     try {
       return { ...this.#options.embedded(), fallback: true, notes: [`${why}; ${meanwhile}`], ...this.#status };
@@ -341,7 +353,7 @@ export class FetchedSource implements ModelSource {
   }
 }
 
-/** Waits for what never fails, until `signal` fires. */
+/** Resolves once `promise`, which must never reject, resolves; rejects when `signal` fires before. */
 function unlessAborted(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

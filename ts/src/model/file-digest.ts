@@ -6,11 +6,11 @@ import { join } from 'node:path';
 
 export interface FileDigest {
   readonly bytes: number;
-  /** Hex. */
+  /** The digest in lower-case hex. */
   readonly sha256: string;
 }
 
-/** Returns the length and the digest of a file. It ends when `signal` fires: files may be long. */
+/** Returns the length and the digest of a file. The reading ends when `signal` fires, since files may be long. */
 export async function digestOf(path: string, signal?: AbortSignal): Promise<FileDigest> {
   const hash = createHash('sha256');
   let bytes = 0;
@@ -23,8 +23,8 @@ export async function digestOf(path: string, signal?: AbortSignal): Promise<File
 }
 
 /**
- * Returns the paths of all that is in `folder` and is no folder itself, with `/` between their parts, in the order of
- * their bytes. Links are not followed.
+ * Returns the paths of all entries under `folder` that are not folders themselves, with `/` between their parts, in the
+ * order of their bytes. Links are not followed.
  */
 export async function filesIn(folder: string): Promise<{ path: string; isFile: boolean }[]> {
   const entries = await readdir(folder, { withFileTypes: true });
@@ -37,7 +37,7 @@ export async function filesIn(folder: string): Promise<{ path: string; isFile: b
   return files.sort((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
 }
 
-/** Returns the digests of all files of `folder` by path; what is neither a file nor a folder is left out. */
+/** Returns the digests of all files of `folder` by path; entries that are neither files nor folders are left out. */
 export async function digestsOf(folder: string, signal?: AbortSignal): Promise<Record<string, FileDigest>> {
   const digests: [string, FileDigest][] = [];
   for (const { path, isFile } of await filesIn(folder)) {

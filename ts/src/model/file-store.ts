@@ -1,4 +1,4 @@
-/** An archive on this disk. */
+/** The store of an archive on this disk. */
 import { type FileHandle, open } from 'node:fs/promises';
 import { errorCode } from '../exclusive-file.ts';
 import { SourceError } from './source-error.ts';
@@ -12,7 +12,7 @@ export class FileStore implements Store {
   }
 
   async open(_path: undefined, { etag }: Pick<OpenOptions, 'etag'>): Promise<Opened | 'unchanged'> {
-    // Open before anything is promised: a stream that cannot be opened would say so when nobody listens yet.
+    // The file is opened before its stream is made: a stream that fails to open it does so before it has listeners.
     const file = await open(this.#path).catch((error: unknown) => {
       const problem = errorCode(error) === 'ENOENT' ? 'no such file' : `cannot be read (${errorCode(error)})`;
       throw new SourceError(`${this.#path}: ${problem}`, { isAway: true, cause: error });

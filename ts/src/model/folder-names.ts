@@ -1,27 +1,28 @@
-/** Which names of files a model that comes from elsewhere may have. */
+/** The file names that a model from elsewhere may have. */
 import { SourceError } from './source-error.ts';
 
-/** More than any model has; each costs a file on this disk. */
+/** The most names of a folder: more than any model has. Each name costs a file on this disk. */
 const MAX_NAMES = 1000;
 const MAX_DEPTH = 8;
-/** Control characters, and what Windows gives a meaning to. */
+/** Control characters, and the characters and endings that have a meaning on Windows. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters that must not get through.
 const FORBIDDEN = /[\u0000-\u001f\u007f<>:"|?*\\]|[. ]$/;
 const DEVICES = /^(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[\d¹²³]) *(\.|$)/i;
 
-/** Returns `name` if a model folder may be called so on every system, else `model`. */
+/** Returns `name` if a model folder may have that name on every system, else `model`. */
 export function modelFolderName(name: string): string {
   return /^[a-z0-9][\w.-]{0,63}$/i.test(name) ? name : 'model';
 }
 
-/** The names of one folder's files, each a safe one and none twice, also where upper and lower case are the same. */
+/** The names of one folder's files: each of them is safe, and no two are the same, even where case is ignored. */
 export class FolderNames {
   readonly #spellings = new Map<string, { readonly path: string; readonly isFolder: boolean }>();
 
   /**
-   * Takes a file or folder in, and returns its path with `/` between its parts; an empty one is the folder itself.
+   * Adds a file or folder, and returns its path with `/` between its parts; an empty path is the folder itself.
    *
-   * @throws SourceError when the name leads out of the folder, cannot be on every system, or was there before.
+   * @throws SourceError when the name leads out of the folder, is impossible on some system, or was there before, and
+   * when there are too many names.
    */
   add(name: string, kind: 'file' | 'folder'): string {
     const parts = safeParts(name);
@@ -33,7 +34,7 @@ export class FolderNames {
   }
 
   #note(path: string, kind: 'file' | 'folder' | 'parent'): void {
-    // By way of the upper case, so that what only macOS takes for the same is the same: ß and ss, ſ and s.
+    // The detour by the upper case makes names equal that only macOS takes for equal: ß and ss, ſ and s.
     const key = path.toUpperCase().toLowerCase().normalize('NFC');
     const known = this.#spellings.get(key);
     const isFolder = kind !== 'file';
@@ -47,7 +48,7 @@ export class FolderNames {
 
 function safeParts(name: string): string[] {
   const parts = name.replace(/\/$/, '').split('/');
-  // `./` in front is what tar writes of the current folder.
+  // tar writes `./` in front of the names in the current folder.
   const inside = parts[0] === '.' ? parts.slice(1) : parts;
   const isSafe = inside.every((part) => part !== '' && part !== '..' && !FORBIDDEN.test(part) && !DEVICES.test(part));
   if (!isSafe || name.length > 400 || inside.length > MAX_DEPTH) {

@@ -1,4 +1,4 @@
-/** A model folder of this machine, the embedded one among them. */
+/** The source of a model folder on this machine; the embedded model is one of them. */
 import { defaultModel } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
 import { sha256Of } from '../sha256.ts';
@@ -6,10 +6,14 @@ import { manifestText } from './manifest.ts';
 import type { FoundModel, ModelSource, SourceStatus } from './source.ts';
 import { reason } from './source-error.ts';
 
-/** What the health record calls the model that comes with the release. */
+/** The source, in the health record, of the model that comes with the release. */
 const EMBEDDED = 'embedded';
 
-/** The model that comes with the release. */
+/**
+ * Returns the model that comes with the release.
+ *
+ * @throws EngineError when it is not installed.
+ */
 export function embeddedModel(): FoundModel {
   return found({ folder: defaultModel(), source: EMBEDDED });
 }

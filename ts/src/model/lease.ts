@@ -1,15 +1,15 @@
-/** Marks that say which folders of the cache a process uses, for others that have the same cache. */
+/** Marks that say which folders of the cache a process uses, for other processes with the same cache. */
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 const PREFIX = '.in-use-';
-/** How often a mark is renewed, and after which time without that its process counts as gone. */
+/** How often a mark is renewed, and after how long without renewal its process counts as gone. */
 const RENEW_MS = 60_000;
 const STALE_MS = 10 * RENEW_MS;
 
-/** The marks of this process: what ends in order leaves none behind. */
+/** The marks of this process: a process that ends in order leaves no mark behind. */
 const held = new Set<string>();
 let removesAtExit = false;
 
@@ -17,7 +17,7 @@ function removeAll(): void {
   for (const path of held) rmSync(path, { force: true });
 }
 
-/** A folder that stays for as long as this is held. */
+/** A claim on a folder, which stays in the cache for as long as the claim is held. */
 export class Lease {
   readonly #path: string;
   readonly #timer: NodeJS.Timeout;
@@ -34,7 +34,7 @@ export class Lease {
     held.add(path);
   }
 
-  /** Returns a lease on `folder`; where nothing can be written, nothing can be removed either, and there is none. */
+  /** Returns a lease on `folder`, or undefined where no mark can be written: nothing can be removed there either. */
   static async take(folder: string): Promise<Lease | undefined> {
     const path = join(folder, `${PREFIX}${randomBytes(8).toString('hex')}`);
     try {

@@ -1,4 +1,4 @@
-/** How the model that is configured becomes an engine. */
+/** Loads the configured model into an engine. */
 import type { Config } from '../config.ts';
 import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine.ts';
 import { Refusal } from '../refusal.ts';
@@ -13,13 +13,13 @@ import { reason } from './source-error.ts';
 export interface LoadedEngine {
   readonly engine: Engine;
   readonly model: FoundModel;
-  /** Where the model came from, and newer ones will. */
+  /** The source that the model came from, and that newer models will come from. */
   readonly source: ModelSource;
 }
 
 /**
- * The engine that a server begins with. A model from elsewhere that cannot be loaded gives way to the last good one, that
- * to the embedded one. When `signal` fires, nothing more is fetched, tried or loaded.
+ * Returns the engine that a server begins with. A model from elsewhere that cannot be loaded is replaced by the last
+ * good one, and that one by the embedded one. When `signal` fires, nothing more is fetched, tried or loaded.
  *
  * @throws Refusal when no model can be loaded, or the settings name none.
  */
@@ -41,7 +41,7 @@ export async function startEngine(config: Config, signal: AbortSignal): Promise<
 }
 
 /**
- * The engine of the model that `config` names, and no other: for a command, which ends with its work.
+ * Returns the engine of the model that `config` names, and of no other: for a command, which ends with its work.
  *
  * @throws Refusal when there is no such model, or it cannot be loaded.
  */
@@ -51,9 +51,9 @@ export async function loadConfiguredEngine(config: Config): Promise<LoadedEngine
 }
 
 /**
- * What the folder of `config` is, and what is wrong with it.
+ * Returns the description of the model folder of `config`, with its problems.
  *
- * @throws Refusal when it cannot be fetched, or the addon cannot be loaded.
+ * @throws Refusal when the model cannot be fetched, or the addon cannot be loaded.
  */
 export async function inspectConfiguredModel(config: Config): Promise<ModelInspection> {
   const { folder } = await findNow(await openModelSource(config));
@@ -79,7 +79,7 @@ async function openEngine(config: Config, model: FoundModel): Promise<Engine> {
   }
 }
 
-/** The newest model; where its source is away, the last good one. */
+/** Returns the newest model, or the last good one where the newest cannot be obtained. */
 async function findNow(source: ModelSource): Promise<FoundModel> {
   const never = new AbortController().signal;
   try {
@@ -92,7 +92,7 @@ async function findNow(source: ModelSource): Promise<FoundModel> {
   }
 }
 
-/** A model that stands in for another has notes that say what was wrong with that. */
+/** Returns `error` with the notes in front: those of a substitute say what was wrong with the model before it. */
 function withNotes(notes: readonly string[], error: unknown): unknown {
   return notes.length === 0 ? error : new Refusal([...notes, reason(error)].join('; '), { cause: error });
 }

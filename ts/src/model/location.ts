@@ -1,11 +1,11 @@
-/** What the setting `model` names. */
+/** The location of a model, as the setting `model` names it. */
 import type { Config } from '../config.ts';
 import { Refusal } from '../refusal.ts';
 import { publicSource } from './slot.ts';
 
 export type ArchiveFormat = 'tar' | 'zip';
 
-/** What is fetched: one packed file, a list of files with their digests, or a folder of files. */
+/** The form in which a model is fetched: one packed file, a list of files with their digests, or a folder of files. */
 export type Packaging =
   | { readonly kind: 'archive'; readonly format: ArchiveFormat }
   | { readonly kind: 'manifest' | 'folder' };
@@ -24,9 +24,9 @@ const ENDINGS: readonly (readonly [RegExp, Packaging])[] = [
 ];
 
 /**
- * Returns where the model of `config` is.
+ * Returns the location of the model in `config`.
  *
- * @throws Refusal when the setting names nothing that a model can come from.
+ * @throws Refusal when the setting names no place that a model can come from.
  */
 export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 'modelAllowHttp'>): Location {
   if (model === '') return { at: 'embedded' };
@@ -47,9 +47,9 @@ export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 
 }
 
 /**
- * Refuses plain HTTP to another machine.
+ * Requires HTTPS, or plain HTTP where it is allowed or goes to this machine.
  *
- * @throws Refusal when it is not allowed.
+ * @throws Refusal for any other URL.
  */
 export function requireSafeScheme(url: URL, { setting, allowHttp }: { setting: string; allowHttp: boolean }): void {
   if (url.protocol === 'https:' || (url.protocol === 'http:' && (allowHttp || isLoopbackName(url.hostname)))) return;
@@ -57,7 +57,7 @@ export function requireSafeScheme(url: URL, { setting, allowHttp }: { setting: s
   throw new Refusal(`${setting}: ${publicSource(url.href)}: ${problem}`);
 }
 
-/** Whether a URL's host is a name or number of this machine, which no other machine can listen to. */
+/** Whether a URL's host is a loopback name or address of this machine, on which no other machine can listen. */
 export function isLoopbackName(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
 }
@@ -67,7 +67,7 @@ function localLocation(path: string): Location {
   return packaging?.kind === 'archive' ? { at: 'file', path, packaging } : { at: 'folder', path };
 }
 
-/** Keys may hold any character, so this is no URL. */
+/** Returns the location in an `s3://` address. Keys may hold any character, so the address is not parsed as a URL. */
 function s3Location(model: string): Location {
   const [, bucket = '', path = ''] = /^s3:\/\/([^/]*)\/?(.*)$/is.exec(model) ?? [];
   const mistake = bucketMistake(bucket);
@@ -76,11 +76,11 @@ function s3Location(model: string): Location {
   return { at: 's3', bucket, key, packaging: packagingOf(key) ?? { kind: 'folder' } };
 }
 
-/** What is wrong with the name of a bucket, by the rules of S3. */
+/** Returns what is wrong with the name of a bucket, by the rules of S3; undefined when the name is right. */
 function bucketMistake(bucket: string): string | undefined {
   const shown = JSON.stringify(bucket);
   if (bucket === '') return 'must be s3://bucket/prefix, and names no bucket';
-  // What stands before it may be a secret.
+  // The text before the `@` may be a secret, so it is not shown.
   if (bucket.includes('@')) return "must be s3://bucket/prefix; keys are taken from the AWS client's own settings";
   if (bucket.length < 3 || bucket.length > 63) {
     return `the name of a bucket has 3 to 63 characters, ${shown} has ${bucket.length}`;

@@ -7,10 +7,10 @@ import { digestsOf, type FileDigest } from './file-digest.ts';
 import { FolderNames } from './folder-names.ts';
 import { SourceError } from './source-error.ts';
 
-/** A manifest has a line for each file, so this is room for thousands. */
+/** The longest manifest, in bytes. It has a few lines for each file, so this is room for thousands of files. */
 export const MAX_MANIFEST_BYTES = 2 ** 20;
 
-/** `config.json` is read at once; with calibrations of thousands of questions it is shorter. */
+/** The longest `config.json`, which is read at once. Even with calibrations of thousands of questions it is shorter. */
 const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
 const DigestSchema = Type.Object({
@@ -29,9 +29,9 @@ const manifestCheck = Compile(ManifestSchema);
 export type Manifest = Static<typeof ManifestSchema>;
 
 /**
- * Returns the manifest that `text` is.
+ * Returns the manifest in `text`.
  *
- * @throws SourceError when it is none, or names a file that no model may have.
+ * @throws SourceError when `text` is no manifest, or names a file that no model may have.
  */
 export function parseManifest(text: string): Manifest {
   let value: unknown;
@@ -52,7 +52,7 @@ export function parseManifest(text: string): Manifest {
   return value;
 }
 
-/** Returns the manifest of a model folder as text: the same folder always has the same. */
+/** Returns the manifest of a model folder as text: the same folder always has the same text. */
 export async function manifestText(folder: string, signal?: AbortSignal): Promise<string> {
   const { name, version } = await namesOf(folder);
   const digests = Object.entries(await digestsOf(folder, signal)).filter(([path]) => path !== MANIFEST_FILE);
@@ -60,13 +60,14 @@ export async function manifestText(folder: string, signal?: AbortSignal): Promis
   return `${JSON.stringify({ name, version, files }, null, 2)}\n`;
 }
 
-/** What a manifest in the folder that it is about is called. */
+/** The file name of a manifest in the folder that it describes. */
 export const MANIFEST_FILE = 'manifest.json';
 
 /**
- * Returns the name and version in a model folder's `config.json`, as the engine takes them; empty when it cannot be read.
+ * Returns the name and version in a model folder's `config.json`, as the engine takes them; both are empty when the
+ * file cannot be read.
  *
- * @throws SourceError when it is longer than any.
+ * @throws SourceError when the file is longer than any `config.json`.
  */
 export async function namesOf(folder: string): Promise<{ name: string; version: string }> {
   const file = join(folder, 'config.json');

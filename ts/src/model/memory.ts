@@ -1,4 +1,4 @@
-/** How much memory the process may take, and what of it a model leaves for kept states. */
+/** The memory that the process may take, and the part of it that a model leaves for kept states. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -6,42 +6,42 @@ import { Refusal } from '../refusal.ts';
 
 const MIB = 2 ** 20;
 
-/** A server under load with nothing kept, its graph not counted. With less the kernel ends it. */
+/** Memory of a server under load that keeps no states, without its graph. With less the kernel ends it. */
 const SERVER_BYTES = 190 * MIB;
 
-/** What it reserves beside what it had before it loaded a model: for itself, and for the stack of each thread. */
+/** Memory that a server reserves in addition when it loads a model: for itself, and for the stack of each thread. */
 const RESERVED_BYTES = 220 * MIB;
 const STACK_BYTES = 8 * MIB;
 
-/** What a token of a long state takes until it is answered, and as many as the embedded model reads of one. */
+/** Memory that a token of a long state takes until its answer, and how many of its tokens the embedded model reads. */
 const TOKEN_BYTES = 27 * 1024;
 const LONGEST_TOKENS = 16_384;
 
-/** A limit that the system sets to the process. */
+/** A limit that the system sets for the process. */
 export interface MemoryLimit {
   readonly bytes: number;
-  /** Who sets it, for the person who can change it. */
+  /** The place where the limit is set, for the person who can change it. */
   readonly origin: string;
-  /** What a server takes of it, besides its graph. */
+  /** The bytes of it that a server takes, besides its graph. */
   readonly serverBytes: number;
 }
 
 export interface Fit {
-  /** How many bytes of states can be kept. */
+  /** The bytes of states that can be kept. */
   readonly stateCacheBytes: number;
-  /** What does not fit; one line each. */
+  /** The settings that do not fit, one line each. */
   readonly notes: readonly string[];
 }
 
-/** The settings that say how much memory a server takes. */
+/** The settings that decide how much memory a server takes. */
 export interface MemorySettings {
   readonly stateCacheBytes: number;
   readonly maxTokens: number;
 }
 
 /**
- * Returns how the model in `folder` fits into the memory that the process may take. Where the states that are kept would
- * not, fewer are.
+ * Returns how the model in `folder` fits into the memory that the process may take. Where the kept states would not
+ * fit, fewer states are kept.
  *
  * @throws Refusal when the model itself does not fit: the process would be killed by its first requests.
  */
@@ -69,7 +69,7 @@ export function fitMemory(folder: string, settings: MemorySettings, limits = mem
   return { stateCacheBytes, notes };
 }
 
-/** The limits of this process; none where the whole machine is its own. */
+/** Returns the limits of this process; an empty list where it may use the whole machine. */
 export function memoryLimits(): MemoryLimit[] {
   const { constrainedMemory } = process as { readonly constrainedMemory?: () => number | undefined };
   const group = constrainedMemory?.() ?? 0;
@@ -86,7 +86,7 @@ export function memoryLimits(): MemoryLimit[] {
   return limits.filter(({ bytes }) => bytes > 0 && bytes < totalmem());
 }
 
-/** What the system says in a file of Linux; nothing elsewhere. */
+/** Returns the text of a file in which Linux describes the process; empty on other systems. */
 function textOf(file: string): string {
   try {
     return readFileSync(file, 'utf8');

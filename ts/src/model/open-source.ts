@@ -1,13 +1,13 @@
-/** From the settings to the source that they name. */
+/** Opens the source that the settings name. */
 import type { Config } from '../config.ts';
 import { FolderSource } from './folder-source.ts';
 import { parseLocation } from './location.ts';
 import type { ModelSource } from './source.ts';
 
 /**
- * Returns where the models of this process come from. Nothing is read yet.
+ * Returns the source of this process's models. Nothing is read from it yet.
  *
- * @throws Refusal when the settings name nothing that a model can come from.
+ * @throws Refusal when the settings name no place that a model can come from.
  */
 export async function openModelSource(config: Config): Promise<ModelSource> {
   const source = await open(config);
@@ -16,7 +16,7 @@ export async function openModelSource(config: Config): Promise<ModelSource> {
 }
 
 /**
- * Returns where the models come from under new settings: `before`, unless they name another source or other limits.
+ * Returns the source of models under new settings: `before`, unless they name another source or other limits.
  *
  * @throws Refusal as `openModelSource` does.
  */
@@ -24,7 +24,7 @@ export async function reopenModelSource(config: Config, before: ModelSource): Pr
   return identities.get(before) === identityOf(config) ? before : openModelSource(config);
 }
 
-/** A source knows what it has seen, so the same settings keep it. */
+/** The settings of each source: the same settings keep their source, which remembers the offers that it has seen. */
 const identities = new WeakMap<ModelSource, string>();
 
 function identityOf(config: Config): string {
@@ -39,7 +39,7 @@ async function open(config: Config): Promise<ModelSource> {
   const pinned = config.modelSha256.toLowerCase();
   if (location.at === 'embedded') return new FolderSource({ folder: '', pinned });
   if (location.at === 'folder') return new FolderSource({ folder: location.path, pinned });
-  // What fetches and unpacks is not read by a start that needs none of it.
+  // A start that needs no fetching or unpacking does not load the code for them.
   const { openElsewhere } = await import('./elsewhere.ts');
   return openElsewhere(location, config);
 }

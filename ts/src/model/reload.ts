@@ -1,4 +1,4 @@
-/** Replaces the model while requests go on: when somebody asks for it, and when its source has a newer one. */
+/** Replaces the model while requests go on: when a reload is asked for, and when the source has a newer model. */
 import type { Logger } from 'pino';
 import { EngineError, type ModelInfo } from '../engine.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
@@ -13,27 +13,28 @@ export interface ReloaderParts {
   /** The model to start with. */
   readonly loaded: Promise<LoadedEngine>;
   /**
-   * Reads the settings anew and returns the source that they name now: `before`, unless they name another.
+   * Reads the settings again and returns the source that they name now: `before`, unless they name another.
    *
    * @throws Refusal when a setting is wrong.
    */
   readonly open: (before: ModelSource) => Promise<ModelSource>;
   /**
-   * Asks a model folder for its own reference answers, beside the model that answers. It ends when `signal` fires.
+   * Asks a model folder for its own reference answers while the current model goes on answering. The trial ends when
+   * `signal` fires.
    *
-   * @throws what is wrong with it.
+   * @throws an error that says what is wrong with the model.
    */
   readonly prove: (folder: string, signal: AbortSignal) => Promise<void>;
   readonly log: Logger;
-  /** Whether somebody wants an accelerator: then the log says why one was passed over. */
+  /** Whether an accelerator is wanted: the log then says why one was passed over. */
   readonly wantsAccelerator?: boolean;
 }
 
-/** A reload that somebody has asked for. */
+/** A reload that was asked for. */
 export interface AskedReload {
-  /** Whether it begins when the one that is under way has ended. */
+  /** Whether the reload begins only after the one that is under way has ended. */
   readonly isQueued: boolean;
-  /** Resolves when the model answers that the settings and their source name then; rejects with what has prevented it. */
+  /** Resolves when the model answers that the settings and their source then name; rejects when that fails. */
   readonly done: Promise<void>;
 }
 
@@ -41,11 +42,11 @@ export interface AskedReload {
 interface RunningReload {
   /** Ends the fetching and the trial. */
   readonly stop: AbortController;
-  /** Known when the settings are read. */
+  /** The source of the reload, known once the settings are read. */
   source?: ModelSource;
 }
 
-/** One load at a time. Whatever goes wrong with it, the model that answers goes on answering. */
+/** The loads of models, one at a time. When a load fails, the current model goes on answering. */
 export class Reloader {
   readonly #parts: ReloaderParts;
   readonly #stopped = new AbortController();
@@ -54,7 +55,7 @@ export class Reloader {
   #latest: Promise<void>;
   /** The digest of the model that answers, where it was fetched. */
   #answering: string | undefined;
-  /** The reload that has not begun. */
+  /** The reload that has not begun yet. */
   #next: Promise<void> | undefined;
   #running: RunningReload | undefined;
 
@@ -70,7 +71,7 @@ export class Reloader {
   /**
    * Resolves when the first model answers.
    *
-   * @throws Refusal when it cannot be loaded.
+   * @throws Refusal when that model cannot be loaded.
    */
   async start(): Promise<void> {
     const { slot, loaded, log } = this.#parts;
@@ -81,7 +82,7 @@ export class Reloader {
     this.#watch(source);
   }
 
-  /** Ends what waits for a source, and watches none any more. */
+  /** Ends the fetching and the trial of a running reload, and stops watching the source. */
   stop(): void {
     this.#stopped.abort();
     this.#watching.abort();
@@ -89,13 +90,13 @@ export class Reloader {
   }
 
   /**
-   * Has the model loaded that the settings and their source name. It begins at once, or once after the reload that is under
-   * way: however many ask meanwhile, they ask for the same. What goes wrong is in the log, too.
+   * Loads the model that the settings and their source name. The reload begins at once, or after the one that is under
+   * way: all calls in the meantime get the same reload. Failures are also in the log.
    */
   reload(): AskedReload {
     const running = this.#running;
     this.#next ??= this.#enqueue(() => this.#reloadNow());
-    // What was asked for may be gone, and its source slow.
+    // The running reload may be for a model that the settings no longer name, from a slow source.
     if (running !== undefined) this.#endOutdated(running).catch(() => {});
     this.#tellState();
     return { isQueued: running !== undefined, done: this.#next };
@@ -121,7 +122,7 @@ export class Reloader {
     try {
       await this.#take(source, await source.refresh(signal), signal);
     } catch (error) {
-      // The record is about the source of the model that answers.
+      // The health record is about the source of the model that answers.
       if (source === before) this.#parts.slot.sourceIs(source.report());
       else await source.close();
       throw error;
@@ -131,7 +132,7 @@ export class Reloader {
     await before.close();
   }
 
-  /** Ends a reload whose source the settings do not name any more. One that is being loaded already is loaded. */
+  /** Ends a reload whose source the settings no longer name. A model that is already being loaded is still loaded. */
   async #endOutdated({ source, stop }: RunningReload): Promise<void> {
     if (source === undefined) return;
     const now = await this.#parts.open(source);
@@ -145,7 +146,7 @@ export class Reloader {
     this.#parts.slot.reloadIs(this.#next ? 'queued' : running);
   }
 
-  /** Watches `source` in place of the one before. */
+  /** Watches `source` in place of the previous source. */
   #watch(source: ModelSource): void {
     this.#source = Promise.resolve(source);
     this.#watching.abort();
@@ -157,7 +158,7 @@ export class Reloader {
       found: (model, isWanted) =>
         this.#enqueue(
           async () => {
-            // Another source has taken its place meanwhile, or a reload has found a newer one.
+            // Meanwhile another source may have taken this one's place, or a reload may have found a newer model.
             if (signal.aborted || !isWanted()) return false;
             const isAnswering = model.sha256 !== undefined && model.sha256 === this.#answering;
             if (!isAnswering) await this.#replace(model);
@@ -173,7 +174,7 @@ export class Reloader {
     source.watch(listener, signal);
   }
 
-  /** Does `load` when the one before it is done. */
+  /** Runs `load` when the load before it is done, and returns its result. */
   #enqueue<Result>(load: () => Promise<Result>, kind: { readonly isOffer?: boolean } = {}): Promise<Result> {
     const done = this.#latest.then(load).catch((error: unknown) => {
       this.#failed(error, kind);
@@ -186,10 +187,10 @@ export class Reloader {
     return done;
   }
 
-  /** Replaces the model and tells its source how that went, as a source does itself of what it offers. */
+  /** Replaces the model and tells its source the outcome, which a source notes itself for the models that it offers. */
   async #take(source: ModelSource, model: FoundModel, signal: AbortSignal): Promise<void> {
     try {
-      // What was fetched has been tried by its source; a folder may be another than at the last time.
+      // A fetched model has been tried by its source; a folder may have changed since the last time.
       if (model.sha256 === undefined) await this.#parts.prove(model.folder, signal);
       await this.#replace(model);
     } catch (error) {
@@ -214,11 +215,11 @@ export class Reloader {
     }
   }
 
-  /** Says in the log which model answers from now on, and which devices it could not use. */
+  /** Logs which model answers from now on, and which devices it could not use. */
   #logLoaded({ name, version, sha256, layout, device, threads, dir, ...notes }: ModelInfo): void {
     const { deviceNotes, exactness, exactnessNote } = notes;
     const { log, wantsAccelerator = false } = this.#parts;
-    // Most machines have no accelerator, and nobody misses it there.
+    // Most machines have no accelerator and need none, so its absence is only worth a line where one is wanted.
     for (const note of deviceNotes) log[wantsAccelerator ? 'info' : 'debug'](note);
     if (exactnessNote !== undefined) log[exactness === 'cannot be' ? 'warn' : 'info'](exactnessNote);
     log.info({ version, device, threads, layout, sha256: sha256.slice(0, 12), dir }, `model ${name} loaded`);
@@ -226,14 +227,14 @@ export class Reloader {
 
   #failed(error: unknown, kind: { readonly isOffer?: boolean }): void {
     const code = codeOf(error);
-    // The server ends: it needs no other model.
+    // The server is ending, so it needs no other model.
     if (code === 'closing' || this.#stopped.signal.aborted) return;
     this.#parts.slot.failed(code, kind);
     this.#parts.log.error({ code }, `the model was not replaced: ${reason(error)}`);
   }
 }
 
-/** The stable code of what has prevented a load. */
+/** Returns the stable code of the error that prevented a load. */
 export function codeOf(error: unknown): ErrorCode {
   const cause = error instanceof Error && error.cause instanceof EngineError ? error.cause : error;
   const code = cause instanceof EngineError ? cause.code : '';

@@ -1,4 +1,4 @@
-/** Objects of a bucket, read with the official client, which is only loaded for this. */
+/** The store of a bucket's objects, read with the official client, which is loaded only when this store is used. */
 import { type Readable, Transform } from 'node:stream';
 import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { reason, SourceError } from './source-error.ts';
@@ -6,26 +6,29 @@ import type { Listed, Opened, OpenOptions, Store } from './store.ts';
 
 export interface S3Options {
   readonly bucket: string;
-  /** The object, or the prefix of all that are meant, without a slash at its end. */
+  /** The key of the object, or the prefix of all wanted objects, without a slash at its end. */
   readonly key: string;
   readonly isFolder: boolean;
-  /** Empty for the one of the region. */
+  /** The URL of the S3 server; empty for the endpoint of the region. */
   readonly endpoint: string;
-  /** Empty for the one of the client's own settings. */
+  /** The region; empty for the one in the client's own settings. */
   readonly region: string;
   readonly pathStyle: boolean;
-  /** Longest wait for the beginning of an object, and for all of a listing; tries again are in it. */
+  /** Longest wait for the beginning of an object, and for the whole of a listing, repeated tries included. */
   readonly answerMs?: number;
 }
 
 type Client = { readonly s3: S3Client; readonly sdk: typeof import('@aws-sdk/client-s3') };
 
 const TIMEOUTS = { connectionTimeout: 10_000, requestTimeout: 30_000, throwOnRequestTimeout: true };
-/** Three tries, and the pauses between them that a server asks for. */
+/** The default of `answerMs`: time for three tries, and for the pauses between them that a server asks for. */
 const ANSWER_MS = 60_000;
-/** More than a model has files; a prefix with more is another one than was meant. */
+/** The most objects of a listing: more than a model has files. A prefix with more objects was named by mistake. */
 const MAX_OBJECTS = 1000;
-/** Of a listing or of what is said of an error: the client holds all of it. A listing has 1,000 keys of 1,024 bytes. */
+/**
+ * The most bytes of a listing or of the text of an error, which the client holds in memory as a whole. A listing has
+ * 1,000 keys of 1,024 bytes.
+ */
 const MAX_XML_BYTES = 4 * 2 ** 20;
 
 export class S3Store implements Store {
@@ -65,7 +68,7 @@ export class S3Store implements Store {
     }
   }
 
-  /** The key of a file: under the prefix, or beside the object. */
+  /** Returns the key of a file: under the prefix, or next to the object. */
   #keyOf(path: string): string {
     const { key, isFolder } = this.#options;
     const folder = isFolder ? key : key.slice(0, Math.max(0, key.lastIndexOf('/')));
@@ -86,7 +89,7 @@ export class S3Store implements Store {
       forcePathStyle: pathStyle,
       requestHandler: TIMEOUTS,
     });
-    // The client reads a listing, and what is said of an error, whole and at any length.
+    // The client reads a listing, and the text of an error, as a whole and at any length.
     s3.middlewareStack.add(
       (next, { commandName }) =>
         async (args) => {
@@ -96,13 +99,18 @@ export class S3Store implements Store {
           if (!isObject) response.body = bounded(response.body);
           return result;
         },
-      // Nearer to the wire than what reads the answer.
+      // This step is nearer to the wire than the step that reads the answer.
       { step: 'deserialize', priority: 'low' },
     );
     return { s3, sdk };
   }
 
-  /** What `send` gives. Who reads an object that it gives watches over that: its signal ends nothing more. */
+  /**
+   * Returns the answer of `send`. The signal that `send` gets has no effect after that: the reader of an object watches
+   * over the transfer of its bytes.
+   *
+   * @throws SourceError when the answer does not come within `answerMs`.
+   */
   async #inTime<Answer>(signal: AbortSignal, send: (signal: AbortSignal) => Promise<Answer>): Promise<Answer> {
     const { answerMs = ANSWER_MS } = this.#options;
     const stop = new AbortController();
@@ -139,7 +147,7 @@ export class S3Store implements Store {
   }
 }
 
-/** Cuts off what is no object. */
+/** Returns a body that fails beyond `MAX_XML_BYTES`: for answers that are no objects. */
 function bounded(body: Readable): Readable {
   let bytes = 0;
   const limit = new Transform({
@@ -155,11 +163,16 @@ function bounded(body: Readable): Readable {
 }
 
 function opened({ Body, ContentLength, ETag }: GetObjectCommandOutput): Opened {
-  // In Node the body is a stream of Node, whatever else the type allows.
+  // In Node the body is always a stream of Node, although its type allows others.
   return { body: Body as Readable, bytes: ContentLength, etag: ETag };
 }
 
-/** Objects whose key ends in a slash are what some tools make of folders. */
+/**
+ * Returns the objects of a listing, with paths from `prefix` on. Objects whose key ends in a slash are left out: some
+ * tools make them for folders.
+ *
+ * @throws SourceError when a key is not under `prefix` or a size is impossible.
+ */
 function listed({ Contents = [] }: ListObjectsV2CommandOutput, prefix: string): Listed[] {
   return Contents.flatMap(({ Key = '', Size = 0, ETag = '' }) => {
     if (Key.endsWith('/')) return [];
@@ -177,7 +190,7 @@ function statusOf(error: unknown): number | undefined {
 const LANGUAGE_ERRORS = [EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError];
 
 function described(error: unknown): string {
-  // An error of the language, such as a TypeError, tells of the client's own variables, unless Node has given it a code.
+  // An error of the language, such as a TypeError, is about the client's own variables, unless Node gave it a code.
   const isTold = error instanceof Error && (!LANGUAGE_ERRORS.some((kind) => error instanceof kind) || 'code' in error);
   const text = isTold ? withoutAdvice(reason(error)) : 'what it answers makes no sense';
   if (text === 'Region is missing') return 'no region: set s3_region';
@@ -185,7 +198,7 @@ function described(error: unknown): string {
   return status === undefined ? text : `${text} (status ${status})`;
 }
 
-/** The client adds to an error how its programmers may look at it. */
+/** Returns an error's text without the advice for programmers that the client adds to it. */
 function withoutAdvice(text: string): string {
   return text.replace(/\s*Deserialization error: .*$/s, '');
 }

@@ -1,4 +1,4 @@
-/** The place of the one loaded model, and what is said of it. */
+/** The slot of the one loaded model, and the health record about it. */
 import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine.ts';
 import { type ErrorCode, HttpFailure } from '../errors.ts';
 import type { Phase } from '../lifecycle.ts';
@@ -10,30 +10,30 @@ export interface LoadedModel {
   readonly engine: Engine;
   readonly info: ModelInfo;
   readonly loadedAt: Date;
-  /** Where the model came from, without user, password or query. */
+  /** The place that the model came from, without user, password or query. */
   readonly source: string;
-  /** Whether this is another model than the wanted one, which could not be had. */
+  /** Whether this is another model than the wanted one, which could not be obtained. */
   readonly fallback: boolean;
   /** The version that the remote source offers, where there is one. */
   readonly remoteVersion?: string | undefined;
   /** Whether the remote source could not be reached. */
   readonly offline: boolean;
   readonly previous?: PreviousModel | undefined;
-  /** The accelerator that a model before it ran on, while this one runs on the processor. */
+  /** The accelerator that an earlier model ran on, while this one runs on the processor. */
   readonly lostDevice?: string | undefined;
 }
 
-/** What the loader knows of a model beside the engine that runs it. */
+/** The facts that the loader knows of a model, besides the engine that runs it. */
 export type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'offline'>> & {
-  /** A folder, a file or a URL; a URL's user, password and query are taken out. */
+  /** The folder, file or URL of the model; a URL's user, password and query are taken out. */
   readonly source: string;
 };
 
-/** A load that failed. Why in words is for the log: the health record is open to everybody. */
+/** A load that failed. The reason in words is only for the log, since the health record is open to everybody. */
 export interface LoadFailure {
   readonly code: ErrorCode;
   readonly at: Date;
-  /** Whether it is what the source offers by itself, and over when it offers something else. */
+  /** Whether the model was an offer of its source: the failure is over once the source has no refused offer. */
   readonly isOffer: boolean;
 }
 
@@ -48,12 +48,12 @@ const NOT_LOADED = {
   dir: null,
 } as const satisfies Omit<Health, 'status'>;
 
-/** What `device` is when no accelerator computes. */
+/** The value of `device` when no accelerator is used. */
 const PROCESSOR = 'cpu';
 
 const NO_CACHE: CacheStats = { hits: 0, misses: 0, evictions: 0, entries: 0, bytes: 0, limitBytes: 0 };
 
-/** Holds the loaded model. Read it once a request: the next read may give another. */
+/** The holder of the loaded model. A request should read it once, since the next read may give another model. */
 export class EngineSlot {
   #model: LoadedModel | undefined;
   #failure: LoadFailure | undefined;
@@ -64,7 +64,7 @@ export class EngineSlot {
     return this.#model;
   }
 
-  /** Why the latest load failed; absent when it did not. */
+  /** The failure of the latest load; absent when the load did not fail. */
   get failure(): LoadFailure | undefined {
     return this.#failure;
   }
@@ -79,7 +79,7 @@ export class EngineSlot {
     throw new HttpFailure('load_failed', 'the model failed to load');
   }
 
-  /** Takes note of a newly loaded model: the first of `engine`, or the one that it has swapped in. */
+  /** Takes note of a newly loaded model: the first one of `engine`, or the one that `engine` has swapped in. */
   loaded(engine: Engine, { source, fallback = false, remoteVersion, offline = false }: Origin): void {
     const replaced = this.#model;
     const info = engine.info();
@@ -97,34 +97,34 @@ export class EngineSlot {
     this.#failure = undefined;
   }
 
-  /** Takes note of what is known of the source. The model is the same. */
+  /** Takes note of the state of the source. The model stays the same. */
   sourceIs({ offline, remoteVersion, isRefused }: SourceStatus): void {
     if (this.#model) this.#model = { ...this.#model, offline, remoteVersion };
     if (isRefused) this.#failure ??= { code: 'load_failed', at: new Date(), isOffer: true };
     else if (this.#failure?.isOffer) this.#failure = undefined;
   }
 
-  /** Takes note that a load failed, with a code of `errors.ts`. A model that is there goes on answering. */
+  /** Takes note that a load failed, with a code of `errors.ts`. A model that is loaded already goes on answering. */
   failed(code: ErrorCode, { isOffer = false }: Partial<Pick<LoadFailure, 'isOffer'>> = {}): void {
     this.#failure = { code, at: new Date(), isOffer };
   }
 
-  /** Takes note of a reload that is under way, and of one more behind it. */
+  /** Takes note whether a reload is under way, and whether one more waits behind it. */
   reloadIs(state: 'running' | 'queued' | undefined): void {
     this.#reload = state;
   }
 
-  /** Returns how much work the loaded model has; none while there is no model. */
+  /** Returns the work of the loaded model; zeros while there is no model. */
   queue(): QueueLoad {
     return this.#model?.engine.queue() ?? { running: 0, waiting: 0, newestFirst: false };
   }
 
-  /** Returns how the states are doing that the loaded model keeps; zeros while there is no model. */
+  /** Returns the statistics of the states that the loaded model keeps; zeros while there is no model. */
   cache(): CacheStats {
     return this.#model?.engine.cache() ?? NO_CACHE;
   }
 
-  /** Returns the health record; all is well only when its `status` is `ok`. */
+  /** Returns the health record; the server is well only when its `status` is `ok`. */
   health(phase: Phase): Health {
     const known = this.#model ? modelHealth(this.#model, this.#failure) : NOT_LOADED;
     return { status: this.#status(phase), ...known, ...(this.#reload && { reload: this.#reload }) };
@@ -160,12 +160,12 @@ function failedReload({ code, at }: LoadFailure): FailedReload {
   return { code, failed_at: at.toISOString() };
 }
 
-/** The accelerator that a model runs on, or that one before it did. */
+/** Returns the accelerator that a model runs on, or that an earlier model ran on. */
 function acceleratorOf({ info, lostDevice }: LoadedModel): string | undefined {
   return info.device === PROCESSOR ? lostDevice : info.device;
 }
 
-/** A folder that was loaded anew and has not changed replaces nothing. */
+/** Whether two models are the same: a folder that was loaded again without a change replaces no model. */
 function isSameModel(before: ModelInfo, now: ModelInfo): boolean {
   return before.name === now.name && before.version === now.version && before.sha256 === now.sha256;
 }
@@ -174,7 +174,7 @@ function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {
   return { model: info.name, version: info.version, sha256: info.sha256, loaded_at: loadedAt.toISOString() };
 }
 
-/** Returns `source` without what may be secret in it: a URL's user, password, query and fragment. */
+/** Returns `source` without the parts that may be secret: a URL's user, password, query and fragment. */
 export function publicSource(source: string): string {
   // A drive letter looks like a scheme to the URL parser: only `scheme://` is taken for a URL.
   if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return source;

@@ -1,4 +1,4 @@
-/** Why a source gave no model. */
+/** The error of a source that gave no model. */
 
 interface SourceErrorOptions {
   readonly isAway?: boolean;
@@ -6,15 +6,15 @@ interface SourceErrorOptions {
   readonly cause?: unknown;
 }
 
-/** More than this is not read by anybody: what a server sends may be of any length. */
+/** The longest message, in characters: a server may send a text of any length, and people read no more than this. */
 const MAX_LENGTH = 500;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would do what they say.
 const CONTROL_CHARACTERS = /\s*[\u0000-\u001f\u007f-\u009f\u2028\u2029]+\s*/g;
 
-/** One line for the log: what, where, and what is wrong with it. No secret of a URL is in it. */
+/** An error whose message is one line for the log: the object, its place and its fault, without secrets of a URL. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
-  /** Whether nothing is known of what the source offers, as it could not be reached or has nothing there. */
+  /** Whether the source's offer is unknown, because the source could not be reached or has nothing there. */
   readonly isAway: boolean;
 
   /** Whether the source was reached and says that there is no such object. */
@@ -27,7 +27,7 @@ export class SourceError extends Error {
   }
 }
 
-/** Returns what `error` says, with the code of a system error where its text is empty. */
+/** Returns the message of `error`, or the code of a system error where the message is empty. */
 export function reason(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reason(error.errors[0]);
   if (!(error instanceof Error)) return String(error);

@@ -1,24 +1,24 @@
-/** Where files are read from: a web server, a bucket, or this disk. */
+/** The stores that files are read from: a web server, a bucket, or this disk. */
 import type { Readable } from 'node:stream';
 
-/** An object that is being sent. Whoever has it reads it to its end or destroys it. */
+/** An object that is being sent. The code that gets one must read its body to the end or destroy it. */
 export interface Opened {
   readonly body: Readable;
-  /** Its length, where the sender says so. */
+  /** The length in bytes, where the sender states it. */
   readonly bytes?: number | undefined;
-  /** What changes when the object does; `undefined` where there is no such thing. */
+  /** A tag that changes when the object does; `undefined` where there is none. */
   readonly etag?: string | undefined;
 }
 
 export interface OpenOptions {
-  /** With the tag of what is known already, an object that still has it is `unchanged`. */
+  /** The tag of the object that is known already: an object that still has this tag is `unchanged`. */
   readonly etag?: string | undefined;
   readonly signal: AbortSignal;
 }
 
 /** One object of a listing. */
 export interface Listed {
-  /** From the location on, with `/` between its parts. */
+  /** The path from the location on, with `/` between its parts. */
   readonly path: string;
   readonly bytes: number;
   readonly etag: string;
@@ -26,11 +26,12 @@ export interface Listed {
 
 export interface Store {
   /**
-   * Opens the location itself, or with `path` an object beside it (a file of a manifest) or under it (of a folder).
+   * Opens the location itself, or with `path` an object next to it (a file of a manifest) or under it (a file of a
+   * folder).
    *
-   * @throws SourceError when there is nothing to be had.
+   * @throws SourceError when no object can be obtained.
    */
   open(path: string | undefined, options: OpenOptions): Promise<Opened | 'unchanged'>;
-  /** All objects under the location; absent where a store cannot list. */
+  /** Returns all objects under the location; absent where a store cannot list. */
   list?(signal: AbortSignal): Promise<Listed[]>;
 }

@@ -1,4 +1,7 @@
-/** What is left of a trial that has ended its process, by its memory above all: the next start must not try it for ever. */
+/**
+ * The note that remains of a trial that has ended its process, mostly by its use of memory. It keeps the next starts
+ * from trying the same model forever.
+ */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
@@ -9,7 +12,7 @@ import { errorCode } from '../exclusive-file.ts';
 const NoteSchema = Type.Object({
   /** The model that is tried. */
   sha256: Type.String(),
-  /** How many trials of it have ended their process before. */
+  /** How many earlier trials of the model have ended their process. */
   deaths: Type.Integer({ minimum: 0 }),
   pid: Type.Integer(),
   host: Type.String(),
@@ -17,10 +20,10 @@ const NoteSchema = Type.Object({
 
 type Note = Static<typeof NoteSchema>;
 
-/** The files of the trials that go on in this process. */
+/** The note files of the trials that run in this process. */
 const running = new Set<string>();
 
-/** The note of the trials of one source. Where it cannot be written, nothing is known. */
+/** The note of the trials of one source. Where it cannot be written, no earlier trial is known. */
 export class TrialNote {
   readonly #file: string;
 
@@ -28,7 +31,7 @@ export class TrialNote {
     this.#file = file;
   }
 
-  /** Notes that a trial begins, and returns how many trials of the same model have ended their process. */
+  /** Notes that a trial begins, and returns how many earlier trials of the same model have ended their process. */
   async begin(sha256: string): Promise<number> {
     const before = await this.#read();
     const isSame = before?.sha256 === sha256;
@@ -56,7 +59,10 @@ export class TrialNote {
     }
   }
 
-  /** Whether the process is gone. In a container each has the number of the one before it. */
+  /**
+   * Whether the process that wrote the note has ended. In a container each process has the number of the one before it,
+   * so its own number says nothing.
+   */
   #hasDied({ pid, host }: Note): boolean {
     if (host !== hostname()) return false;
     return pid === process.pid ? !running.has(this.#file) : !isRunning(pid);

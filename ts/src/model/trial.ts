@@ -1,4 +1,4 @@
-/** Whether a model answers as it should: the reference answers that a folder may bring along. */
+/** The trial of a model: whether it gives the reference answers that may come with its folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
@@ -9,15 +9,15 @@ import { Refusal } from '../refusal.ts';
 import { engineOptions } from './engine-options.ts';
 
 const FILE = 'golden.jsonl';
-/** More than these say nothing new, and each costs a run on the model. */
+/** The most reference answers that are tried: more say nothing new, and each costs a run on the model. */
 const MAX_REFERENCES = 32;
 const MAX_FILE_BYTES = 16 * 2 ** 20;
 /**
- * How far a probability may be from its reference: as far as another processor, an accelerator or states of 16 bits move
- * it. Another tokenizer or graph moves it further.
+ * The largest distance of a probability from its reference: as far as another processor, an accelerator or states of 16
+ * bits move it. Another tokenizer or graph moves it further.
  */
 const TOLERANCE = 0.1;
-/** What a request over the limits of this server gets; a reference may be one. */
+/** The error codes of requests over the limits of this server; a reference may be such a request. */
 const OVER_LIMITS: ReadonlySet<string> = new Set(['too_many_questions', 'too_many_tokens', 'text_too_long']);
 
 interface Reference {
@@ -34,10 +34,10 @@ interface Answer {
 }
 
 /**
- * Tries a model folder in an engine of its own, and returns how many reference answers it has. It ends when `signal`
- * fires.
+ * Tries a model folder in an engine of its own, and returns how many reference answers it has. The trial ends when
+ * `signal` fires.
  *
- * @throws Refusal when it gives another; EngineError when it cannot be loaded.
+ * @throws Refusal when the model gives another answer than a reference; EngineError when it cannot be loaded.
  */
 export async function tryModel(config: Config, folder: string, signal: AbortSignal): Promise<number> {
   signal.throwIfAborted();
@@ -50,11 +50,11 @@ export async function tryModel(config: Config, folder: string, signal: AbortSign
 }
 
 /**
- * Asks an engine for the reference answers of its model folder, and returns how many there were. It ends when `signal`
- * fires. A model whose products cannot be exact on this processor is served with a warning, so its probabilities may
- * be other ones than the references, which another processor gave.
+ * Asks an engine for the reference answers of its model folder, and returns how many there were. The asking ends when
+ * `signal` fires. A model whose products cannot be exact on this processor is served with a warning, so its
+ * probabilities may differ from the references, which another processor gave.
  *
- * @throws Refusal when one is not what it should be.
+ * @throws Refusal when an answer differs from its reference.
  */
 export async function tryReferences(engine: Engine, folder: string, signal: AbortSignal): Promise<number> {
   const references = await readReferences(folder);

@@ -1,4 +1,7 @@
-/** Archives of models. Whatever is in one that no model needs is a reason to refuse it whole. */
+/**
+ * Unpacks archives of models. An archive is refused as a whole when it holds an entry that no model needs, such as a
+ * link or a device; only the attribute files of macOS are skipped.
+ */
 import { once } from 'node:events';
 import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
@@ -14,20 +17,23 @@ import { reason, SourceError } from './source-error.ts';
 
 export interface UnpackOptions {
   readonly format: ArchiveFormat;
-  /** Bytes of all files together. */
+  /** The most bytes of all files together. */
   readonly maxBytes: number;
   readonly signal: AbortSignal;
 }
 
-/** Graphs and tokenizers shrink to a tenth at most; a thousandth is a file that was made to fill a disk. */
+/**
+ * How many times its own size an archive may unpack to. Graphs and tokenizers shrink to a tenth at most; a file that
+ * shrinks to a thousandth was made to fill a disk.
+ */
 const MAX_RATIO = 200;
-/** Below this nobody is harmed. */
+/** Archives that unpack to no more bytes than this do no harm, so the ratio is not checked for them. */
 const HARMLESS_BYTES = 16 * 2 ** 20;
 
 /**
  * Unpacks an archive into an empty folder.
  *
- * @throws SourceError when it is broken, too large, or has anything but files and folders with safe names in it.
+ * @throws SourceError when the archive is broken or too large, or holds anything but files and folders with safe names.
  */
 export async function unpack(archive: string, folder: string, options: UnpackOptions): Promise<void> {
   const { signal, maxBytes } = options;
@@ -51,7 +57,7 @@ export async function unpack(archive: string, folder: string, options: UnpackOpt
 /**
  * Returns the model folder in an unpacked archive: the folder itself, or the only one in it.
  *
- * @throws SourceError when there is no `config.json` in either.
+ * @throws SourceError when neither of them has a `config.json`.
  */
 export async function modelFolderIn(folder: string): Promise<string> {
   const names = await readdir(folder);
@@ -65,7 +71,7 @@ export async function modelFolderIn(folder: string): Promise<string> {
 interface Item {
   readonly name: string;
   readonly kind: 'file' | 'folder';
-  /** Its bytes, each counted when it comes out of the archive. */
+  /** The bytes of the file, each counted when it comes out of the archive. */
   readonly chunks: AsyncIterable<Uint8Array>;
 }
 
@@ -76,7 +82,7 @@ interface TargetOptions {
   readonly signal: AbortSignal;
 }
 
-/** The folder that is filled, and how much may still go into it. */
+/** The folder that is filled, with the count of the bytes that it may still take. */
 class UnpackTarget {
   readonly #options: TargetOptions;
   readonly #names = new FolderNames();
@@ -86,7 +92,7 @@ class UnpackTarget {
     this.#options = options;
   }
 
-  /** Writes a file or folder. What no model needs is read and counted like all else, and not written. */
+  /** Writes a file or folder. The attribute files of macOS are read and counted like all others, but not written. */
   async add({ name, kind, chunks }: Item): Promise<void> {
     const { folder, signal } = this.#options;
     signal.throwIfAborted();
@@ -96,7 +102,11 @@ class UnpackTarget {
     if (kind === 'file') await pipeline(chunks, createWriteStream(path, { flags: 'wx' }), { signal });
   }
 
-  /** Counts what comes out: what an archive says of itself may be a lie. */
+  /**
+   * Counts bytes that come out of the archive, since the sizes that an archive states may be false.
+   *
+   * @throws SourceError when there are more than the limits allow.
+   */
   count(bytes: number): void {
     const { maxBytes, archiveBytes, signal } = this.#options;
     signal.throwIfAborted();
@@ -112,7 +122,7 @@ async function drain(chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const _ of chunks);
 }
 
-/** What macOS puts beside a file for its attributes: not a file of the model. */
+/** Whether a name is that of an attribute file, which macOS puts next to a file and which no model needs. */
 function isAttributes(name: string): boolean {
   return basename(name).startsWith('._') || name.split('/').includes('__MACOSX');
 }
@@ -137,7 +147,7 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
   const { signal } = stop;
   const parse = async (chunks: AsyncIterable<Buffer>) => {
     for await (const chunk of onceUnpacked(chunks)) {
-      // What is no file counts too: there may be headers without end.
+      // Bytes outside of files also count: an archive may have headers without end.
       target.count(chunk.length);
       if (!parser.write(chunk)) await once(parser, 'drain', { signal });
     }
@@ -145,7 +155,7 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
     parser.end();
     await end;
   };
-  // The pipeline would only tell that it was ended.
+  // The error becomes the reason of the abort here, as the pipeline would report only that it was aborted.
   const noted = (error: unknown) => {
     stop.abort(error);
     throw error;
@@ -155,7 +165,7 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
   } catch (error) {
     stop.abort(error);
   }
-  // What was cut off in the middle would wait for its end for ever.
+  // An entry that was cut off in the middle would wait for its end forever.
   if (signal.aborted) current?.destroy(signal.reason);
   await added.catch(() => {});
   signal.throwIfAborted();
@@ -163,7 +173,7 @@ async function unpackTar(archive: string, target: UnpackTarget, stop: AbortContr
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 
-/** Refuses what is packed twice: the parser would unpack it once more, and nobody would count what comes out. */
+/** Refuses an archive that is packed twice: the parser would unpack it once more, without its bytes being counted. */
 async function* onceUnpacked(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
   let start = Buffer.alloc(0);
   for await (const chunk of chunks) {
@@ -178,7 +188,7 @@ async function addTarEntry(entry: ReadEntry, target: UnpackTarget): Promise<void
   const isFile = type === 'File' || type === 'OldFile' || type === 'ContiguousFile';
   if (!isFile && type !== 'Directory') throw notAFile(name, type);
   await target.add({ name, kind: isFile ? 'file' : 'folder', chunks: entry });
-  // The next one comes when this one is read, however empty it is.
+  // The parser gives the next entry only after this one has been read, even when it is empty.
   entry.resume();
 }
 
@@ -186,7 +196,7 @@ function notAFile(name: string, type: string): SourceError {
   return new SourceError(`${JSON.stringify(name)} is of the type ${type}: only files and folders may be in an archive`);
 }
 
-/** The type of a file in the attributes that Unix systems write. */
+/** The bits of the file type in the attributes that Unix systems write. */
 const FILE_TYPE = 0o170000;
 const ALLOWED_TYPES: ReadonlySet<number> = new Set([0, 0o100000, 0o040000]);
 
@@ -206,7 +216,12 @@ async function unpackZip(archive: string, target: UnpackTarget): Promise<void> {
   }
 }
 
-/** The reader of zip files leaves the checksum to us. Older releases of Node 20 have none. */
+/**
+ * Yields the chunks of a zip entry and checks its checksum, which the reader of zip files does not. Older releases of
+ * Node 20 have no `crc32`, so nothing is checked there.
+ *
+ * @throws SourceError when the entry is damaged or too large.
+ */
 async function* checked(zip: ZipFile, entry: Entry, target: UnpackTarget): AsyncGenerator<Buffer, void> {
   let sum = 0;
   for await (const chunk of (await zip.openReadStreamPromise(entry)) as AsyncIterable<Buffer>) {

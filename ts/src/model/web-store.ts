@@ -1,4 +1,4 @@
-/** Files of a web server. */
+/** The store of files on a web server. */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { publicLookup, type Resolve, requirePublicHost } from './addresses.ts';
@@ -9,7 +9,7 @@ import type { Opened, OpenOptions, Store } from './store.ts';
 
 const MAX_REDIRECTS = 5;
 const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
-/** What says that nobody is there, and not that there is nothing. */
+/** The default of `answerMs`. */
 const ANSWER_MS = 30_000;
 
 export interface WebStoreOptions {
@@ -21,7 +21,7 @@ export interface WebStoreOptions {
   readonly resolve?: Resolve;
 }
 
-/** The file at a URL, and those beside it. */
+/** The store of the file at a URL, and of the files next to it. */
 export class WebStore implements Store {
   readonly #url: URL;
   readonly #options: WebStoreOptions;
@@ -45,7 +45,7 @@ export class WebStore implements Store {
     throw new SourceError(`${publicSource(this.#url.href)}: more than ${MAX_REDIRECTS} redirects`, { isAway: true });
   }
 
-  /** A query may be the key to the whole folder, so it stays. */
+  /** Returns the URL of a file next to the location. The query stays, since it may be the key to the whole folder. */
   #beside(path: string): URL {
     const parts = path.split('/').map(encodeURIComponent);
     const url = new URL(parts.join('/'), this.#url);
@@ -53,7 +53,12 @@ export class WebStore implements Store {
     return url;
   }
 
-  /** A redirect may go on where it came from, else only to public addresses: it is not the word of whoever set `model`. */
+  /**
+   * Returns the URL that a redirect leads to. Apart from the server of `model` itself, that must be a public address:
+   * the person who set `model` has not chosen it.
+   *
+   * @throws SourceError when the redirect is not followed.
+   */
   #redirected(from: URL, location: string): URL {
     if (!URL.canParse(location, from.href)) throw this.#failed(from, 'redirects to what is not a URL');
     const url = new URL(location, from);
@@ -78,7 +83,7 @@ export class WebStore implements Store {
     const headers: Record<string, string> = { 'accept-encoding': 'identity', 'user-agent': 'svc' };
     if (etag !== undefined) headers['if-none-match'] = etag;
     const options: RequestOptions = { headers, signal, agent: false };
-    // Credentials are for the server that they were set for.
+    // Credentials go only to the server that they were set for.
     const { username, password } = this.#url;
     if (isOwn && username !== '') options.auth = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
     if (!isOwn) options.lookup = publicLookup(this.#options.resolve);
@@ -98,7 +103,7 @@ export class WebStore implements Store {
       });
       request.on('close', () => {
         clearTimeout(timer);
-        // Nothing when it was answered, or has failed.
+        // This has no effect when the request was answered or has failed.
         reject(this.#failed(url, 'no answer'));
       });
       request.on('response', () => clearTimeout(timer));
