@@ -150,22 +150,27 @@ suite('svc', () => {
       modelManifest: none,
     };
     const command = createCommand(actions);
-    assert.match(command.helpInformation(), /serve.*ask.*batch.*gate.*doctor.*config.*health.*model/s);
+    let printed = '';
+    command.configureOutput({
+      writeOut: (text) => {
+        printed += text;
+      },
+    });
+    command.outputHelp();
+    const names = command.commands.map((sub) => sub.name());
+    assert.deepEqual(names, ['serve', 'ask', 'batch', 'tune', 'gate', 'doctor', 'config', 'health', 'model']);
+    for (const name of names) assert.match(printed, new RegExp(`^ {2}${name} `, 'm'));
+    assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
-    const flags = ['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level'];
     for (const flag of [
-      ...flags,
-      '--upstream',
-      '--run',
-      '--no-key',
-      '--state',
-      '--question',
-      '--url',
-      '--json',
-      '--resume',
+      ...['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level', '--log-format'],
+      ...['--state', '--question', '--url', '--json', '--questions', '--output', '--errors', '--format', '--keep'],
+      ...['--delimiter', '--part-rows', '--resume', '--overwrite', '--concurrency', '--give-up'],
+      ...['--allow-different-servers', '--data', '--out', '--seed', '--upstream', '--run', '--no-key'],
+      ...['--connect-timeout-ms', '--timeout-ms', '--batch-timeout-ms'],
     ]) {
       assert.ok(
-        helps.some((help) => help.includes(flag)),
+        helps.some((help) => new RegExp(`^ {2}${flag} `, 'm').test(help)),
         flag,
       );
     }

@@ -207,9 +207,9 @@ suite('a server behind the gate that', { timeout: 60_000 }, () => {
     const wire = await ask(t, gate, '/v1/x');
     await wire.receives('xxxx');
     wire.socket.pause();
-    const [server] = open;
+    const [server = assert.fail()] = open;
     let before = -1;
-    while (server && before !== server.bytesWritten) {
+    while (before !== server.bytesWritten) {
       before = server.bytesWritten;
       await new Promise((done) => setTimeout(done, 300));
     }

@@ -99,7 +99,7 @@ suite('one bad server of two', { concurrency: 4 }, () => {
       // refusal is known to be wrong only when the other server has answered the row; until then, which is long on a busy
       // machine, the bad one may get all rows that the run holds, after each of its first pauses.
       const most = 25 + (name === REFUSAL ? 4 * servers.window : 0);
-      assert.ok(two.asked.length <= most, String(two.asked.length));
+      assert.ok(two.asked.length > 0 && two.asked.length <= most, String(two.asked.length));
       await servers.close();
     });
 

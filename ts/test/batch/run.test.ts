@@ -347,13 +347,13 @@ suite('inOrder', () => {
   }
 
   test('gives results in the order of the items, however long each takes, and holds no more than the limit', async () => {
-    let [running, most] = [0, 0];
+    let [started, most] = [0, 0];
     const got: number[] = [];
     const work = async (n: number) => {
-      running += 1;
-      most = Math.max(most, running);
+      started += 1;
+      // A result that waits for an earlier one is held as well.
+      most = Math.max(most, started - got.length);
       await sleep((n * 7) % 5);
-      running -= 1;
       return n * 2;
     };
     for await (const [item, result] of inOrder(numbers(100), work, { items: 8 })) {

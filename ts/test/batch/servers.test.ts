@@ -71,6 +71,7 @@ suite('servers', () => {
     const outcomes = await Promise.all(Array.from({ length: 20 }, (_, n) => ask(servers, n)));
     assert.ok(outcomes.every((outcome) => outcome.problem === undefined));
     assert.equal(good.asked.length, 20);
+    assert.ok(broken.asked.length > 0);
   });
 
   test('that refuse a row are not asked again: it is bad, with their words', async (t) => {

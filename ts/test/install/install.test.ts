@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -86,13 +87,17 @@ if (process.platform !== 'win32') {
       const { place, releases } = await installed(t);
       accepted(await place.install(['--from', releases.folder, '--version', '0.1.0', '--uninstall']));
       accepted(await place.install(['--from', releases.folder, '--version', '0.1.0']));
-      for (const args of [
-        ['--version', '0.1.0'],
-        ['--version=0.1.0', '--no-config'],
-      ]) {
+      for (const [args, hasSettings] of [
+        [['--version', '0.1.0'], true],
+        [['--version=0.1.0', '--no-config'], false],
+      ] as const) {
+        rmSync(join(place.prefix, 'bin', 'svc'));
+        rmSync(place.settings);
         const stdout = accepted(await place.install([...args, '--from', releases.folder]));
         assert.equal(stdout, `svc 0.1.0 is installed already, in ${place.prefix}\n`);
         assert.deepEqual(place.kept, { names: ['current', 'versions'], versions: ['0.1.0'] });
+        assert.equal(await place.version(), '0.1.0');
+        assert.equal(existsSync(place.settings), hasSettings);
       }
     });
 

@@ -192,7 +192,14 @@ suite('a model from a web server', () => {
     const source = sourceOf(t, `${server.url}/m.tar.gz`);
     const model = await source.find(never);
     await source.accept(model);
+    const tags: (string | undefined)[] = [];
+    server.on('/m.tar.gz', (request, response) => {
+      tags.push(request.headers['if-none-match']);
+      response.writeHead(304).end();
+    });
     assert.equal((await source.refresh(never)).folder, model.folder);
+    // The server makes the tag of an archive of its sha256.
+    assert.deepEqual(tags, [`"${model.sha256}"`]);
     let sent = 0;
     server.on('/m.tar.gz', (_, response) => {
       sent += 1;

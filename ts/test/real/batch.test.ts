@@ -53,7 +53,7 @@ suite('a batch', () => {
 
   test('says the same in lines, and of all of it in the last', async (t) => {
     const server = await LiveServer.start(t);
-    const results = JSON.parse((await post(server, bodyOf(STATES))).text).results;
+    const { results, usage: all } = JSON.parse((await post(server, bodyOf(STATES))).text);
     const { text, headers } = await post(server, bodyOf(STATES), { Accept: 'application/x-ndjson' });
     assert.equal(headers['content-type'], 'application/x-ndjson; charset=utf-8');
     const lines = text
@@ -64,6 +64,7 @@ suite('a batch', () => {
     for (const [index, { answers }] of results.entries()) assert.deepEqual(lines[index].answers, answers);
     const { model, usage } = lines.at(-1);
     assert.equal(model, 'svc');
+    assert.equal(usage.input_tokens, all.input_tokens);
     assert.ok(usage.input_tokens > 0 && usage.server_ms > 0);
   });
 
@@ -74,6 +75,10 @@ suite('a batch', () => {
     const { results } = JSON.parse(text);
     assert.equal(status, 200);
     const message = 'too many tokens, the limit is 200 (max_tokens)';
+    assert.deepEqual(
+      results.map((result: object) => 'answers' in result),
+      [true, false, true, true, true],
+    );
     assert.deepEqual(results[1], { error: { error_type: 'too_many_tokens', message } });
     assert.deepEqual(results[0].answers, results[4].answers);
     assert.deepEqual(results[2].answers, results[3].answers);

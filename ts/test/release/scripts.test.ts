@@ -64,8 +64,13 @@ test('a script says which program it lacks, and which has failed', async (t) => 
 test('the notes of a release are what CHANGELOG.md says of its version', async () => {
   const { code, stdout } = await script('notes');
   assert.equal(code, 0);
-  assert.ok(readFileSync(join(REPOSITORY, 'CHANGELOG.md'), 'utf8').includes(stdout.trim()));
-  assert.doesNotMatch(stdout, /^## /m);
+  const changelog = readFileSync(join(REPOSITORY, 'CHANGELOG.md'), 'utf8');
+  const start = changelog.indexOf(`\n## ${version}`) + 1;
+  assert.ok(start > 0);
+  // The text between the line with the version and the next one of its kind.
+  const [notes = ''] = changelog.slice(changelog.indexOf('\n', start)).split(/^## /m, 1);
+  assert.notEqual(notes.trim(), '');
+  assert.equal(stdout, `${notes.trim()}\n`);
 });
 
 suite('the release workflow', () => {

@@ -57,6 +57,7 @@ suite('docs/calibration.md', () => {
     assert.equal(words(stdout), words(report));
 
     const svc = new SvcProcess(t, [...argsOf(serve), '--listen', '127.0.0.1:0'], { cwd });
+    await svc.logged(/model .* loaded/);
     const response = await fetch(`${await svc.url()}/health`);
     const { dir, model: name } = (await response.json()) as { readonly dir: string; readonly model: string };
     assert.deepEqual([dir.endsWith('mine'), name], [true, 'tiny-marker']);
