@@ -145,7 +145,7 @@ suite('GET /stats', () => {
     ];
     const statuses = (await Promise.all(refused)).map(({ status }) => status);
     assert.deepEqual(statuses, Array(3).fill([401, 401, 405, 403, 403]).flat());
-    // Neither of these is a decision.
+    // None of these requests is a decision.
     for (const path of ['/v1/models', '/v1/systemone/', '/nowhere', '/v1/systemone/batch/x']) await get(path);
     assert.equal((await server.decide({ headers: right })).status, 200);
     server.engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });
