@@ -25,7 +25,7 @@ function fail(stats: Stats, ms: number): void {
   stats.record({ timeMs: 0, ms, error: 'queue_timeout' });
 }
 
-/** Returns numbers from 0 to 1, the same in every run. */
+/** Returns a function that gives random numbers from 0 to 1, the same in every run. */
 function randomNumbers(): () => number {
   let state = 42;
   return () => {

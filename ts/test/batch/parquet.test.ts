@@ -153,7 +153,7 @@ suite('a Parquet file that is damaged', () => {
   });
 });
 
-/** Returns a generator of numbers from 0 to 1, the same in each run. */
+/** Returns a function that gives random numbers from 0 to 1, the same in each run. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {

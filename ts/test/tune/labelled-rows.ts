@@ -1,6 +1,6 @@
 /** Labels that are drawn from probabilities, the same at every run. */
 
-/** Returns a generator of numbers from 0 to 1 that look random (mulberry32). */
+/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {
