@@ -1,6 +1,6 @@
 /**
- * Asks the engine for all reference answers of model folders, and prints a line for each folder: `node golden.js
- * FOLDER...`. One program does all of them, because it runs under an emulator, where a start takes seconds.
+ * Asks the engine for all reference answers of model folders, and prints a line for each: `node golden.js FOLDER...`.
+ * One process asks for all of them, because it runs under an emulator, where a start takes seconds.
  */
 import process from 'node:process';
 import { loadEngine } from '../../../src/engine.ts';
