@@ -9,8 +9,8 @@ const LOAD_SECONDS = 1;
 const TURNS = 2;
 
 /**
- * Returns the points of each series: `{size, inputTokens, rounds}`. A round has `{ms, runMs}`, or `{ms, p99Ms,
- * perSecond}` under load.
+ * Returns the points of each series: `{size, inputTokens, rounds}`. A round has `{ms, runMs}`, or under load
+ * `{ms, p99Ms, perSecond}`.
  */
 export async function measureSweep(sweep, { rounds, progress }) {
   const servers = new Servers();

@@ -17,8 +17,8 @@ const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null);
 const isMacro = ({ targets }) => targets.some(({ kind }) => kind.includes('proc-macro'));
 
 /**
- * Returns the crates that are linked into the addon for `target`, sorted and without our own, in the form of `cargo
- * metadata`.
+ * Returns the crates that are linked into the addon for `target`, sorted and without our own, in the form of
+ * `cargo metadata`.
  */
 export function linkedCrates({ target }) {
   const { packages, resolve } = metadata(target);

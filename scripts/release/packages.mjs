@@ -1,7 +1,7 @@
 /**
- * Makes the npm packages of a release as folders in dist/release/node_modules/, laid out as in an installation: `node
- * scripts/release/packages.mjs [--local] [PLATFORM...]`. It needs `npm run build`, and for each platform its addon from
- * `engine.mjs`; with `--local` it takes the addon of the build instead, for tests on this machine.
+ * Makes the npm packages of a release as folders in dist/release/node_modules/, laid out as in an installation:
+ * `node scripts/release/packages.mjs [--local] [PLATFORM...]`. It needs `npm run build`, and for each platform its
+ * addon from `engine.mjs`; with `--local` it takes the addon of the build instead, for tests on this machine.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';

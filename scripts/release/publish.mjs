@@ -1,7 +1,7 @@
 /**
- * Publishes the packages in dist/release/packed/: `node scripts/release/publish.mjs [FLAG...]`, with the flags of `npm
- * publish`. Every package of the release must be there. The main package is the last, so that a user who finds it finds
- * all of them. A package that is already published is skipped, so that a release that broke off can be run again.
+ * Publishes the packages in dist/release/packed/: `node scripts/release/publish.mjs [FLAG...]`, with the flags of
+ * `npm publish`. Every package of the release must be there. The main package is the last, so that a user who finds it
+ * finds all of them. A package that is already published is skipped, so that a release that broke off can be run again.
  */
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';

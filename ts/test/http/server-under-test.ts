@@ -132,7 +132,7 @@ async function call(port: number, { body, headers, ...options }: Sent): Promise<
 
 const plainKey = (key: string): ApiKey => ({ matches: (candidate) => candidate === key });
 
-/** A raw connection. */
+/** A raw connection to a server, on which a test writes HTTP itself. */
 export class Wire {
   readonly socket: Socket;
   #received = '';

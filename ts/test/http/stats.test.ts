@@ -115,7 +115,8 @@ suite('GET /stats', () => {
     });
     assert.deepEqual(
       [phases.encode.p50_ms, phases.wait.p50_ms, phases.run.p50_ms, phases.total.p50_ms],
-      // No wait at all counts as the shortest that there is.
+      // A wait of zero counts as the histogram's shortest time, 1 µs; the greatest wait, which is 0, limits the
+      // percentile.
       [1.23, 0, 5.67, 7.1],
     );
     assert.deepEqual(

@@ -40,13 +40,13 @@ export interface InstallOptions {
   readonly isUnprivileged?: boolean;
 }
 
-/** An installer that was started. */
+/** A running installer. */
 export interface Run {
   readonly finished: Promise<Ended>;
   readonly interrupt: () => void;
 }
 
-/** A user's home, empty at first. */
+/** The home folder of a user, which is empty at first. */
 export class Place {
   readonly home: string;
   readonly prefix: string;
@@ -109,7 +109,7 @@ export class Place {
 }
 
 /**
-  * Returns a folder of programs: those of `scripts`, and links to the programs of this machine that `real` names.
+ * Returns a folder of programs: those of `scripts`, and links to the programs of this machine that `real` names.
  */
 export async function programFolder(
   test: TestContext,

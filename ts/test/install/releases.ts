@@ -30,7 +30,7 @@ export interface ArchiveOptions {
   readonly without?: 'bin/svc' | 'lib/node';
 }
 
-/** A folder with archives, empty at first. */
+/** A folder of archives, which is empty at first. */
 export class Releases {
   readonly folder: string;
 

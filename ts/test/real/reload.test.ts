@@ -88,7 +88,7 @@ suite('a reload', () => {
     assert.equal((await started.get('/health')).status, 200);
   });
 
-  // Windows has no such signal.
+  // Windows has no SIGHUP.
   if (process.platform !== 'win32') {
     test('is what SIGHUP asks for', async (t) => {
       const { server, setModel, health } = await startWithSettings(t, fixture('marker'));

@@ -20,8 +20,8 @@ interface StateCache {
 }
 
 /**
-  * Returns a server that keeps states of at most `limitBytes`, and functions that read its counts from `/stats` and
-  * `/metrics`.
+ * Returns a server that keeps states of at most `limitBytes`, and functions that read its counts from `/stats` and
+ * `/metrics`.
  */
 async function start(t: TestContext, limitBytes: number) {
   const env = { SVC_ALLOW_NO_PASSWORD: '1', SVC_STATE_CACHE_BYTES: String(limitBytes) };

@@ -33,7 +33,7 @@ interface Known {
 /**
  * Swaps the model of a server `swaps` times, back and forth, under load.
  *
-  * @throws AssertionError if a request fails, or its answer is not that of one of the models.
+ * @throws AssertionError if a request fails, or its answer is not that of one of the models.
  */
 export async function swapUnderLoad(test: Ending, swaps: number): Promise<SwappedLoad> {
   const cwd = temporaryFolder(test);
