@@ -1,5 +1,5 @@
-# The image of the server: docs/container.md says how it is run. The tags name exact versions; whoever wants the exact
-# bytes as well appends their digest, as in node:22.23.2-bookworm-slim@sha256:...
+# The image of the server; docs/container.md says how to run it. The tags name exact versions; to pin the exact bytes as
+# well, append a digest, as in node:22.23.2-bookworm-slim@sha256:...
 
 FROM node:22.23.2-bookworm-slim AS node
 
@@ -23,7 +23,8 @@ LABEL org.opencontainers.image.title="svc" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
-# Of Node's image the interpreter stays, the package managers go. /data is the server's own, all else is root's.
+# Node's interpreter stays in the image, its package managers are removed. /data belongs to the server's user,
+# everything else to root.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/bin/npm /usr/local/bin/npx /usr/local/bin/corepack \
       /usr/local/bin/yarn /usr/local/bin/yarnpkg /opt/yarn-* \
  && groupadd --gid 10001 svc \
@@ -42,7 +43,7 @@ ENV NODE_ENV=production SVC_DATA=/data
 USER 10001:10001
 WORKDIR /data
 EXPOSE 21118
-# Whatever address the settings name: the check reads them as the server does. A model may take its time to load.
+# The check reads the settings as the server does, so it finds any address. A model may take long to load.
 HEALTHCHECK --interval=15s --timeout=5s --start-period=2m --retries=3 CMD ["/app/deploy/docker-entrypoint.sh", "health"]
 ENTRYPOINT ["/app/deploy/docker-entrypoint.sh"]
 CMD ["serve"]

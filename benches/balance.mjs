@@ -1,7 +1,8 @@
 /**
- * `node benches/balance.mjs`: how often a state is found kept behind HAProxy, by the digest of the state and by turns, as
- * `deploy/haproxy/haproxy.cfg` has it and with the backend's three lines about it replaced. Writes its table into
- * README.md and docs/scaling.md. Needs `haproxy`, and a machine that does nothing else.
+ * `node benches/balance.mjs`: measures how often a server behind HAProxy finds a state kept, with balancing by the
+ * digest of the state, as in `deploy/haproxy/haproxy.cfg`, and by turns, for which the backend's three lines about the
+ * digest are replaced. Writes its table into README.md and docs/scaling.md. Needs `haproxy`, and a machine that does
+ * nothing else.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -41,7 +42,7 @@ async function startBalancer(name, servers) {
   return { name, ...(await start({ name: 'HAProxy', command: ['haproxy', '-f', file], env, find, ready: '/health' })) };
 }
 
-/** What the caches of all servers have found and not found so far. */
+/** Returns the hits and misses of the caches of all servers so far. */
 async function lookups(servers) {
   const sums = { hits: 0, misses: 0 };
   for (const { origin } of servers) {
@@ -64,7 +65,7 @@ function requestsAbout(origin, input, count) {
 async function measure(balancer, servers, { input, count }) {
   const requests = requestsAbout(balancer.origin, input, count);
   const next = () => requests[Math.floor(Math.random() * count)];
-  // Each server has seen what it will see, whoever sends it.
+  // This warm-up shows each server the states that it will get later, with either way of balancing.
   await underLoad({ server: balancer, connections: CONNECTIONS, seconds, next });
   const before = await lookups(servers);
   const { perSecond, times } = await underLoad({ server: balancer, connections: CONNECTIONS, seconds, next });

@@ -1,4 +1,6 @@
-/** The graph run bare, by onnxruntime in a process of its own (`peers/python/bare.py`): the floor, and the sweep of settings. */
+/**
+ * Runs the bare graph with onnxruntime in a process of its own (`peers/python/bare.py`), for the floor and the sweep.
+ */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -6,7 +8,7 @@ import process from 'node:process';
 import { createInterface } from 'node:readline';
 import { MODEL } from './inputs.mjs';
 
-/** The settings of the engine's sessions. */
+/** Returns the settings of the engine's sessions. */
 export function engineSetting(threads) {
   return { threads, entries: { 'session.intra_op.spin_duration_us': '20', 'session.force_spinning_stop': '1' } };
 }
@@ -24,12 +26,12 @@ export class Bare {
     this.#replies = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]();
   }
 
-  /** Resolves with the logits of each question, in the order of its outcomes. */
+  /** Loads an input, and resolves with the logits of each question, in the order of its outcomes. */
   async load({ name, rows }) {
     return (await this.#order({ load: { name, rows } })).logits;
   }
 
-  /** Resolves with the milliseconds of so many runs of a loaded input. */
+  /** Resolves with the milliseconds of each of `times` runs of a loaded input. */
   async time({ name, kept, setting, way = 'plain', times }) {
     return (await this.#order({ time: name, kept, setting, way, times })).ms;
   }

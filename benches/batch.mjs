@@ -1,7 +1,7 @@
 /**
- * `node benches/batch.mjs`: what a batch of 1,000 short states with four questions costs beside the model, against as many
- * single requests over eight connections. They take turns; every state is new. Run it on a machine that does nothing
- * else.
+ * `node benches/batch.mjs`: measures the cost of a batch of 1,000 short states with four questions outside the model,
+ * against as many single requests over eight connections. The two take turns; every state is new. Run it on a machine
+ * that does nothing else.
  */
 import assert from 'node:assert/strict';
 import os from 'node:os';
@@ -22,7 +22,7 @@ const input = readInputs().find(({ stateTokens, questions }) => stateTokens === 
 const { questions } = JSON.parse(input.body);
 const newStates = () => Array.from({ length: STATES }, () => JSON.parse(withNewState(input)).state);
 
-/** Per state: milliseconds in all, on the model, and the rest, in which the model did nothing for it. */
+/** Returns the milliseconds per state: in total, on the model, and the rest, in which the model did nothing. */
 function perState(ms, runMs) {
   return { total: ms / STATES, run: runMs / STATES, outside: (ms - runMs) / STATES };
 }
@@ -51,7 +51,7 @@ async function batch(origin, states) {
   return { answers: JSON.parse(text).results.map(({ answers }) => answers), ...perState(ms, timing.run) };
 }
 
-/** Both say the same about the same states; the second of them reads what the first has left. */
+/** Fails unless the batch and the single requests give the same answers about the same states. */
 async function check(origin) {
   const states = newStates();
   assert.deepEqual((await batch(origin, states)).answers, (await singles(origin, states)).answers);

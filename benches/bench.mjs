@@ -1,7 +1,7 @@
 /**
- * `npm run bench`: whole requests against the bare graph and the servers of others, in turns on one machine. A full run
- * writes `benches/results/latest.json` and the tables of `benches/README.md`. `--quick` is short and prints only; `--only`,
- * `--states` and `--questions` measure a part and replace that part of the results.
+ * `npm run bench`: measures whole requests against the bare graph and the servers of others, in turns on one machine. A
+ * full run writes `benches/results/latest.json` and the tables of `benches/README.md`. `--quick` is short and only
+ * prints; `--only`, `--states` and `--questions` measure a part and replace that part of the results.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -73,7 +73,9 @@ function machine() {
   };
 }
 
-/** Measures what the options name; `keep` gets what there is after each state, since all of them take an hour. */
+/**
+ * Measures the parts that the options name; `keep` gets the results after each state, since all of them take an hour.
+ */
 async function measure(keep) {
   const all = readInputs();
   const results = { series: [], load: [], memory: [] };
@@ -99,7 +101,7 @@ async function measure(keep) {
   }
 }
 
-/** What was measured now, and of what was measured before that which was not measured again. */
+/** Returns the new results, together with the earlier ones that were not measured again. */
 function merged(before, now) {
   const id = ({ stateTokens, questions, key }) => [stateTokens, questions, key].join();
   const kept = (name) => {
@@ -126,7 +128,7 @@ function roundNumber(_key, value) {
   return typeof value === 'number' ? Math.round(value * 1e4) / 1e4 : value;
 }
 
-// A bench that is stopped takes its servers with it.
+// Exiting in the ordinary way makes a stopped bench end its servers.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 const LATEST = 'benches/results/latest.json';
 const loadBefore = os.loadavg()[0];

@@ -1,7 +1,7 @@
 /**
- * `node benches/capacity.mjs`: what one core gives, which is what `docs/scaling.md` counts with. A server with one thread
- * is bound to one core, all of it; the client has another. Writes its tables into README.md and docs/scaling.md. Needs
- * Linux, and a machine that does nothing else.
+ * `node benches/capacity.mjs`: measures the capacity of one core, on which the figures of `docs/scaling.md` are based.
+ * The whole server runs with one thread and is bound to one core; the client has another core. Writes its tables into
+ * README.md and docs/scaling.md. Needs Linux, and a machine that does nothing else.
  */
 import { resolve } from 'node:path';
 import process from 'node:process';
@@ -44,7 +44,7 @@ function startBound() {
   });
 }
 
-/** Bytes of the next request: always the same, or about a state that was never seen. */
+/** Returns a function that gives the bytes of the next request: always the same one, or one about a new state. */
 function requests(server, input, isKept) {
   const same = requestBytes(server.origin, input.body);
   return isKept ? () => same : () => requestBytes(server.origin, withNewState(input));
@@ -65,10 +65,10 @@ function write(measured, memory) {
   writeSection('docs/scaling.md', 'example', exampleTable(measured));
 }
 
-/** Three digits or so. */
+/** Returns a number as text with about three digits. */
 const rounded = (number) => number.toFixed(number < 100 ? 1 : 0);
 
-/** What a core is counted with, of what it was measured to do. */
+/** The share of a core's measured capacity that the tables count with. */
 const USED = 0.6;
 
 function capacityTable(measured) {
@@ -90,7 +90,7 @@ function capacityTable(measured) {
   return table([names, ...rows]);
 }
 
-/** Nobody's price: what the example is counted with. */
+/** The price of a core for an hour in the example; it is made up. */
 const EXAMPLE_PRICE = 0.04;
 const HOURS_PER_MONTH = 730;
 

@@ -1,6 +1,6 @@
-/** What must hold before anything is measured: the server answers what the bare graph says. */
+/** The check before anything is measured: the server's answers must be those of the bare graph. */
 
-/** The largest difference of a probability. The server rounds to six decimals. */
+/** The largest allowed difference of a probability. The server rounds to six decimals. */
 const TOLERANCE = 1e-3;
 
 /**
@@ -17,7 +17,7 @@ export function requireSameAnswers({ name, rows }, logits, answer, temperature) 
     const expected = softmax(logits[index].map((logit) => logit / temperature[kind]));
     for (const [position, outcome] of outcomes.entries()) {
       const got = answers[id]?.probabilities[outcome];
-      // Written so that a probability that is not a number fails, too.
+      // The comparison is written so that NaN also fails.
       if (!(Math.abs(got - expected[position]) <= TOLERANCE)) {
         throw new Error(`${name}: ${id}: ${outcome} is ${got}, the graph says ${expected[position]}`);
       }

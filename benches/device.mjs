@@ -1,6 +1,6 @@
 /**
- * The embedded model on the processor and on another device, in turns: latency of a lone request about a new state, and
- * answers a second for many callers. Prints a table and writes nothing.
+ * Measures the embedded model on the processor and on another device, in turns: the latency of a lone request about a
+ * new state, and the answers per second for many callers. Prints a table and writes nothing.
  *
  *     node benches/device.mjs --device cuda --runtime /opt/onnxruntime/libonnxruntime.so.1
  */
@@ -34,7 +34,7 @@ async function decide(engine, body) {
   return reply;
 }
 
-/** The same as at a start: what is not right is not timed. */
+/** The largest allowed difference of a probability, as at a start: wrong answers are not timed. */
 const AGREEMENT = 0.01;
 
 function requireAgreement({ name }, replies) {
@@ -42,7 +42,7 @@ function requireAgreement({ name }, replies) {
   for (const [id, { probabilities }] of Object.entries(expected)) {
     for (const [option, probability] of Object.entries(probabilities)) {
       const other = got[id].probabilities[option];
-      // Written so that a probability that is not a number fails, too.
+      // The comparison is written so that NaN also fails.
       if (!(Math.abs(other - probability) <= AGREEMENT)) {
         throw new Error(`${name}: ${id}: ${option} is ${other}, the processor says ${probability}`);
       }
@@ -50,7 +50,10 @@ function requireAgreement({ name }, replies) {
   }
 }
 
-/** Asks about new states on `callers` connections for one turn; milliseconds of each answer, and answers a second. */
+/**
+ * Asks about new states with `callers` callers for one turn; returns each answer's milliseconds and the answers per
+ * second.
+ */
 async function turn(engine, input, callers) {
   const times = [];
   const startMs = performance.now();
@@ -67,7 +70,7 @@ async function turn(engine, input, callers) {
 
 const quantile = (values, share) => values.toSorted((a, b) => a - b)[Math.floor((values.length - 1) * share)];
 
-/** Lone and busy turns of both engines, one after the other, so that what disturbs one disturbs the other. */
+/** Measures lone and busy turns of both engines in alternation, so that a disturbance meets both. */
 async function measure(engines, input) {
   const results = engines.map(() => ({ times: [], perSecond: [] }));
   for (let round = 0; round < rounds; round++) {

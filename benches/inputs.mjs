@@ -1,4 +1,4 @@
-/** The requests that are measured, with the rows of tokens that the engine makes of them. */
+/** The requests that are measured, with the rows of tokens that the engine makes from them. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,13 +12,13 @@ export function modelConfig() {
   return JSON.parse(readFileSync(join(MODEL, 'config.json'), 'utf8'));
 }
 
-/** The numbers of questions that are measured; each has the first of the same sixteen. */
+/** The numbers of questions that are measured; each request has the first ones of the same sixteen. */
 export const QUESTION_COUNTS = [1, 2, 4, 8, 16];
 
 /**
  * Returns the inputs, the shortest state first: `{name, stateTokens, questions, body, rows}`.
  *
- * @throws Error when they were made for another model than the one that is there.
+ * @throws Error if they were made for another model than the present one.
  */
 export function readInputs() {
   const sha256 = createHash('sha256')
@@ -34,7 +34,7 @@ export function readInputs() {
   return inputs.sort((a, b) => a.stateTokens - b.stateTokens || a.questions - b.questions);
 }
 
-/** The same input with its first questions only. */
+/** Returns the same input with only its first questions. */
 function first(questions, { stateTokens, body, rows }) {
   const whole = JSON.parse(body);
   const some = Object.fromEntries(Object.entries(whole.questions).slice(0, questions));

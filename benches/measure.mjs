@@ -1,14 +1,18 @@
-/** The measurements: times on one connection, everything in turns; then requests per second on many. */
+/**
+ * The measurements: times on one connection, with all series in turns; then requests per second on many connections.
+ */
 import { withNewState } from './inputs.mjs';
 import { Client, requestBytes } from './server.mjs';
 
-/** What one block should take; a slow series has fewer runs in it. */
+/** The time that one block should take; a block of a slow series has fewer runs. */
 const BLOCK_MS = 200;
 const MIN_BLOCK = 3;
-/** What a series may take in all rounds, and beyond which one of its blocks is a single run. */
+/** The most time of a series in all rounds, and the time of a run beyond which its blocks are single runs. */
 const SERIES_MS = 6_000;
 const SINGLE_MS = 1_000;
-/** Requests that are ready before many connections ask, in rotation: many times the states that are kept. */
+/**
+ * The number of requests that are made before many connections send them in rotation: far more than the kept states.
+ */
 const READY = 1024;
 
 /** A series of requests to a server: `{key, server, input, isKept, estimateMs}`. */
@@ -17,7 +21,7 @@ export class Asking {
     Object.assign(this, { key, server, input, isKept, client: new Client(server.origin) });
   }
 
-  /** Sends so many requests one after the other; what they are is made before the clock runs. */
+  /** Sends `times` requests one after another; their bytes are made before the clock runs. */
   async block(times) {
     const requests = Array.from({ length: times }, () => this.bytes());
     const answers = [];
@@ -32,7 +36,10 @@ export class Asking {
     return requestBytes(origin, other(body), path);
   }
 
-  /** A new state has other words in other places, but as many tokens as the one that the answers were checked with. */
+  /**
+   * Fails unless an answer counts as many tokens as the first: a new state has its words in other places, but as many
+   * tokens.
+   */
   requireAllTokens(text) {
     const tokens = /"(?:input|prompt)_tokens":(\d+)/.exec(text)?.[1];
     this.tokens ??= tokens;
@@ -60,10 +67,10 @@ export class Running {
 }
 
 /**
- * Measures series in rounds; each round runs a block of every series, every other one in the other order, so that a
- * machine that becomes slower or faster does so for all.
+ * Measures series in rounds. Each round runs a block of every series, and every other round runs them in the opposite
+ * order, so that a machine that becomes slower or faster does so for all.
  *
- * @returns for each series `{series, rounds: [answers]}`; a slow one has fewer rounds
+ * @returns for each series `{series, rounds: [answers]}`; a slow series has fewer rounds
  */
 export async function inTurns(all, rounds, progress) {
   const measured = [];
@@ -82,7 +89,7 @@ export async function inTurns(all, rounds, progress) {
     progress(`round ${round + 1} of ${rounds}`);
     for (const one of round % 2 === 0 ? measured : measured.toReversed()) {
       if (round >= one.most) continue;
-      // The first run of a block finds the processor's caches full of what the block before it did.
+      // The first run of a block does not count: it finds the processor's caches full of the previous block's data.
       const lead = one.times > 1 ? 1 : 0;
       one.rounds.push((await one.series.block(lead + one.times)).slice(lead));
     }
@@ -90,7 +97,7 @@ export async function inTurns(all, rounds, progress) {
   return measured;
 }
 
-/** Percentiles, requests per second on this connection, and the parts that the server tells of. */
+/** Returns percentiles, requests per second on this connection, and the parts of the time that the server reports. */
 export function summary({ rounds }) {
   const answers = rounds.flat();
   const times = answers.map(({ ms }) => ms);
@@ -113,7 +120,10 @@ export function summary({ rounds }) {
   };
 }
 
-/** The median, the least and the greatest of the rounds' ratios (or what `compare` makes) of two series' medians. */
+/**
+ * Returns the median, the least and the greatest of the rounds' ratios (or what `compare` makes) of two series'
+ * medians.
+ */
 export function compared(one, other, compare = (a, b) => a / b, value = ({ ms }) => ms) {
   const median = (answers) => percentile(answers.map(value), 50);
   const rounds = Math.min(one.rounds.length, other.rounds.length);
@@ -130,10 +140,10 @@ export function compared(one, other, compare = (a, b) => a / b, value = ({ ms })
 }
 
 /**
- * Asks on so many connections, each again as soon as it is answered, for so long; the first answer of each does not
- * count.
+ * Asks on `connections` connections for `seconds`, on each again as soon as it is answered; the first answer of each
+ * does not count.
  *
- * @param next gives the bytes of another request; it is called before the clock runs
+ * @param next returns the bytes of another request; it is called before the clock runs
  */
 export async function underLoad({ server, connections, seconds, next }) {
   const clients = Array.from({ length: connections }, () => new Client(server.origin));
@@ -165,7 +175,7 @@ export async function underLoad({ server, connections, seconds, next }) {
   };
 }
 
-/** The figures of turns of `underLoad`, and the ratios of `reference`'s rates to theirs, where there is one. */
+/** Returns the figures of turns of `underLoad`, and the ratios of `reference`'s rates to theirs, if it is given. */
 export function loadSummary(turns, reference) {
   const times = turns.flatMap((turn) => turn.times);
   const ideal = turns.flatMap(({ runs, connections }) => (runs[0] === undefined ? [] : idealQueue(runs, connections)));
@@ -179,8 +189,8 @@ export function loadSummary(turns, reference) {
 }
 
 /**
- * The times of requests in an ideal queue: first come, first served, one at a time, each as long on the model as the
- * measured one, and nothing else; every connection asks again at once.
+ * Returns the times of requests in an ideal queue: first come, first served, one at a time. Each request takes as long
+ * as the measured one took on the model, and no other time; every connection asks again at once.
  */
 function idealQueue(runs, connections) {
   const asked = new Array(connections).fill(0);
@@ -191,7 +201,7 @@ function idealQueue(runs, connections) {
     asked[index % connections] = nowMs;
     return ms;
   });
-  // The first answers came to an empty queue.
+  // The first requests met an empty queue, so they do not count.
   return times.length > 2 * connections ? times.slice(connections) : times;
 }
 
@@ -199,12 +209,12 @@ export function percentiles(values) {
   return { p50: percentile(values, 50), p95: percentile(values, 95), p99: percentile(values, 99) };
 }
 
-/** The least, the middle and the greatest of a few values, one of each round. */
+/** Returns the least, the middle and the greatest of a few values, one of each round. */
 export function spread(values) {
   return { min: Math.min(...values), median: percentile(values, 50), max: Math.max(...values) };
 }
 
-/** The nearest-rank percentile. */
+/** Returns the nearest-rank percentile of the values. */
 export function percentile(values, percent) {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)];

@@ -1,4 +1,7 @@
-/** The servers of others: made ready under `target/bench`, started, and asked for the same as ours, or the closest to it. */
+/**
+ * The servers of others: they are prepared under `target/bench`, started, and asked for the same as ours or the closest
+ * to it.
+ */
 
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -13,10 +16,13 @@ const PYTHON = resolve('benches', 'peers', 'python');
 
 /** The largest difference of a probability between two programs that compute the same. */
 const TOLERANCE = 1e-3;
-/** How far fp32 may be from int8: on average over all probabilities, and at most. */
+/** The largest allowed differences of a probability between fp32 and int8: on average, and for any one. */
 const PRECISION_TOLERANCE = { mean: 0.03, max: 0.25 };
 
-/** Returns the Python of an environment with what `requirements.txt` in `benches/peers/<name>` names; makes it once. */
+/**
+ * Returns the Python of an environment with the packages of `benches/peers/<name>/requirements.txt`, which is made
+ * once.
+ */
 export function pythonOf(name, progress) {
   const requirements = resolve('benches', 'peers', name, 'requirements.txt');
   const folder = join(FOLDER, `venv-${name}-${digest([requirements])}`);
@@ -31,7 +37,7 @@ export function pythonOf(name, progress) {
   return python;
 }
 
-/** Returns the folders of the models that the peers serve, made of the embedded one's weights once. */
+/** Returns the folders of the models that the peers serve, which are made once from the embedded model's weights. */
 function peerModels(python) {
   const scripts = ['graphs.py', 'cross_encoder.py'].map((file) => join(PYTHON, file));
   const folder = join(FOLDER, `models-${digest([join(MODEL, 'config.json'), ...scripts])}`);
@@ -45,8 +51,8 @@ function peerModels(python) {
 }
 
 /**
- * The peers that `only` names, not started: `{key, label, mostTokens?, start, check}`. `start` resolves with
- * `{origin, pid, path, body, stop}`; `check` throws when an answer is not what it must be.
+ * Returns the peers that `only` names, not started: `{key, label, mostTokens?, start, check}`. `start` resolves with
+ * `{origin, pid, path, body, stop}`; `check` throws if an answer is wrong.
  */
 export function peers({ only, threads, progress }) {
   const wanted = ['marker', 'python', 'mosec', 'infinity'].filter((name) => only.has(name));
@@ -66,7 +72,7 @@ export function peers({ only, threads, progress }) {
       {
         key: 'c1',
         label: '(c1) mosec, int8',
-        // It keeps the 6 GB that a run on 4,000 tokens takes, beside b1 and b2, which do so, too.
+        // mosec would keep the 6 GB that a run on 4,000 tokens takes, in addition to b1 and b2, which also keep theirs.
         mostTokens: 1000,
         start: serve('mosec_server.py', models.int8),
         ...like(ours(models.int8)),
@@ -77,7 +83,7 @@ export function peers({ only, threads, progress }) {
   return wanted.flatMap((name) => all[name]);
 }
 
-/** Compares the fp32 graph with the int8 one it was made of, on the answers of our own server. */
+/** Compares the fp32 graph with the int8 graph that it was made from, by the answers of our own server. */
 export function requireClose(int8, fp32) {
   const differences = pairs(int8, fp32).map(([a, b]) => Math.abs(a - b));
   const mean = differences.reduce((sum, value) => sum + value, 0) / differences.length;
@@ -87,7 +93,7 @@ export function requireClose(int8, fp32) {
   return { mean, max };
 }
 
-/** The largest difference of a probability in two answers that must be the same; the tokens must be equal. */
+/** Fails unless two answers count the same tokens and have the same probabilities, to `TOLERANCE`. */
 function requireSame(answer, reference) {
   const [got, wanted] = [answer, reference].map((text) => JSON.parse(text).usage.input_tokens);
   if (got !== wanted) throw new Error(`${got} tokens instead of ${wanted}`);
@@ -95,7 +101,9 @@ function requireSame(answer, reference) {
   if (!(max <= TOLERANCE)) throw new Error(`a probability differs by ${max}`);
 }
 
-/** Ours on that folder is what the others are compared with; alone it must at least answer all. */
+/**
+ * Fails unless every question is answered: our own server on this folder is the reference, so no other can check it.
+ */
 function requireWhole(answer, _reference, { questions }) {
   const sums = Object.values(JSON.parse(answer).answers).map(({ probabilities }) =>
     Object.values(probabilities).reduce((sum, value) => sum + value, 0),
@@ -103,7 +111,7 @@ function requireWhole(answer, _reference, { questions }) {
   if (sums.length !== questions || sums.some((sum) => !(Math.abs(sum - 1) < 1e-6))) throw new Error(`sums ${sums}`);
 }
 
-/** The probabilities of two answers, side by side. */
+/** Returns the probabilities of two answers as pairs. */
 function pairs(...texts) {
   const [first, second] = texts.map((text) => JSON.parse(text).answers);
   return Object.entries(first).flatMap(([id, { probabilities }]) =>
@@ -129,7 +137,7 @@ async function startPython(python, script, args) {
   return server;
 }
 
-/** Ranks the questions' texts by the state: as many pairs of texts as questions, one score each. */
+/** Returns the peer that ranks the questions' texts by the state: one pair of texts and one score for each question. */
 function infinity(model, threads, progress) {
   const label = '(c2) infinity-emb, torch fp32, rerank';
   return { key: 'c2', label, mostTokens: 1000, start: startInfinity, check: requireScores };
@@ -169,7 +177,7 @@ function rerank(body) {
   return JSON.stringify({ query: state, documents, raw_scores: true, model: 'default/not-specified' });
 }
 
-/** Nobody trained it to rank: what can be asserted is a finite score for every pair. */
+/** Fails unless every pair has a finite score. The model was not trained to rank, so nothing more can be checked. */
 function requireScores(answer, _reference, { questions }) {
   const scores = JSON.parse(answer).results.map(({ relevance_score: score }) => score);
   if (scores.length !== questions || !scores.every(Number.isFinite)) throw new Error(`scores ${scores}`);

@@ -1,7 +1,7 @@
-/** The results as Markdown: what they must show first, then the tables. */
+/** Writes the results as Markdown: first the targets, then the tables. */
 import { targets } from './targets.mjs';
 
-/** Rounds of one series that differ by more than this say that something else used the machine. */
+/** The largest ratio between rounds of one series; a greater one shows that something else used the machine. */
 const QUIET = 1.2;
 
 /** Returns the tables of a run. */
@@ -71,7 +71,7 @@ function ownTable(series, load) {
   return table(['state', 'questions', ...times, ...bare, 'encode', 'run', 'beside', 'outside'], rows);
 }
 
-/** How much longer the others take, how many fewer requests they answer, and their own figures. */
+/** Returns how much longer the peers take, how many fewer requests they answer, and their own figures. */
 function peerTables(series, load, memory) {
   const keys = ['b1', 'b2', 'c1', 'c2', 'd'].filter((key) => series.some((one) => one.key === key));
   if (keys.length === 0) return 'Not measured.\n';

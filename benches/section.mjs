@@ -1,4 +1,4 @@
-/** The parts of pages that a measurement writes by itself. */
+/** Writes the parts of pages that come from a measurement. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import process from 'node:process';
@@ -12,13 +12,13 @@ export function writeSection(file, name, text) {
   writeFileSync(file, `${page.slice(0, from + start.length)}\n\n${text.trim()}\n\n${page.slice(to)}`);
 }
 
-/** A table of Markdown, its first row the names of the columns. */
+/** Returns a Markdown table, whose first row holds the names of the columns. */
 export function table([names, ...rows]) {
   const line = (cells) => `| ${cells.join(' | ')} |`;
   return [line(names), line(names.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
-/** When and where it was measured, in one line. */
+/** Returns the date and the machine of a measurement, in one line. */
 export function circumstances() {
   const [{ model }] = os.cpus();
   const date = new Date().toISOString().slice(0, 10);

@@ -1,4 +1,4 @@
-/** The server that is measured, as `npm start` starts it, and a light client on one connection that is kept alive. */
+/** The measured server, started in the way of `npm start`, and a light client on one connection that is kept alive. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import process from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A peer may import a large library first. */
+/** The longest time of a start; a peer may have to import a large library first. */
 const START_TIMEOUT_MS = 120_000;
 
 /** Starts a server with `settings` as its environment (`SVC_*`), in a folder of its own, on a free port of loopback. */
@@ -26,8 +26,8 @@ export async function startServer(settings) {
 /**
  * Starts a process in a folder of its own and waits until it answers.
  *
- * @param find gives the origin that the server has, from its log so far
- * @param ready the path that answers 200 when it is ready
+ * @param find returns the server's origin from its log so far
+ * @param ready the path that answers 200 once the server is ready
  * @returns `{origin, pid, stop}`
  */
 export async function start({ name, command: [program, ...args], env, find, ready }) {
@@ -64,7 +64,7 @@ async function isReady(url) {
   }
 }
 
-/** Returns a port of 127.0.0.1 that nobody listens on. */
+/** Returns a port of 127.0.0.1 on which no process listens. */
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -74,7 +74,7 @@ export async function freePort() {
   return port;
 }
 
-/** Resident bytes of a process and of those that it started; `undefined` where there is no `ps`. */
+/** Returns the resident bytes of a process and of those that it started; `undefined` if there is no `ps`. */
 export function residentBytes(pid) {
   const { status, stdout } = spawnSync('ps', ['-A', '-o', 'pid=,ppid=,rss=']);
   if (status !== 0) return undefined;
@@ -88,7 +88,7 @@ export function residentBytes(pid) {
   return rows.filter(([own]) => family.has(own)).reduce((sum, [, , kibibytes]) => sum + kibibytes * 1024, 0);
 }
 
-/** The bytes of a request, made before anything is measured. */
+/** Returns the bytes of a request, so that they can be made before anything is measured. */
 export function requestBytes(origin, body, path = '/v1/systemone', headers = []) {
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -101,8 +101,8 @@ export function requestBytes(origin, body, path = '/v1/systemone', headers = [])
 }
 
 /**
- * One connection to a server. It is a bare socket: a request is one write of bytes that were made before, and of the
- * answer only the length is looked at while the clock runs.
+ * One connection to a server. It is a bare socket: a request is one write of bytes that were made before, and while the
+ * clock runs, only the length of the answer is read.
  */
 export class Client {
   #socket;
@@ -116,12 +116,15 @@ export class Client {
     this.#origin = origin;
   }
 
-  /** Resolves with the answer's text, the time until its last byte was there, and what the server says of its own. */
+  /**
+   * Asks for a decision; resolves with the answer's text, the time to its last byte, and the times that the server
+   * reports.
+   */
   decide(body) {
     return this.send(requestBytes(this.#origin, body));
   }
 
-  /** The same for bytes of `requestBytes`. */
+  /** Sends the bytes of `requestBytes`, and resolves like `decide`. */
   async send(bytes) {
     this.#socket ??= await this.#connect();
     const startMs = performance.now();
@@ -142,7 +145,8 @@ export class Client {
     const socket = connect({ host: hostname, port: Number(port), noDelay: true });
     socket.on('data', (chunk) => this.#take(chunk));
     socket.on('error', (error) => this.#waiting?.fail(error));
-    // Servers close connections that are idle for some seconds, as a peer's is while the others have their turns.
+    // Servers close connections that are idle for some seconds, which happens to a peer's while others have their
+    // turns.
     socket.on('close', () => {
       this.#socket = undefined;
       this.#waiting?.fail(new Error('the server closed the connection'));
@@ -173,7 +177,7 @@ export class Client {
   }
 }
 
-/** How long head and body are together; -1 while the head is not whole. */
+/** Returns the length of head and body together, or -1 while the head is not complete. */
 function wholeLength(received) {
   const at = received.indexOf('\r\n\r\n');
   if (at < 0) return -1;
@@ -182,7 +186,7 @@ function wholeLength(received) {
   return at + 4 + Number(length);
 }
 
-/** `encode;dur=0.10, wait;dur=0.00, …` as `{encode: 0.1, wait: 0, …}`. */
+/** Returns `encode;dur=0.10, wait;dur=0.00, …` as `{encode: 0.1, wait: 0, …}`. */
 function serverTiming(header) {
   return Object.fromEntries([...header.matchAll(/(\w+);dur=([\d.]+)/g)].map(([, name, ms]) => [name, Number(ms)]));
 }

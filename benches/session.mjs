@@ -1,4 +1,4 @@
-/** One run of the bench: our servers and the others, what is checked before anything is timed, and what is timed. */
+/** One run of the bench: our servers and those of others, the checks before anything is timed, and the measurements. */
 import { Bare, engineSetting } from './bare.mjs';
 import { requireSameAnswers } from './check.mjs';
 import { modelConfig, readInputs, withNewState } from './inputs.mjs';
@@ -10,23 +10,24 @@ import { STATE_TOKENS } from './targets.mjs';
 
 const CONNECTIONS = 32;
 const WARM_MS = 2000;
-/** Under load a server is faster still after a few thousand requests. */
+/** The length of the warm-up under load: a server becomes faster still over a few thousand requests. */
 const WARM_LOAD_SECONDS = 15;
 const SLOW_MS = 5000;
-/** A peer that takes longer for a request is not asked by many: 32 of them would have to be waited for, twice a turn. */
+/** The longest request of a peer that is also measured under load: each turn has to wait twice for 32 slower ones. */
 const LOAD_MS = { atTargets: 400, elsewhere: 100 };
-/** A state that is kept stays so, the longest one, too. */
+/** The memory for kept states: enough that even the longest one stays kept. */
 const KEPT_BYTES = 256 * 2 ** 20;
-/** The series of our own server. */
+/** The keys of our own server's series. */
 const OWN_KEYS = new Set(['new', 'kept']);
-/** States that are asked about again and again where half of them were seen before. */
+/**
+ * The number of states that are asked about again and again in the mix, in which half of the states were seen before.
+ */
 const SEEN_STATES = 8;
-/** The most questions of a check on a state of this many tokens or more is one: a peer takes minutes for sixteen. */
+/** The tokens of a state from which on a check has only one question: a peer takes minutes for sixteen. */
 const LONG_STATE = 2000;
 
 /**
- * Starts our servers, `fresh` with the settings that it comes with, and the peers' ones once they have been found to
- * answer right.
+ * Starts our servers, of which `fresh` has the default settings, and those of the peers.
  */
 export async function openOwn({ threads, only, progress }) {
   const own = new Own();
@@ -50,7 +51,7 @@ export async function openOwn({ threads, only, progress }) {
   }
 }
 
-/** What is running. */
+/** The running servers, and the process of the bare graph. */
 class Own {
   servers = {};
   peers = [];
@@ -62,7 +63,7 @@ class Own {
     return this.servers[key];
   }
 
-  /** Resident memory of each server just after its start, and now. */
+  /** Returns the resident memory of each server just after its start, and now. */
   memory() {
     return Object.entries(this.servers).map(([key, { label, pid, startBytes }]) => {
       return { key, label, startBytes, endBytes: residentBytes(pid) };
@@ -75,7 +76,7 @@ class Own {
   }
 }
 
-/** A server that has just been started is slower than one that runs: its code has not been compiled yet. */
+/** Warms up a server, because one that has just started is slower: its code has not been compiled yet. */
 async function warmUp({ origin, path, body = (text) => text }) {
   const client = new Client(origin);
   const [input] = readInputs();
@@ -86,7 +87,7 @@ async function warmUp({ origin, path, body = (text) => text }) {
   client.close();
 }
 
-/** Measures all numbers of questions on one state: times in turns, then many connections. */
+/** Measures all numbers of questions on one state: first times in turns, then many connections. */
 export async function measureState({ own, inputs, only, rounds, seconds, loadTurns, threads, progress }) {
   const { stateTokens } = inputs[0];
   progress(`state of ${stateTokens} tokens`);
@@ -111,20 +112,21 @@ function seriesOf({ own, input, answering, threads, withFloor }) {
   ];
   const running = withFloor ? bare.map((one) => new Running({ ...one, bare: own.bare, input, setting })) : [];
   return [
-    // What is compared to what stands side by side: a machine that is slow for a second is so for both.
+    // Series that are compared with each other come directly after each other: a slow second of the machine then meets
+    // both.
     new Asking({ key: 'new', server: fresh, input, isKept: false }),
     ...running.filter(({ isKept }) => !isKept),
     new Asking({ key: 'kept', server: kept, input, isKept: true }),
     ...running.filter(({ isKept }) => isKept),
     ...answering.map(({ key, server, oneQuestionMs }) => {
       const series = new Asking({ key, server, input, isKept: false });
-      // A slow one is not run to find out that it is slow.
+      // The estimate is known, so a slow peer is not run just to find out that it is slow.
       return Object.assign(series, { estimateMs: oneQuestionMs * input.questions });
     }),
   ];
 }
 
-/** A series' figures, and its ratios to others of the same round. */
+/** Returns the figures of a series, and its ratios to other series of the same rounds. */
 function described(one, measured) {
   const { key, input } = one.series;
   const other = (wanted, questions = input.questions) =>
@@ -178,7 +180,7 @@ function isAskedByMany({ key, input, estimateMs }) {
   return estimateMs <= (input.stateTokens === STATE_TOKENS ? LOAD_MS.atTargets : LOAD_MS.elsewhere);
 }
 
-/** Half of the states were seen before: requests per second with the cache and without it, in turns. */
+/** Measures requests per second with the cache and without it, in turns, if half of the states were seen before. */
 export async function measureMix({ own, input, rounds, seconds, threads, progress }) {
   const without = await own.add('uncached', 'ours, nothing kept', () =>
     startServer({ SVC_THREADS: String(threads), SVC_STATE_CACHE_BYTES: '0' }),
@@ -213,8 +215,8 @@ export async function measureSweep({ own, inputs, rounds, threads, progress }) {
 }
 
 /**
- * Asserts that every program gives the right answers: ours those of the bare graph, from new and from kept states; the
- * peers those of our own server on the same folder, to rounding; fp32 about those of int8.
+ * Fails unless every program gives the right answers: our servers must give those of the bare graph, from new and from
+ * kept states; the peers those of our own server on the same folder, to rounding; and fp32 about those of int8.
  */
 async function requireCorrect(own, inputs, progress) {
   const { temperature } = modelConfig();
@@ -242,13 +244,15 @@ async function requireCorrect(own, inputs, progress) {
   progress('every answer is right');
 }
 
-/** Asks a peer, and our own server on the same folder, which is started for it. */
+/**
+ * Asks a peer, checks its answer against our own server on the same folder, which is started for it, and returns it.
+ */
 async function requirePeer(peer, input) {
   const client = new Client(peer.server.origin);
   const { path, body = (text) => text } = peer.server;
   const request = requestBytes(peer.server.origin, body(input.body), path);
   const { text, ms } = await client.send(request);
-  // The first request of a shape is slower than those after it; a slow one is not sent twice to find out.
+  // The first request of a shape is slower than the following ones; a slow request is not sent twice to find that out.
   const again = ms > SLOW_MS ? ms : (await client.send(request)).ms;
   client.close();
   peer.oneQuestionMs = Math.min(ms, again) / input.questions;

@@ -1,6 +1,6 @@
 /**
- * `node benches/stats-beside.mjs`: what a dashboard that is looked at costs the decisions. Throughput is measured in
- * turns, with and without `/stats` asked ten times a second beside it; the ratio of each pair of turns is printed, and
+ * `node benches/stats-beside.mjs`: measures the cost of an open dashboard to the decisions. Throughput is measured in
+ * turns, with and without requests for `/stats` ten times a second; the ratio of each pair of turns is printed, and
  * their median. Run it on a machine that does nothing else.
  */
 import { once } from 'node:events';
@@ -24,7 +24,10 @@ const { values: flags } = parseArgs({
 });
 const [pairs, seconds] = [Number(flags.pairs), Number(flags.seconds)];
 
-/** Asks for `/stats` ten times a second, on one connection, until it is stopped; returns how often it was answered. */
+/**
+ * Asks for `/stats` ten times a second on one connection; returns a function that stops and returns the number of
+ * answers.
+ */
 function askForStats(origin) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let answered = 0;
@@ -45,7 +48,7 @@ function askForStats(origin) {
   return () => {
     clearInterval(timer);
     agent.destroy();
-    // The last one may be under way; any other that failed makes the measurement worthless.
+    // The last request may still be under way; a failure of any other makes the measurement worthless.
     if (failure !== undefined && failure.code !== 'ECONNRESET') throw failure;
     return answered;
   };
@@ -65,7 +68,7 @@ async function measure(origin, input, withStats) {
   return { requestsPerSecond: requests.total / duration, stats: answered / duration };
 }
 
-/** One turn with and one without; every other pair begins with the other, so that a drift of the machine meets both. */
+/** Measures one turn with and one without; every other pair is in the opposite order, so that a drift affects both. */
 async function measurePair(origin, input, index) {
   const order = index % 2 === 0 ? [false, true] : [true, false];
   const measured = new Map();
@@ -80,7 +83,7 @@ async function measurePair(origin, input, index) {
 const server = await startServer({ SVC_PASSWORD: PASSWORD });
 try {
   const input = readInputs().find(({ stateTokens, questions }) => stateTokens === 20 && questions === 1);
-  // The list of recent requests is full, and the processor warm, before anything is measured.
+  // This warm-up fills the list of recent requests, and warms the processor, before anything is measured.
   await measure(server.origin, input, true);
   const ratios = [];
   for (let index = 0; index < pairs; index += 1) ratios.push(await measurePair(server.origin, input, index));

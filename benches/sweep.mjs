@@ -1,15 +1,15 @@
-/** The sweep: the bare graph with other settings of its sessions, in turns with the engine's own run. */
+/** Measures the bare graph with other settings of its sessions, in turns with the engine's own run. */
 import { existsSync } from 'node:fs';
 import process from 'node:process';
 import { Bare, engineSetting } from './bare.mjs';
 import { compared, inTurns, percentiles, Running } from './measure.mjs';
 
-/** Allocators that are tried when they are installed. */
+/** Allocators that are tried if they are installed. */
 const ALLOCATORS = ['mimalloc.so.2', 'jemalloc.so.2', 'tcmalloc_minimal.so.4'].map(
   (name) => `/usr/lib/${process.arch === 'arm64' ? 'aarch64' : 'x86_64'}-linux-gnu/lib${name}`,
 );
 
-/** What glibc's allocator keeps for itself: all that is freed, or nothing above 128 KiB. */
+/** Settings of glibc's allocator: it keeps all freed memory for itself, or no blocks above 128 KiB. */
 const GLIBC = {
   'blocks kept': { MALLOC_MMAP_THRESHOLD_: String(2 ** 30), MALLOC_TRIM_THRESHOLD_: String(2 ** 31) },
   'blocks given back': { MALLOC_MMAP_THRESHOLD_: String(128 * 1024), MALLOC_TRIM_THRESHOLD_: String(128 * 1024) },
@@ -37,8 +37,8 @@ function settings(threads) {
 /**
  * Measures the sweep of some inputs.
  *
- * @param asking gives the engine's series of an input, whose `run` is compared
- * @returns for each input `{questions, engine, ways}`, the times of each way and its ratio to the engine's run
+ * @param asking returns the engine's series of an input, whose `run` is compared
+ * @returns for each input `{questions, engine, ways}`, with the times of each way and its ratio to the engine's run
  */
 export async function sweep({ python, inputs, threads, rounds, asking, progress }) {
   const processes = { '': new Bare(python) };

@@ -1,15 +1,15 @@
-/** What the measurements must show, and whether they do. */
+/** The targets of the measurements, and whether they are met. */
 
-/** The state that all targets but none of the tables are about, in tokens. */
+/** The length in tokens of the state that all targets are about; the tables are not limited to it. */
 export const STATE_TOKENS = 164;
 
-/** A request may cost so much more than the floor: this share, or so many milliseconds, whichever is larger. */
+/** The allowed cost of a request above the floor: this share, or this many milliseconds, whichever is larger. */
 const FLOOR = { share: 0.05, ms: 0.15 };
 
 /**
- * Returns the targets: `{what, wanted, measured, isMet}`. What was not measured has neither of the last two.
+ * Returns the targets: `{what, wanted, measured, isMet}`. A target that was not measured lacks the last two.
  *
- * @param results as in `results/latest.json`
+ * @param results the results, in the form of `results/latest.json`
  */
 export function targets({ series = [], load = [], mix, sweep }) {
   const of = (list, key, questions) =>

@@ -50,10 +50,10 @@ param(
 
 Set-StrictMode -Version 3.0
 $ErrorActionPreference = 'Stop'
-# Windows PowerShell draws its bar so often that a download takes many times as long.
+# Windows PowerShell draws its progress bar so often that a download would take many times as long.
 $ProgressPreference = 'SilentlyContinue'
 
-# Where releases are, and what an archive of one is called and holds, as scripts/release/archive.mjs makes it.
+# The address of the releases, and the name and the content of an archive, as scripts/release/archive.mjs makes it.
 $Releases = 'https://github.com/svc/server/releases'
 if ($env:SVC_RELEASES) { $Releases = $env:SVC_RELEASES }
 $Sums = 'SHA256SUMS'
@@ -65,7 +65,7 @@ $Launcher = 'bin\svc.cmd'
 $LongestWaitSeconds = 600
 $VersionPattern = '[0-9]+\.[0-9]+\.[0-9]+(?:-[0-9A-Za-z.-]+)?'
 
-# The command that people type. It never changes, so that it can be replaced by nobody while it runs.
+# The command that people type. It never changes, so no run has to replace it while it is in use.
 $Command = @'
 @echo off
 setlocal
@@ -75,13 +75,13 @@ set /p chosen=<"%~dp0..\current"
 
 function Write-Line([string] $Text) { [Console]::Out.WriteLine($Text) }
 
-# Progress, which is for those who watch.
+# Prints progress, unless the output is redirected.
 function Write-Step([string] $Text) { if (-not [Console]::IsOutputRedirected) { Write-Line $Text } }
 
 function Assert-Platform {
     if (-not [Environment]::Is64BitOperatingSystem) { throw 'this is a 32-bit system; svc needs one of 64 bits' }
     $cpu = $env:PROCESSOR_ARCHITECTURE
-    # A 32-bit PowerShell on a 64-bit system says what it is itself in the first variable.
+    # In a 32-bit PowerShell on a 64-bit system, the first variable describes PowerShell and not the system.
     if ($env:PROCESSOR_ARCHITEW6432) { $cpu = $env:PROCESSOR_ARCHITEW6432 }
     if ($cpu -ne 'AMD64') { throw "there is no svc for Windows on $cpu, only for $Platform" }
 }
@@ -113,7 +113,7 @@ function Compare-List([string] $A, [string] $B) {
     return $as.Length.CompareTo($bs.Length)
 }
 
-# Below zero when the version A is older than B.
+# Returns a number below zero if version A is older than B.
 function Compare-Version([string] $A, [string] $B) {
     $aRelease, $aPrerelease = $A.Split([char[]] '-', 2)
     $bRelease, $bPrerelease = $B.Split([char[]] '-', 2)
@@ -127,18 +127,18 @@ function Compare-Version([string] $A, [string] $B) {
 
 # --- One run at a time -----------------------------------------------------------------------------------------------
 
-# An open file that nobody else can open; the system closes it whatever ends this process.
+# Returns an open file that no other process can open; the system closes it, whatever ends this process.
 function Enter-Turn {
     $path = Join-Path $Prefix '.lock'
     for ($waited = 0; ; $waited++) {
-        # The other run may be one that removes everything.
+        # Another run may have removed the folder together with everything else.
         New-Folder (Join-Path $Prefix 'versions')
         try {
             return New-Object IO.FileStream($path, [IO.FileMode]::OpenOrCreate, [IO.FileAccess]::ReadWrite,
                 [IO.FileShare]::None, 1, [IO.FileOptions]::DeleteOnClose)
         } catch {
             $cause = $_.Exception.GetBaseException()
-            # A file that is being removed cannot be opened either, for a moment.
+            # For a moment, a file that is being removed cannot be opened either.
             if ($cause -is [UnauthorizedAccessException] -and $waited -ge 3) {
                 throw "$Prefix cannot be written; name another folder with -Prefix"
             }
@@ -157,7 +157,8 @@ function New-Folder([string] $Path) {
     }
 }
 
-# Does what a file that is open for a moment hinders, as those are that a virus scanner reads, until it can be done.
+# Tries an action again until it succeeds, because a file that is open for a moment can hinder it, for example one that
+# a virus scanner reads.
 function Invoke-Patiently([scriptblock] $Action, [string] $Problem) {
     for ($try = 1; ; $try++) {
         try {
@@ -190,8 +191,8 @@ function Get-ReleaseFile([string] $Place, [string] $Name) {
     return $path
 }
 
-# Loads a URL into a file. Left to itself, Windows PowerShell goes from https to http when it is told to: so it is led step
-# by step.
+# Loads a URL into a file. By default, Windows PowerShell follows a redirect from https to http, so this follows the
+# redirects one by one.
 function Receive-File([uri] $Url, [string] $Path) {
     $next = $Url
     for ($step = 1; $step -le 10; $step++) {
@@ -221,7 +222,7 @@ function Save-Stream([IO.Stream] $Stream, [string] $Path) {
     finally { $file.Dispose() }
 }
 
-# The version where none was asked for, the place of its archive, and the lines of the sums.
+# Returns the version, which is the newest if none was asked for, the place of its archive, and the lines of checksums.
 function Find-Release {
     $place = if ($From -match '^file:') { ([uri] $From).LocalPath.TrimEnd('\') }
     elseif ($From) { $From.TrimEnd('/', '\') }
@@ -231,7 +232,7 @@ function Find-Release {
     $found = $Version
     if (-not $found) { $found = Select-Newest $lines }
     if (-not $found) { throw "$Sums of $place has no archive for $Platform" }
-    # A release that comes out now would change what is the latest.
+    # The place names the version, because a new release may become the latest meanwhile.
     if (-not $From) { $place = "$Releases/download/v$found" }
     return @{ Version = $found; Place = $place; Lines = $lines }
 }
@@ -246,7 +247,7 @@ function Select-Newest([string[]] $Lines) {
     return $newest
 }
 
-# The path of the archive, which is what the list of sums says.
+# Fetches the archive, and returns its path if its checksum is that of the list.
 function Get-CheckedArchive($Release) {
     $name = "svc-$($Release.Version)-$Platform.zip"
     $matching = @($Release.Lines | Where-Object { $_ -match "^\S+ [ *]$([regex]::Escape($name))`$" })
@@ -263,7 +264,7 @@ function Get-CheckedArchive($Release) {
     return $path
 }
 
-# The folder that the archive holds, unpacked beside it.
+# Unpacks the archive next to itself, and returns the folder that it holds.
 function Expand-Release([string] $Archive, [string] $Wanted) {
     Add-Type -AssemblyName System.IO.Compression.FileSystem
     $folder = Join-Path $script:Work 'unpacked'
@@ -279,11 +280,11 @@ function Expand-Release([string] $Archive, [string] $Wanted) {
 
 # --- Running a version -----------------------------------------------------------------------------------------------
 
-# Runs svc of a folder to its end. Nothing of the user's is read: no settings, no variables.
+# Runs svc of a folder to its end, without the user's settings and variables.
 function Invoke-Svc([string] $Folder, [string[]] $Arguments) {
     $start = New-Object Diagnostics.ProcessStartInfo
     $start.FileName = Join-Path $Folder $Node
-    # None of them has a quotation mark in it, or a backslash at its end.
+    # No argument contains a quotation mark or ends with a backslash.
     $start.Arguments = (@(Join-Path $Folder $Program) + $Arguments | ForEach-Object { "`"$_`"" }) -join ' '
     $start.WorkingDirectory = $script:Work
     $start.UseShellExecute = $false
@@ -294,7 +295,7 @@ function Invoke-Svc([string] $Folder, [string[]] $Arguments) {
         if ($name -like 'SVC_*' -or $name -like 'NODE_*') { $start.EnvironmentVariables.Remove($name) }
     }
     $process = [Diagnostics.Process]::Start($start)
-    # Both at once: a process waits for the reader of a pipe that is full.
+    # Both pipes are read at once, because a process waits for the reader of a full pipe.
     $output = $process.StandardOutput.ReadToEndAsync()
     $errors = $process.StandardError.ReadToEndAsync()
     $process.WaitForExit()
@@ -303,7 +304,7 @@ function Invoke-Svc([string] $Folder, [string[]] $Arguments) {
 
 function Get-LastLine([string] $Text) { return @($Text -split "`r?`n")[-1] }
 
-# Ends unless the version starts here, is what it should be, and decides.
+# Throws unless the version starts here, has the right number, and decides.
 function Assert-Works([string] $Folder, [string] $Wanted) {
     Write-Step "trying svc $Wanted"
     $said = Invoke-Svc $Folder @('--version')
@@ -323,29 +324,29 @@ function Add-Settings([string] $Folder) {
 
 # --- What is installed -----------------------------------------------------------------------------------------------
 
-# The folder that the file "current" or "previous" names; nothing when there is none.
+# Returns the folder that the file "current" or "previous" names, or an empty text if there is no such file.
 function Get-Chosen([string] $Name) {
     $path = Join-Path $Prefix $Name
     if (Test-Path -LiteralPath $path -PathType Leaf) { return [IO.File]::ReadAllText($path).Trim() }
     return ''
 }
 
-# Lets the file name a folder, in one step.
+# Makes the file name a folder, in one step.
 function Set-Chosen([string] $Name, [string] $Folder) {
     $path = Join-Path $Prefix $Name
     $temporary = Join-Path $script:Work $Name
     [IO.File]::WriteAllText($temporary, "$Folder`r`n", [Text.Encoding]::ASCII)
-    # A svc that starts reads the file, for a moment.
+    # A starting svc has the file open for a moment.
     Invoke-Patiently {
         if (Test-Path -LiteralPath $path) { [IO.File]::Replace($temporary, $path, [NullString]::Value) }
         else { [IO.File]::Move($temporary, $path) }
     } "$path cannot be changed"
 }
 
-# The version in a folder: what stands behind ~ tells two of the same version apart.
+# Returns the version in a folder; a number behind ~ distinguishes two folders of the same version.
 function Get-VersionIn([string] $Folder) { return $Folder.Split('~')[0] }
 
-# Puts the fresh folder beside the other versions, and returns its name there.
+# Moves the fresh folder next to the other versions, and returns its name there.
 function Save-Version([string] $Fresh, [string] $Wanted) {
     $name = $Wanted
     for ($number = 2; Test-Path -LiteralPath (Join-Path $Prefix "versions\$name"); $number++) { $name = "$Wanted~$number" }
@@ -354,8 +355,8 @@ function Save-Version([string] $Fresh, [string] $Wanted) {
     return $name
 }
 
-# Removes what runs left behind that were ended, and all versions but the current one and the one before. A version that
-# still runs cannot be moved, and stays.
+# Removes the remains of ended runs, and all versions except the current one and the one before. A version that still
+# runs cannot be moved, and stays.
 function Remove-Old {
     $kept = @((Get-Chosen 'current'), (Get-Chosen 'previous'))
     $versions = @(Get-ChildItem -LiteralPath (Join-Path $Prefix 'versions') -Directory)
@@ -365,7 +366,7 @@ function Remove-Old {
     Remove-Leftover
 }
 
-# The work folders of runs, also of those that were ended.
+# Returns the work folders of runs, including those that were ended.
 function Get-Leftover {
     if (Test-Path -LiteralPath $Prefix) { Get-ChildItem -LiteralPath $Prefix -Directory -Filter '.new.*' -Force }
 }
@@ -442,11 +443,11 @@ function Undo-Svc {
 }
 
 function Uninstall-Svc {
-    # What runs cannot be removed: this finds out before anything is.
+    # A running version cannot be removed; this move shows that before anything is removed.
     $away = Join-Path $script:Work 'versions'
     Move-Folder (Join-Path $Prefix 'versions') $away 'svc cannot be removed while it runs, stop it first'
     Remove-Leftover
-    # The versions are the last: as long as they are there, another run finds that there is something to remove.
+    # The versions are removed last: as long as they exist, another run sees that something is left to remove.
     foreach ($path in (Join-Path $Prefix 'bin\svc.cmd'), (Join-Path $Prefix 'current'), (Join-Path $Prefix 'previous'), $away) {
         Invoke-Patiently {
             if (Test-Path -LiteralPath $path) { Remove-Item -LiteralPath $path -Recurse -Force }
@@ -457,12 +458,12 @@ function Uninstall-Svc {
     if (-not $Purge -and (Test-Path -LiteralPath $Config)) { Write-Line "  The settings stay: $Config" }
 }
 
-# Only what svc made or reads by these names: the folders may hold other things.
+# Removes only files that svc made, or reads by these names, because the folders may hold other files.
 function Remove-UserFiles {
     $folder = Split-Path -Parent $Config
     $data = if ($env:SVC_DATA) { $env:SVC_DATA } else { Join-Path $env:LOCALAPPDATA 'svc' }
     $files = @($Config, "$folder\svc.api-key", "$folder\svc.password", "$data\svc.api-key", "$data\svc.password")
-    # What the server fetched is called by its sha256; other models in the folder are the user's own.
+    # A model that the server fetched has its sha256 as its name; other models in the folder are the user's own.
     $files += @(Get-ChildItem -LiteralPath "$data\models" -Force -ErrorAction SilentlyContinue |
         Where-Object { $_.Name -match '^([0-9a-f]{64}|sources|\.(fetch|gone)-.*)$' } | ForEach-Object { $_.FullName })
     foreach ($path in $files | Where-Object { Test-Path -LiteralPath $_ }) { Remove-Item -LiteralPath $path -Recurse -Force }
@@ -476,7 +477,7 @@ function Remove-EmptyFolder([string] $Path) {
     if ((Test-Path -LiteralPath $Path) -and -not (Get-ChildItem -LiteralPath $Path -Force)) { Remove-Item -LiteralPath $Path }
 }
 
-# Does what was asked for, alone, and removes what it needed for that.
+# Runs an action while no other run is at work, and removes its work folder.
 function Invoke-Alone([scriptblock] $Action) {
     $turn = Enter-Turn
     try {
@@ -495,13 +496,13 @@ try {
     if (-not $Prefix) { $Prefix = Join-Path $env:LOCALAPPDATA 'Programs\svc' }
     if (-not $Config -and $env:SVC_CONFIG) { $Config = $env:SVC_CONFIG }
     if (-not $Config) { $Config = Join-Path $env:APPDATA 'svc\svc.json' }
-    # .NET and PowerShell start relative paths from different folders.
+    # .NET and PowerShell resolve relative paths from different folders.
     $Prefix = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Prefix).TrimEnd('\')
     $Config = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($Config)
-    # Windows PowerShell offers an older TLS only, by itself.
+    # By default, Windows PowerShell offers only an older TLS.
     [Net.ServicePointManager]::SecurityProtocol = [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
     if ($Uninstall) {
-        # A removal that was ended has moved the versions into its work folder.
+        # A removal that was ended may have moved the versions into its work folder.
         if ((Test-Path -LiteralPath (Join-Path $Prefix 'versions')) -or (Get-Leftover)) { Invoke-Alone { Uninstall-Svc } }
         else { Write-Line "svc is not installed in $Prefix." }
         Remove-EmptyFolder $Prefix

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Installs svc on Linux and macOS, upgrades it, goes back, and removes it, without root: docs/install.md.
+# Installs svc on Linux and macOS, upgrades it, goes back, and removes it, without root; see docs/install.md.
 #
-# A version is unpacked beside the others and tried before a link is switched to it, in one step. So whatever ends this
-# program, the link leads to a whole version, and the next run clears what was left behind.
+# A version is unpacked next to the others and tried before a link is switched to it, in one step. So whatever ends this
+# program, the link leads to a whole version, and the next run removes the files that were left behind.
 set -eu
 umask 022
-# What the tools say is looked at.
+# The script reads the messages of the tools, so they must be in English.
 export LC_ALL=C
 
-# Where releases are, and what an archive of one is called and holds, as scripts/release/archive.mjs makes it.
+# The address of the releases, and the name and the content of an archive, as scripts/release/archive.mjs makes it.
 releases=${SVC_RELEASES:-https://github.com/svc/server/releases}
 sums=SHA256SUMS
 archives='linux-amd64 linux-arm64 darwin-arm64'
@@ -48,12 +48,12 @@ fail() {
 
 say() { printf '%s\n' "$1"; }
 
-# Progress, which is for those who watch.
+# Prints progress, if stdout is a terminal.
 progress() { [ ! -t 1 ] || say "$1"; }
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# A path as a shell takes it.
+# Prints a path, quoted for a shell.
 quoted() {
   case $1 in
     *[!0-9A-Za-z/._+-]*) printf '%s\n' "$1" | awk -v quote="'" '{ gsub(quote, quote "\\" quote quote); print quote $0 quote }' ;;
@@ -64,7 +64,7 @@ quoted() {
 first_line() { printf '%s\n' "$1" | awk 'NF { print; exit }'; }
 last_line() { printf '%s\n' "$1" | awk 'NF { line = $0 } END { print line }'; }
 
-# Ends with one line: what could not be done, and why, from what the tool said that was to do it.
+# Ends with one line that says what could not be done, and why, according to the message of the tool.
 fail_because() {
   case $2 in
     *'No space left'* | *'quota exceeded'* | *ENOSPC* | *EDQUOT*) fail "$home: no space is left there" ;;
@@ -130,7 +130,7 @@ absolute() {
   esac
 }
 
-# Sets `archive` to the platform's name in an archive's, or ends with why there is none.
+# Sets `archive` to the platform's name in the name of an archive, or ends with the reason why there is no archive.
 find_platform() {
   case $(uname -m) in
     x86_64 | amd64) cpu=amd64 ;;
@@ -143,7 +143,7 @@ find_platform() {
     MINGW* | MSYS* | CYGWIN*) fail 'on Windows, run install.ps1 in PowerShell' ;;
     *) os=$(uname -s) ;;
   esac
-  # A shell under Rosetta says amd64.
+  # uname says amd64 in a shell under Rosetta.
   if [ "$os-$cpu" = darwin-amd64 ]; then
     [ "$(sysctl -n hw.optional.arm64 2>/dev/null)" = 1 ] ||
       fail 'Macs with an Intel processor are not supported; the container image runs there: docs/container.md'
@@ -178,7 +178,7 @@ is_version() {
   esac
 }
 
-# The order of versions, as semver.org has it: below(a, b) is true when a is the older one.
+# The order of versions by semver.org: below(a, b) is true if a is the older version.
 order_functions='
   function below_part(a, b, numeric) {
     if (a ~ /^[0-9]+$/ && b ~ /^[0-9]+$/) return a + 0 < b + 0
@@ -201,7 +201,7 @@ order_functions='
     return below_list(prerelease(a), prerelease(b))
   }'
 
-# Whether version $1 is older than $2, newer, or the same.
+# Prints whether version $1 is older than $2, newer, or the same.
 order() {
   awk -v a="$1" -v b="$2" "$order_functions"'
     BEGIN { print below(a, b) ? "older" : below(b, a) ? "newer" : "same" }'
@@ -209,16 +209,16 @@ order() {
 
 # --- One run at a time -----------------------------------------------------------------------------------------------
 
-# A run shows itself as a file that has its process in the name, and when that started. It goes on when it sees no other;
-# of two that see each other the one with the higher number steps back. What a killed run leaves behind belongs to no
-# process, also when another one has got its number.
+# Waits until no other run is at work. A run marks itself with a file whose name holds its process number and the start
+# time of that process, and goes on if it sees no other run. Of two runs that see each other, the one with the higher
+# number steps back. The file of a killed run belongs to no process, even if another process has got the same number.
 take_turn() {
   own_run=$home/.run.$$.$(start_of $$)
   waited_s=0
   while :; do
     problem=$(mkdir -p "$home" 2>&1) || fail_because "$home cannot be made" "$problem"
     if ! problem=$( (: >"$own_run") 2>&1); then
-      # Another run may just have removed everything.
+      # Another run may have just removed everything.
       [ -d "$home" ] || continue
       fail_because "$home cannot be written" "$problem"
     fi
@@ -233,7 +233,7 @@ take_turn() {
   problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home/versions cannot be made" "$problem"
 }
 
-# The lowest process number of the other runs.
+# Prints the lowest process number of the other runs, and removes the files of runs that have ended.
 other_run() {
   for file in "$home"/.run.*; do
     [ "$file" != "$own_run" ] || continue
@@ -246,10 +246,10 @@ other_run() {
   done | sort -n | head -n 1
 }
 
-# When process $1 started, in a few letters and digits; nothing when there is none, or it has ended.
+# Prints the start time of process $1 in a few letters and digits, or nothing if it does not exist or has ended.
 start_of() {
   if [ -e /proc/self/stat ]; then
-    # Before the state, in brackets, is the name of the program, which may hold anything.
+    # The name of the program stands in brackets before the state, and may contain anything.
     awk '{ sub(/^.*\) /, "") } $1 != "Z" && $1 != "X" { print $20 }' "/proc/$1/stat" 2>/dev/null || :
   else
     TZ=UTC0 ps -p "$1" -o stat= -o lstart= 2>/dev/null |
@@ -257,13 +257,14 @@ start_of() {
   fi
 }
 
-# Whether process $1 is the one that started at $2. Where nothing tells when, its number has to do.
+# Whether process $1 is the one that started at $2. If the start time is unknown, only the number counts.
 is_alive() {
   [ "$(start_of "$1")" = "$2" ] || return 1
   [ -n "$2" ] || kill -0 "$1" 2>/dev/null
 }
 
-# Removes what this run has made, also a version that it did not get to switch to. A signal may come when it just did.
+# Removes the files of this run, including a version to which it has not switched. A signal may come just after the
+# switch, so that is checked.
 clean_up() {
   [ -z "$fresh" ] || [ "$fresh" = "$home/$(target_of current)" ] || rm -rf "$fresh"
   [ -z "$work" ] || rm -rf "$work"
@@ -284,7 +285,7 @@ fetch() {
   esac
 }
 
-# Loads URL $1 into the file $2. What was asked for in a safe way is not taken in another.
+# Loads URL $1 into the file $2. An https URL is never followed to plain http.
 download() {
   url=$1 status=0 said=''
   if has curl; then
@@ -320,7 +321,7 @@ load_with_curl() {
   fi
 }
 
-# Left to itself, wget goes from https to http when it is told to: so it is led step by step.
+# By default, wget follows a redirect from https to http, so this follows the redirects one by one.
 load_safely_with_wget() {
   case $(wget --version 2>/dev/null) in
     'GNU Wget '*) ;;
@@ -342,7 +343,7 @@ load_safely_with_wget() {
   done
 }
 
-# Sets `version`, where none was asked for, and `place`, where its archive is.
+# Sets `version`, if none was asked for, and `place`, the address of its archive.
 find_release() {
   if [ -n "$from" ]; then
     place=${from#file://}
@@ -355,7 +356,7 @@ find_release() {
   fetch "$sums" "$work/$sums"
   [ -n "$version" ] || version=$(newest_version)
   [ -n "$version" ] || fail "$sums of $place has no archive for $archive"
-  # A release that comes out now would change what is the latest.
+  # The place names the version, because a new release may become the latest meanwhile.
   [ -n "$from" ] || place=$releases/download/v$version
 }
 
@@ -371,7 +372,7 @@ newest_version() {
     END { print newest }' "$work/$sums"
 }
 
-# Fetches the archive $1 and ends unless it is what the list says.
+# Fetches the archive $1, and ends unless its checksum is that of the list.
 fetch_checked() {
   wanted=$(awk -v name="$1" '{ sub(/\r$/, "") } $2 == name || $2 == "*" name { print tolower($1) }' "$work/$sums")
   case $wanted in
@@ -394,16 +395,16 @@ sha256() {
   fi | awk '{ print $1 }'
 }
 
-# Sets `fresh` to the folder that the archive $1 has.
+# Unpacks the archive $1, and sets `fresh` to its folder.
 unpack() {
   mkdir "$work/unpacked"
-  # -o: the files are those of who runs this, also when that is root.
+  # With -o, the files belong to the user who runs this, even if that is root.
   problem=$(cd "$work/unpacked" && tar -xzof "../$1" 2>&1) || fail_because "$1 cannot be unpacked" "$problem"
   fresh=$work/unpacked/$(folder_of "$version")
   [ -x "$fresh/$program" ] && [ -x "$fresh/$node" ] || fail "$1 is no archive of svc $version: it has no $program"
 }
 
-# Ends unless the version in folder $1 starts here, is what it should be, and decides. Nothing of the user's is read.
+# Ends unless the version in folder $1 starts here, has the right number, and decides. It reads no settings of the user.
 try_out() {
   progress "trying svc $version"
   said=$(bare "$1/$program" --version) || fail "svc $version does not run here: $(last_line "$said")"
@@ -412,21 +413,21 @@ try_out() {
     fail "svc $version cannot decide here: $(last_line "$said")"
 }
 
-# Runs a program with nothing of the user's.
+# Runs a program without the user's environment and home folder.
 bare() { (cd "$work" && env -i PATH="$PATH" HOME="$work" "$@" 2>&1); }
 
 # --- What is installed -----------------------------------------------------------------------------------------------
 
-# The folder that link $1 leads to, such as versions/1.2.3; nothing where there is none.
+# Prints the folder to which link $1 leads, such as versions/1.2.3, or nothing if there is no link.
 target_of() { [ ! -h "$home/$1" ] || readlink "$home/$1"; }
 
-# The version in a folder: what stands behind ~ tells two of the same version apart.
+# Prints the version in a folder; a number behind ~ distinguishes two folders of the same version.
 version_in() {
   name=${1#versions/}
   say "${name%%~*}"
 }
 
-# Lets link $1 lead to $2, in one step: mv and ln would look where the link leads.
+# Makes link $1 lead to $2, in one step. Node renames it, because mv and ln would follow the old link.
 point() {
   ln -s "$2" "$work/link"
   problem=$(bare "$home/$2/$node" -e "$rename" "$work/link" "$home/$1") ||
@@ -441,7 +442,7 @@ rename='
     process.exit(1)
   }'
 
-# Puts the fresh folder beside the other versions, and sets `fresh` to where it is then, and `target`.
+# Moves the fresh folder next to the other versions, and sets `fresh` and `target` to its new place.
 keep() {
   target=versions/$version
   number=1
@@ -460,10 +461,10 @@ add_settings() {
   said=$(bare "$1/$program" config add-missing "$config") || fail "$(last_line "$said")"
 }
 
-# Whether the command leads to what is installed here, by whatever name its folder was called then.
+# Whether the command is the one installed here, even if its folder then had another name.
 is_ours() {
   [ -h "$prefix/bin/svc" ] || return 1
-  # shellcheck disable=SC3013 # It is in POSIX by now, and was in every shell before.
+  # shellcheck disable=SC3013 # -ef is now part of POSIX, and every shell already had it.
   [ "$(readlink "$prefix/bin/svc")" = "$home/current/$program" ] || [ "$prefix/bin/svc" -ef "$home/current/$program" ]
 }
 
@@ -472,7 +473,7 @@ check_command() {
     fail "$prefix/bin/svc is not from this installer; move it away, or name another folder with --prefix"
 }
 
-# The link is absolute: where bin is a link itself, a relative one would lead elsewhere.
+# The link is absolute, because a relative one would lead elsewhere if bin is itself a link.
 add_command() {
   is_ours || {
     problem=$(mkdir -p "$prefix/bin" 2>&1 && ln -s "$home/current/$program" "$prefix/bin/svc" 2>&1) ||
@@ -480,7 +481,8 @@ add_command() {
   }
 }
 
-# Removes all versions but the current one and the one before. What cannot be removed harms nothing and stays.
+# Removes all versions except the current one and the one before. A version that cannot be removed does no harm and
+# stays.
 remove_old() {
   kept=" $(target_of current) $(target_of previous) "
   for folder in "$home"/versions/*; do
@@ -593,7 +595,7 @@ uninstall() {
   fi
 }
 
-# What the server fetched is called by its sha256; other models in the folder are the user's own.
+# A model that the server fetched has its sha256 as its name; other models in the folder are the user's own.
 purge_models() {
   for entry in "$1"/* "$1"/.fetch-* "$1"/.gone-*; do
     name=${entry##*/}
@@ -607,7 +609,7 @@ purge_models() {
   rmdir "$1" 2>/dev/null || true
 }
 
-# Only what svc made or reads by these names: the folders may hold other things.
+# Removes only files that svc made, or reads by these names, because the folders may hold other files.
 purge_user_files() {
   [ -z "$config" ] || {
     folder=$(dirname "$config")
@@ -632,5 +634,5 @@ main() {
   esac
 }
 
-# The shell has read all of this before anything runs, also when it comes through a pipe that breaks.
+# The braces make the shell read the whole script before it runs anything, even through a pipe that breaks.
 { main "$@"; }

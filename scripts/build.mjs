@@ -1,6 +1,6 @@
 /**
- * Brings node_modules/ and dist/ up to date: dependencies, TypeScript, the Rust addon, ONNX Runtime. Each step runs only
- * when its inputs have changed. It needs nothing but Node, since it runs before anything is installed.
+ * Brings node_modules/ and dist/ up to date: dependencies, TypeScript, the Rust addon, ONNX Runtime. Each step runs
+ * only if its inputs have changed. This script needs nothing except Node, since it runs before anything is installed.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -32,7 +32,7 @@ function stop(message) {
 
 function run(command, args, whenMissing) {
   process.stdout.write(`build: ${[command === process.execPath ? 'node' : command, ...args].join(' ')}\n`);
-  // npm is a script on Windows, which only a shell starts.
+  // On Windows, npm is a script, which only a shell can start.
   const shell = process.platform === 'win32' && command === 'npm';
   const { error, status, signal } = spawnSync(command, args, { stdio: 'inherit', shell });
   if (error) stop(error.code === 'ENOENT' && whenMissing ? whenMissing : `${command}: ${error.message}`);
@@ -40,7 +40,10 @@ function run(command, args, whenMissing) {
     stop(`${command === process.execPath ? args[0] : command} failed (${signal ?? `exit code ${status}`})`);
 }
 
-/** npm notes in node_modules/ what it put there. Only optional packages, made for other platforms, may be missing. */
+/**
+ * Whether all packages are installed, by the list that npm keeps in node_modules/. Only optional packages, which are
+ * made for other platforms, may be missing.
+ */
 function isInstalled() {
   const note = join('node_modules', '.package-lock.json');
   if (!existsSync(note)) return false;
@@ -52,7 +55,7 @@ function isInstalled() {
   return entries.every(isSame) && Object.keys(present).every(isWanted);
 }
 
-/** Compiled files whose source is gone would go on being run, tests above all. */
+/** Removes compiled files whose source is gone, which would otherwise still be run; tests above all. */
 function removeStale() {
   for (const file of [join('dist', 'src'), join('dist', 'test')].flatMap(filesUnder)) {
     const stem = /^dist.(.+?)(\.d\.ts|\.js|\.js\.map)$/.exec(file)?.[1];
@@ -65,7 +68,7 @@ function compileTypeScript() {
   run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts']);
 }
 
-/** The operator pages' own files: their style, and their script with the chart library in it. */
+/** Bundles the operator pages' own files: their style, and their script together with the chart library. */
 function bundlePages() {
   run(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', PAGES]);
   bundle(join('dist', 'assets'), {
@@ -76,7 +79,7 @@ function bundlePages() {
   });
 }
 
-/** The API's page: its renderer, with our settings for it. */
+/** Bundles the page of the API: its renderer, with our settings for it. */
 function bundleDocs() {
   const entries = ['main.ts', 'style.css'].map((file) => join(PAGES, 'docs', file));
   bundle(join('dist', 'docs'), { entryPoints: entries, minify: true, target: 'es2022' });
@@ -88,7 +91,7 @@ function compileRust() {
   copy({ from: builtLibrary(process.platform), to: ADDON });
 }
 
-/** Puts the file in place in one step: a server that runs keeps the old one open, and no other ever loads half a file. */
+/** Replaces a file in one step: a running server keeps the old file open, and no process ever loads half a file. */
 function copy({ from, to }) {
   if (isSameFile(from, to)) return;
   process.stdout.write(`build: copy ${from} to ${to}\n`);
@@ -98,7 +101,7 @@ function copy({ from, to }) {
   try {
     renameSync(temporary, to);
   } catch {
-    // Windows lets a library that is in use be renamed, but not replaced.
+    // Windows allows renaming a library that is in use, but not replacing it.
     renameSync(to, `${to}.${process.pid}.old`);
     renameSync(temporary, to);
   }
@@ -110,8 +113,9 @@ function isSameFile(from, to) {
 }
 
 /**
- * `npm start` begins with `exec`, so that no shell stands between npm and the server: a shell that gets the terminal's
- * Ctrl-C as well dies of it, and npm then reports a failure. cmd.exe, which does not, is given a command of that name.
+ * Provides a command `exec` on Windows. `npm start` begins with `exec`, so that no shell stands between npm and the
+ * server: a shell would also get the terminal's Ctrl-C and die of it, and npm would then report a failure. cmd.exe does
+ * not die of it, but has no `exec`.
  */
 function provideExec() {
   if (process.platform === 'win32') writeFileSync(join('node_modules', '.bin', 'exec.cmd'), '@%*\r\n');

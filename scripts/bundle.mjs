@@ -1,7 +1,7 @@
 /**
- * Makes dist/app/, the program as it is run: each command in one file or few, with the packages that it uses. Reading
- * hundreds of small files one by one would be most of the time between the start of the process and its first answer.
- * And dist/lib/, what other programs import.
+ * Makes dist/app/, the program as it is run: each command in one file or a few, with the packages that it uses. Reading
+ * hundreds of small files one by one would take most of the time between the start of the process and its first answer.
+ * Also makes dist/lib/, which other programs import.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,12 +10,12 @@ import { dirname, join } from 'node:path';
 const OUT = join('dist', 'app');
 const LIBRARY = join('dist', 'lib');
 
-/** The folder of the package that a bundled file belongs to; nothing for a file of our own. */
+/** Returns the folder of the package that a bundled file belongs to; undefined for a file of our own. */
 function packageFolder(file) {
   return /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0];
 }
 
-/** A package's name, version, licence, and the text of it where the package has one. */
+/** Returns a package's name, version and licence, and the text of the licence if the package has one. */
 function notice(folder) {
   const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const file = readdirSync(folder).find((entry) => /^(licen[cs]e|copying)/i.test(entry));
@@ -23,18 +23,18 @@ function notice(folder) {
   return `${name} ${version} (${license})\n${text}`;
 }
 
-/** The licences of all packages in the bundle ask to be kept with every copy of their code. */
+/** Writes the licences of all packages in the bundle, which require to be kept with every copy of their code. */
 function writeNotices({ inputs, file }) {
   const folders = [...new Set(inputs.map(packageFolder))].filter((folder) => folder !== undefined);
-  // A file that is itself a bundle has the notices of what is in it beside it.
+  // An input that is itself a bundle has a file with the notices of its parts next to it.
   const bundled = inputs.map((input) => `${input}.LICENSE.txt`).filter((path) => existsSync(path));
   const notices = [...folders.sort().map(notice), ...bundled.map((path) => readFileSync(path, 'utf8'))];
   writeFileSync(file, notices.join(`\n${'-'.repeat(80)}\n\n`));
 }
 
-/** Bundles into a folder as esbuild's `options` say, and writes the notices of what is in the bundle beside it. */
+/** Bundles into a folder by esbuild's `options`, and writes the notices of the bundled packages next to the bundle. */
 export function bundle(outdir, options) {
-  // Its command is a script or a binary, whichever way it was installed; its module is the same for all.
+  // esbuild's command is a script or a binary, depending on the installation; its module is the same everywhere.
   const { metafile } = createRequire(import.meta.url)('esbuild').buildSync({
     outdir,
     bundle: true,
@@ -54,7 +54,7 @@ export function bundleProgram() {
     splitting: true,
     platform: 'node',
     target: 'node20',
-    // A package that is made for both module systems is taken in the one that can be split.
+    // Of a package that is made for both module systems, the ES module is taken, which can be split.
     mainFields: ['module', 'main'],
     banner: {
       js: "import { createRequire as createBundleRequire } from 'node:module'; const require = createBundleRequire(import.meta.url);",
@@ -63,8 +63,8 @@ export function bundleProgram() {
 }
 
 /**
- * Bundles the library: one file for `require`, which `import` gets as well, since two copies would be two classes of each
- * error. The types are those that tsc has made, once for each module system.
+ * Bundles the library: one file for `require`, which `import` gets as well, since two copies would have two classes for
+ * each error. The types are those that tsc has made, once for each module system.
  */
 export function bundleLibrary() {
   rmSync(LIBRARY, { recursive: true, force: true });
@@ -81,7 +81,7 @@ export function bundleLibrary() {
   writeTypes(join('in-process', 'index'), new Set());
 }
 
-/** Copies the declarations of a compiled file, and of those that it imports, into the library's folder. */
+/** Copies the declarations of a compiled file, and those of the files that it imports, into the library's folder. */
 function writeTypes(stem, done) {
   if (done.has(stem)) return;
   done.add(stem);

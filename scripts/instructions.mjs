@@ -1,6 +1,7 @@
 /**
  * Counts the instructions of parse, encode and decode, and compares them with the counts that are kept for this
- * compiler: more than the margin above is a failure. Callgrind counts, so the machine's speed and load do not matter.
+ * compiler: a count that is above the kept one by more than the margin is a failure. Callgrind counts, so the machine's
+ * speed and load do not matter.
  *
  *     node scripts/instructions.mjs          compares
  *     node scripts/instructions.mjs --write  keeps what it counts
@@ -16,7 +17,7 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const KEPT = join(ROOT, 'crates', 'engine', 'benches', 'instructions.json');
 const MARGIN = 0.05;
 
-/** Runs a command in the repository and returns what it prints. */
+/** Runs a command in the repository, and returns its output. */
 function read(command, args, env = process.env) {
   const options = { cwd: ROOT, env, encoding: 'utf8', maxBuffer: 2 ** 28, stdio: ['ignore', 'pipe', 'pipe'] };
   const { status, error, stdout, stderr } = spawnSync(command, args, options);
@@ -24,7 +25,7 @@ function read(command, args, env = process.env) {
   return stdout;
 }
 
-/** Builds the bench and returns its file. */
+/** Builds the bench, and returns the path of its program. */
 function build() {
   const messages = read('cargo', [
     ...['build', '--release', '--locked', '-p', 'svc-engine', '--bench', 'instructions'],
@@ -36,7 +37,7 @@ function build() {
 
 /**
  * Counts every stage of every input.
- * @returns what the counts belong to, and the counts by name
+ * @returns the compiler and machine that the counts belong to, and the counts by name
  */
 function count() {
   const program = build();
@@ -48,7 +49,8 @@ function count() {
       '--zero-before=instructions::start',
       '--dump-after=instructions::counted*',
     ];
-    // The environment is given to the program, too: with an empty one its stack begins at the same place.
+    // The program gets this environment as well: with a nearly empty one, its stack begins at the same place every
+    // time.
     const env = { PATH: process.env.PATH };
     const lines = read('valgrind', ['--tool=callgrind', ...options, program], env)
       .trimEnd()
@@ -61,14 +63,14 @@ function count() {
   }
 }
 
-/** The instructions of one dump. */
+/** Returns the number of instructions in one dump. */
 function total(file) {
   const found = /^summary: (\d+)$/m.exec(readFileSync(file, 'utf8'));
   if (!found) throw new Error(`callgrind has counted nothing into ${file}`);
   return Number(found[1]);
 }
 
-/** Returns one line for each stage that is beyond the margin, and how many of them are above it. */
+/** Returns a line for each stage whose count is outside the margin, and the number of stages that are above it. */
 function compare(counts, kept) {
   const names = [...new Set([...Object.keys(counts), ...Object.keys(kept)])];
   const changes = names.map((name) => ({ name, now: counts[name], before: kept[name] }));
@@ -86,7 +88,7 @@ function tell({ name, now, before }) {
   return `${name}: ${now} instructions, ${before} are kept (${percent} %): ${verdict}`;
 }
 
-/** Counts and compares, tells what is to be told, and returns it as the result of a test. */
+/** Counts and compares, prints the differences, and returns the result in the form of a test's result. */
 export function instructionCounts() {
   const say = (line) => process.stdout.write(`instructions: ${line}\n`);
   try {

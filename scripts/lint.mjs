@@ -1,4 +1,4 @@
-/** Runs every formatter and linter, all of them, and fails when one of them does. */
+/** Runs every formatter and linter, even after a failure, and fails if one of them does. */
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import process from 'node:process';

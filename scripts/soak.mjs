@@ -1,7 +1,7 @@
 /**
- * A soak: the embedded model under a mixed load of a share of its capacity for an hour, so that growth of memory, of open
- * descriptors or of latency shows. The arrivals are Poisson's: callers do not wait for each other. Nothing else should run
- * on the machine. Writes what it found into docs/test-long.md.
+ * A soak test: it runs the embedded model for an hour under a mixed load that is a share of its capacity, so that
+ * growth of memory, of open descriptors or of latency shows. The arrivals are a Poisson process: callers do not wait
+ * for each other. Nothing else should run on the machine. Writes its results into docs/test-long.md.
  *
  *     node scripts/soak.mjs [--minutes 60] [--share 0.8] [--seed 1]
  */
@@ -34,11 +34,11 @@ const CAPACITY_SECONDS = 60;
 const CAPACITY_CALLERS = 8;
 const SPANS = 6;
 const SAMPLE_MS = 15_000;
-/** Words of a state: from the fewest to the most, each length as likely as twice that length. */
+/** The fewest and the most words of a state, where each length is as likely as its double, and the most questions. */
 const [FEWEST_WORDS, MOST_WORDS, MOST_QUESTIONS] = [20, 900, 16];
 const WORDS = readFileSync('README.md', 'utf8').match(/[a-z]{3,}/g);
 
-/** Returns numbers from 0 to 1, the same for each seed (mulberry32). */
+/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
 function randomOf(seed) {
   let state = seed >>> 0;
   return () => {
@@ -64,7 +64,7 @@ function question(number) {
   return { type: 'score', instructions: `How urgent is ${word}?`, criteria: ['not at all', 'somewhat', 'very'] };
 }
 
-/** A request about a state that was never seen before. */
+/** Returns a request about a state that was never seen before. */
 function mixedRequest() {
   const count = Math.round(FEWEST_WORDS * (MOST_WORDS / FEWEST_WORDS) ** random());
   const state = Array.from({ length: count }, () => pick(WORDS)).join(' ');
@@ -77,7 +77,7 @@ const PROBE = JSON.stringify({
   questions: { refund: { type: 'noul', instructions: 'Does the customer want money back?' } },
 });
 
-/** The server as a user starts it: its process, its port, and the end of its log. */
+/** Starts the server in the way a user does, and returns its process, its port, and the end of its log. */
 async function startServer(cwd) {
   const args = [resolve('bin', 'svc.js'), 'serve', '--listen', '127.0.0.1:0', '--device', 'cpu'];
   const child = spawn(process.execPath, args, { cwd, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -108,7 +108,7 @@ async function decide(port, body) {
   return { status: res.statusCode, answers, ms: performance.now() - startMs };
 }
 
-/** Requests a second that callers get who each wait for their answer. */
+/** Returns the number of requests per second of callers that each wait for their answer. */
 async function capacityOf(port) {
   const endMs = performance.now() + CAPACITY_SECONDS * 1000;
   let count = 0;
@@ -119,7 +119,7 @@ async function capacityOf(port) {
   return count / CAPACITY_SECONDS;
 }
 
-/** Resident memory in MiB, and open descriptors, of a process. */
+/** Returns the resident memory of a process, in MiB, and its number of open descriptors. */
 function sample(pid, atMs) {
   const [, kib] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
   return { atMs, rssMiB: Number(kib) / 1024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
@@ -131,7 +131,9 @@ async function sampleUntil(pid, startMs, endMs) {
   return samples;
 }
 
-/** Sends requests as they arrive, whoever has been answered, and one in thirty that is always the same. */
+/**
+ * Sends requests at their times of arrival, whether or not earlier ones are answered; one in thirty is always the same.
+ */
 async function load(port, { perSecond, startMs, endMs }) {
   const answered = [];
   const problems = [];
@@ -157,13 +159,13 @@ async function load(port, { perSecond, startMs, endMs }) {
   return { answered, problems };
 }
 
-/** The value that `share` of the numbers do not exceed. */
+/** Returns the value that `share` of the numbers do not exceed. */
 function percentile(numbers, share) {
   const sorted = numbers.toSorted((one, other) => one - other);
   return sorted[Math.min(sorted.length - 1, Math.ceil(share * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** The slope of a straight line through points by least squares. */
+/** Returns the slope of a straight line through points by least squares. */
 function slope(points) {
   const mean = (key) => points.reduce((sum, point) => sum + point[key], 0) / points.length;
   const [x, y] = [mean('x'), mean('y')];
@@ -215,7 +217,7 @@ function report({ capacity, perSecond, found, samples }) {
   ].join('\n');
 }
 
-/** Puts the section in place of the one that the page has, or in front of the results of the long tests. */
+/** Writes the section in the place of the page's old one, or before the results of the long tests. */
 function write(section) {
   const [head, results] = readFileSync(PAGE, 'utf8').split(/^(?=## Latest run$)/m);
   const [before] = head.split(`${HEADING}\n`);

@@ -1,9 +1,9 @@
-/** Remembers what a build step was made from, so that a step whose inputs are the same is not run again. */
+/** Remembers the inputs of a build step, so that a step whose inputs are the same is not run again. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Every file under `path`, sorted; `path` itself when it is a file; nothing when it is not there. */
+/** Returns every file under `path`, sorted; only `path` if it is a file; an empty list if it does not exist. */
 export function filesUnder(path) {
   if (!existsSync(path)) return [];
   try {
@@ -16,7 +16,10 @@ export function filesUnder(path) {
   }
 }
 
-/** Contents count, times do not: a branch that is checked out and back again is not built again. */
+/**
+ * Returns a digest of the files' contents. Times do not count, so a branch that is checked out and back is not built
+ * again.
+ */
 function digest(paths) {
   const hash = createHash('sha256');
   for (const file of paths.flatMap(filesUnder)) {
@@ -26,7 +29,7 @@ function digest(paths) {
   return hash.digest('hex');
 }
 
-/** Runs `work` unless its inputs are what they were and every output is there. */
+/** Runs `work` unless its inputs are unchanged and every output exists. */
 export function whenChanged({ stamp, inputs, outputs, work }) {
   const now = digest(inputs);
   const before = existsSync(stamp) ? readFileSync(stamp, 'utf8') : '';

@@ -1,7 +1,8 @@
 /**
- * The tests that take too long for every change: a million damaged bodies, damaged model folders, fuzzing that looks for new
- * branches, exits in the middle of runs, batches that are killed, models that are swapped under load, and a mixed load with
- * callers who hang up, under which the memory must stay flat. Writes what it found into docs/test-long.md.
+ * The tests that take too long for every change: a million damaged bodies, damaged model folders, fuzzing that looks
+ * for new branches, exits in the middle of runs, batches that are killed, models that are swapped under load, and a
+ * mixed load with callers that hang up, under which the memory must stay flat. Writes the results into
+ * docs/test-long.md.
  *
  *     npm run test:long -- [--bodies 1000000] [--damaged 1000] [--fuzz-minutes 10] [--exits 120] [--kills 10] [--rows 20000]
  *                          [--swaps 1000] [--minutes 10]
@@ -49,7 +50,7 @@ const CALLERS = 32;
 const say = (line) => process.stdout.write(`long: ${line}\n`);
 const random = (below) => Math.floor(Math.random() * below);
 
-/** Runs one test of the engine, with more cases than it has by itself. */
+/** Runs one test of the engine with more cases than its default number. */
 async function engineTest({ file, test, more }) {
   const args = [
     'test',
@@ -86,7 +87,7 @@ async function damageFolders() {
 const FUZZ_TARGETS = ['systemone', 'decisions', 'batch', 'config', 'onnx'];
 const FUZZ = join('crates', 'engine', 'fuzz');
 
-/** Runs a target on the inputs of the repository and on what earlier runs found; returns what libFuzzer says at its end. */
+/** Fuzzes a target from the repository's inputs and those that earlier runs found, and returns libFuzzer's report. */
 async function fuzzTarget(target) {
   const [corpus, found] = ['fuzz-corpus', 'fuzz-found'].map((name) => join('target', name, target));
   for (const folder of [corpus, found]) mkdirSync(folder, { recursive: true });
@@ -108,7 +109,7 @@ async function fuzzTarget(target) {
   return { isWell: child.exitCode === 0, count: Number(count ?? 0), said };
 }
 
-/** It needs a nightly compiler and `cargo install cargo-fuzz`. */
+/** Fuzzes all targets, which needs a nightly compiler and `cargo install cargo-fuzz`. */
 async function fuzz() {
   const counts = [];
   for (const target of FUZZ_TARGETS) {
@@ -119,7 +120,9 @@ async function fuzz() {
   return { isWell: true, found: `nothing in as many runs: ${counts.join(', ')}` };
 }
 
-/** One process that ends itself after `delayMs`; undefined when it ended as it was told to, without a word. */
+/**
+ * Runs a process that ends itself after `delayMs`; returns the problem, or undefined if it ended silently as it should.
+ */
 async function exitAt(delayMs) {
   const child = spawn(process.execPath, [EXIT_PROGRAM, String(delayMs), String(EXIT_STATUS)], { timeout: 60_000 });
   const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
@@ -138,7 +141,7 @@ async function exitInTheMiddle() {
   };
 }
 
-/** A batch in a folder that is gone afterwards: what came of it, and its output. */
+/** Runs a batch in a folder that is removed afterwards, and returns the batch's end and its output. */
 async function batchOf(name, most) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-long-'));
   try {
@@ -149,7 +152,7 @@ async function batchOf(name, most) {
   }
 }
 
-/** A machine that is done before it was killed often enough begins again. */
+/** Kills batches in each format; a batch that is done before it was killed often enough is begun again. */
 async function killBatches() {
   const problems = [];
   const counts = [];
@@ -191,12 +194,12 @@ async function startServer(cwd) {
   });
   while (!/model .+ loaded/.test(log)) await sleep(20);
   const port = Number(/127\.0\.0\.1:(\d+)/.exec(log)[1]);
-  /** What is no line of the log: a crash's last words. */
+  /** Returns the lines on stderr that are not of the log, such as the last message of a crash. */
   const noise = () => log.split('\n').filter((line) => line !== '' && !line.startsWith('{"level":'));
   return { child, port, noise };
 }
 
-/** Sends one request; resolves with its status and body, or with the status 0 when the caller hung up. */
+/** Sends one request, and returns its status and body, or the status 0 if the caller hung up. */
 async function send({ port, agent, body, hangUpMs }) {
   const req = request({ host: '127.0.0.1', port, agent, method: 'POST', path: '/v1/systemone' });
   const hangUp = hangUpMs === undefined ? undefined : setTimeout(() => req.destroy(), hangUpMs);
@@ -212,7 +215,10 @@ async function send({ port, agent, body, hangUpMs }) {
   }
 }
 
-/** A request of the mix: mostly short, some with many questions or a long state, some damaged, some given up. */
+/**
+ * Returns a request of the mix: most are short, some have many questions or a long state, some are damaged, some are
+ * given up.
+ */
 function mixed(number) {
   const kind = random(20);
   if (kind === 0) return { body: manyQuestions(100 + random(100)) };
@@ -222,7 +228,9 @@ function mixed(number) {
   return { body: differentRequest(number % 1000), isKnown: true };
 }
 
-/** The answers without what differs every time; the answer to `differentRequest(n)` must never change. */
+/**
+ * Returns the answers without the usage, which differs every time; those to `differentRequest(n)` must never change.
+ */
 const answersOf = (body) => body.slice(0, body.lastIndexOf(',"usage":'));
 
 async function residentMiB(pid) {
@@ -266,7 +274,7 @@ async function mixedLoad() {
   problems.push(...server.noise());
   rmSync(cwd, { recursive: true, force: true });
   agent.destroy();
-  // The first quarter is warm-up: the state cache fills, and the allocator finds its size.
+  // The first quarter is warm-up, in which the state cache fills and the allocator's memory grows to its size.
   const steady = rssMiB.slice(Math.ceil(rssMiB.length / 4));
   const growth = Math.max(...steady) - Math.min(...steady.slice(0, 3));
   if (growth > 150) problems.push(`memory grew by ${growth} MiB`);
@@ -285,7 +293,7 @@ const PARTS = [
   { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },
 ];
 
-/** Keeps what the page says before its first table. */
+/** Writes the results into the page, and keeps its text before the latest run. */
 function writePage(rows) {
   const machine = `${process.platform} ${process.arch}, ${availableParallelism()} cores (${cpus()[0]?.model.trim()})`;
   const [head] = readFileSync(PAGE, 'utf8').split(/^## Latest run$/m);

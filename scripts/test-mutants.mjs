@@ -1,7 +1,8 @@
 /**
- * Changes the code in small ways, one at a time (mutants), and runs the tests of its area against each: a change that no test
- * notices shows what is not tested. A sample is drawn by a seed from each area. TypeScript is changed by Stryker's
- * instrumenter, which builds all changes in at once, each behind a switch; Rust by cargo-mutants, which builds each.
+ * Changes the code in small ways, one at a time (mutants), and runs the tests of its area against each: a change that
+ * no test notices shows untested code. A seed draws a sample from each area. TypeScript is changed by Stryker's
+ * instrumenter, which builds all changes at once, each behind a switch; Rust by cargo-mutants, which builds each
+ * change.
  *
  *     npm run test:mutants -- [--areas gate,queue] [--sample 40] [--seed 1] [--jobs 2]
  *
@@ -21,7 +22,7 @@ import { filesUnder } from './stamp.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
-/** What of `ts/src` an area is, and its tests below `dist/test`. */
+/** The areas of `ts/src`: the files of each, and its tests below `dist/test`. */
 const TYPESCRIPT = {
   gate: { source: /^gate\//, tests: /^(gate-.*|real\/gate)\.test/ },
   middleware: { source: /^(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
@@ -29,7 +30,7 @@ const TYPESCRIPT = {
   model: { source: /^model\//, tests: /^(model\/.*|reload|real\/reload)\.(test|system)/ },
   metrics: { source: /^(metrics|stats|latencies)\.ts$/, tests: /^(metrics|stats|http\/stats)\.test/ },
 };
-/** What of `crates/engine/src` an area is, and which tests `cargo test` runs for it. */
+/** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {
   queue: { files: ['queue*', 'queue/*'], tests: ['--lib'] },
   wire: { files: ['wire/*', 'batch*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
@@ -38,9 +39,9 @@ const RUST = {
 };
 
 const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';
-/** A text of a message is not what tests should hold to the letter. */
+/** Mutations that are left out: tests should not pin the wording of messages. */
 const LEFT_OUT = ['StringLiteral'];
-/** A mutant may run this many times as long as the tests do without one, and so much longer. */
+/** The time limit of a mutant: this many times the tests' time without a mutant, plus this many milliseconds. */
 const [SLOWER, LONGER_MS] = [3, 30_000];
 
 const { values } = parseArgs({
@@ -56,7 +57,7 @@ const areas = values.areas.split(',');
 
 const say = (line) => process.stdout.write(`mutants: ${line}\n`);
 
-/** Returns numbers from 0 to 1, the same for each seed (mulberry32). */
+/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
 function randomOf(start) {
   let state = start >>> 0;
   return () => {
@@ -67,7 +68,7 @@ function randomOf(start) {
   };
 }
 
-/** As many of `all` as the sample has, each as likely as any other, in their own order. */
+/** Returns a sample of `all`, in which each element is equally likely; the elements keep their order. */
 function sampleOf(all) {
   const random = randomOf(seed);
   const drawn = all.map((one) => [random(), one]).sort(([one], [other]) => one - other);
@@ -80,10 +81,10 @@ function run(command, args, options = {}) {
   if (status !== 0) throw new Error(`${command} ${args[0]} failed: ${String(stderr).slice(-2000)}`);
 }
 
-/** What `scripts/release` leaves is large, and no test looks at it. */
+/** The output of `scripts/release`, which is not copied: it is large, and no test reads it. */
 const RELEASES = join('dist', 'release');
 
-/** A copy of what the tests need, with `ts/src` to be changed. */
+/** Makes a copy of everything that the tests need, in which `ts/src` can be changed. */
 function copyOfRepository(folder) {
   const copied = new Set(['ts', 'dist', 'scripts', 'bin', 'package.json']);
   for (const name of readdirSync('.')) {
@@ -93,7 +94,7 @@ function copyOfRepository(folder) {
   }
 }
 
-/** Builds all mutants of all areas into the copy; returns them by area. */
+/** Builds all mutants of all areas into the copy, and returns a function that gives those of an area. */
 async function instrument(folder) {
   const packages = join(folder, 'instrumenter');
   mkdirSync(packages);
@@ -114,7 +115,7 @@ async function instrument(folder) {
   for (const { name, content } of changed) writeFileSync(name, `// @ts-nocheck\n${content}`);
   const build =
     "const { bundleProgram, bundleLibrary } = await import('./scripts/bundle.mjs'); bundleProgram(); bundleLibrary();";
-  // The compiler tells of types that no longer fit, and writes its output all the same.
+  // The compiler reports types that no longer fit, but still writes its output.
   spawnSync(process.execPath, [join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts'], { cwd: folder });
   run(process.execPath, ['--input-type=module', '-e', build], { cwd: folder });
   return (area) =>
@@ -123,7 +124,7 @@ async function instrument(folder) {
       .filter(({ name }) => TYPESCRIPT[area].source.test(name));
 }
 
-/** Runs test files until one fails; whether one did, or they took too long. */
+/** Runs test files until one fails, and returns whether one failed or they took too long. */
 function fails(folder, { files, mutant = '', timeoutMs }) {
   const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
   const env = { ...process.env, __STRYKER_ACTIVE_MUTANT__: mutant };
@@ -139,7 +140,7 @@ function fails(folder, { files, mutant = '', timeoutMs }) {
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // The process has already ended by itself.
       }
       done(isCaught);
     };
@@ -181,7 +182,7 @@ async function typescriptArea(folder, area, mutants) {
 
 const CRATE = ['-p', 'svc-engine'];
 
-/** cargo-mutants' own list of what it can change. */
+/** Returns the names of all mutants that cargo-mutants can make in the files. */
 function rustMutants({ files }) {
   const args = [
     'mutants',

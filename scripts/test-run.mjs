@@ -1,4 +1,4 @@
-/** Runs test runners, shows what they print, and counts what passed and what failed. */
+/** Runs test runners, shows their output, and counts the tests that passed and failed. */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
@@ -7,7 +7,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { stripVTControlCharacters } from 'node:util';
 
-/** Runs a command, shows what it prints as it comes, and returns all of it. */
+/** Runs a command, shows its output as it comes, and returns its exit code and all of the output. */
 async function show(command, args, env) {
   process.stdout.write(`test: ${command === process.execPath ? 'node' : command} ${args.slice(0, 3).join(' ')}\n`);
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
@@ -30,7 +30,7 @@ function sum(output, pattern) {
   return [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
 }
 
-/** Runs `cargo test` and counts. */
+/** Runs `cargo test`, and counts the tests that passed and failed. */
 export async function cargoTests(args, env) {
   const { exitCode, output } = await show('cargo', ['test', ...args], env);
   const passed = sum(output, /^test result: .*?(\d+) passed/gm);
@@ -38,19 +38,19 @@ export async function cargoTests(args, env) {
   return { name: 'cargo test', exitCode, passed, failed };
 }
 
-/** The longest that one file of tests may take: a test that waits for what never comes fails, even on a busy machine. */
+/** The longest time of one file of tests. It is long enough for a busy machine, and ends a test that waits for ever. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** Two files wait for servers and timers as much as they compute, so there are at least two at a time. */
+/** The number of test files that run at once: at least two, since they wait for servers and timers half of the time. */
 const CONCURRENCY = Math.max(2, availableParallelism());
 
 /**
- * Runs compiled test files with Node's runner, some of them side by side, and counts. A test that is skipped has not
- * passed.
+ * Runs compiled test files with Node's runner, some of them at the same time, and counts the tests. A skipped test has
+ * not passed.
  */
 export async function nodeTests(files, { env = {}, timeout = TIMEOUT_MS } = {}) {
   const name = 'node:test';
-  // Without files Node would look for some, and find these scripts.
+  // Without files, Node would look for tests itself, and find these scripts.
   if (files.length === 0) return { name, exitCode: 1, passed: 0, failed: 0 };
   process.stdout.write(`test: ${name}, ${files.length} files, ${CONCURRENCY} at a time\n`);
   Object.assign(process.env, env);
@@ -64,7 +64,7 @@ export async function nodeTests(files, { env = {}, timeout = TIMEOUT_MS } = {}) 
   return { name, exitCode: counts.failed === 0 ? 0 : 1, ...counts };
 }
 
-/** Runs test files with pytest and counts. What is skipped has not passed. */
+/** Runs test files with pytest, and counts the tests. A skipped test has not passed. */
 export async function pythonTests(python, args) {
   const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args], {});
   const last = output.trimEnd().split('\n').at(-1);
@@ -76,7 +76,7 @@ export async function pythonTests(python, args) {
   };
 }
 
-/** Ends the output with one line that counts all results, and the process with 1 unless all is well. */
+/** Ends the output with one line that counts all results, and sets the exit code 1 unless all tests passed. */
 export function close(results) {
   for (const { name, exitCode, passed, failed } of results) {
     if (passed + failed === 0) process.stdout.write(`${name}: no test has run\n`);

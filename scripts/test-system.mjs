@@ -1,8 +1,9 @@
 /**
- * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, nginx, valgrind, a browser,
- * a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with the packages of the reference, of the pipeline, of
- * the training and with linters. On Debian and Ubuntu it installs what is missing, but for Go; the packages of Python and the tools go into
- * a folder that is gone afterwards. It ends with one line that counts.
+ * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, nginx, valgrind,
+ * a browser, a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with
+ * linters and the packages of the reference, of the pipeline and of the training. On Debian and Ubuntu it installs
+ * missing programs, except Go; the packages of Python and the tools go into a folder that is removed afterwards. The
+ * last line counts the results.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,7 +17,7 @@ import { close, nodeTests, pythonTests } from './test-run.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
-/** Each tool, how to see that it is there, and the package that has it. */
+/** The tools: a command that works if the tool is there, and the packages that contain it. */
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
   { works: ['haproxy', '-v'], packages: ['haproxy'] },
@@ -32,12 +33,12 @@ const TOOLS = [
   { works: ['valgrind', '--version'], packages: ['valgrind'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },
   { works: ['qemu-x86_64', '--version'], packages: ['qemu-user'] },
-  // Debian's Python comes without what makes a virtual environment.
+  // Debian's Python comes without the modules that make a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];
-/** What renders the manifests for Kubernetes. */
+/** The tools that render the manifests for Kubernetes. */
 const GO_TOOLS = ['helm.sh/helm/v4/cmd/helm@v4.3.1', 'sigs.k8s.io/kustomize/kustomize/v5@v5.8.2'];
-/** The packages of the references, of which PyTorch takes some gigabytes, linters of the container's files, and clients. */
+/** The lists of Python packages: those of the references (PyTorch takes some gigabytes), linters and clients. */
 const REQUIREMENTS = [
   join('crates', 'engine', 'tests', 'fixtures', 'requirements.txt'),
   join('crates', 'engine', 'tests', 'fixtures', 'requirements-pair.txt'),
@@ -46,7 +47,7 @@ const REQUIREMENTS = [
   join('scripts', 'release', 'requirements.txt'),
 ];
 
-/** The longest that one file may take: emulators of other processors take ten minutes and more where others are at work. */
+/** The longest time of one file: emulators of other processors take ten minutes or more if other programs also run. */
 const TIMEOUT_MS = 60 * 60_000;
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
@@ -67,14 +68,16 @@ function installTools() {
   aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
 }
 
-/** `folder`, with the tools in it. */
+/** Installs the tools into `folder`, and returns it. */
 function makeGoTools(folder) {
   if (!isThere({ works: ['go', 'version'] })) throw new Error('please install Go 1.26 or newer: https://go.dev/dl');
   for (const tool of GO_TOOLS) run('env', `GOBIN=${folder}`, 'go', 'install', tool);
   return folder;
 }
 
-/** The packages of the training: those that are installed with what they require, and the base model, which is without. */
+/**
+ * Returns the training's packages to install with their requirements, and the base model's, which is installed without.
+ */
 function trainingPackages() {
   const lines = readFileSync(join('training', 'requirements.txt'), 'utf8')
     .split('\n')
@@ -83,7 +86,9 @@ function trainingPackages() {
   return { packages: lines.filter((line) => !isBaseModel(line)), baseModel: lines.filter(isBaseModel) };
 }
 
-/** The interpreter of a virtual environment in `folder` that has the packages of `REQUIREMENTS` and of the training. */
+/**
+ * Makes a virtual environment in `folder` with the packages of `REQUIREMENTS` and of the training; returns its Python.
+ */
 function makePython(folder) {
   const { packages, baseModel } = trainingPackages();
   run('python3', '-m', 'venv', folder);
@@ -93,7 +98,7 @@ function makePython(folder) {
   return python;
 }
 
-/** The command that runs Node for arm64, for which the addon is built; as JSON. */
+/** Builds the addon for arm64, and returns the command that runs Node for arm64, as JSON. */
 function makeArm64(python) {
   const path = [dirname(python), process.env.PATH].join(delimiter);
   const args = [join('scripts', 'release', 'arm64.mjs'), '--addon'];
@@ -122,5 +127,5 @@ try {
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
-// A program that a test left behind may hold a pipe of this process, which would then not end.
+// A program that a test left behind may hold a pipe of this process, which would then never end.
 process.exit();

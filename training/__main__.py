@@ -11,7 +11,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training", description="Makes the embedded decision model.")
     commands = parser.add_subparsers(dest="command", required=True)
     for name in COMMANDS:
-        # Only the command asked for is imported: each needs other libraries.
+        # Only the requested command is imported, because each needs other libraries.
         if name in (arguments or sys.argv[1:])[:1]:
             module = importlib.import_module(f".{name}", __package__)
             own = commands.add_parser(name, help=module.__doc__, description=module.__doc__)

@@ -10,9 +10,13 @@ from .layout import PAD, Encoded
 
 @dataclass
 class Batch:
-    """Groups side by side. Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true where a token sees another;
-    `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole` [questions]. Ties: `tied` [terms, 2], the tie of each term and its
-    place in questions x options; `signs` [terms], 1 on one side and -1 on the other; `at_most` [ties]."""
+    """Groups in one batch.
+
+    Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true if a token sees another;
+    `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole`
+    [questions]. Ties: `tied` [terms, 2], the tie of each term and its place in questions x options; `signs` [terms],
+    1 on one side and -1 on the other; `at_most` [ties].
+    """
 
     ids: torch.Tensor
     positions: torch.Tensor
@@ -31,27 +35,28 @@ class Batch:
     sources: list[str]
 
     def to(self, device: str) -> "Batch":
-        """The same batch on a device."""
+        """Returns the same batch on a device."""
         if device == "cpu":
             return self
         moved = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()}
         return Batch(**moved)
 
     def token_count(self) -> int:
-        """The number of tokens that are not padding."""
+        """Returns the number of tokens that are not padding."""
         return int((self.part != 0).sum())
 
 
 def allowed(part: torch.Tensor, option: torch.Tensor) -> torch.Tensor:
-    """Which tokens see which [rows, 1, length, length]: a chunk itself; a question the state, its own head and, in an option, that option."""
+    """Returns which tokens see which [rows, 1, length, length]: a chunk sees itself; a question sees the state, its own
+    head and, inside an option, that option."""
     key_part, key_option = part[:, None, :], option[:, None, :]
     own = (part[:, :, None] == key_part) & ((key_option == 0) | (option[:, :, None] == key_option))
-    # Padding (part 0) sees padding: a row of the mask without a true gives NaN.
+    # Padding (part 0) sees padding, because a row of the mask without a true value gives NaN.
     return (own | ((part[:, :, None] < 0) & (key_part > 0)))[:, None]
 
 
 def collate(rows: list[Encoded]) -> Batch:
-    """Rows as one batch, padded to the longest."""
+    """Returns rows as one batch, padded to the longest row."""
     length = max(len(row.ids) for row in rows)
 
     def padded(name: str, filler: int = 0) -> torch.Tensor:
@@ -81,7 +86,7 @@ def collate(rows: list[Encoded]) -> Batch:
 
 
 def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:
-    """Rows of like length together, each list at most `max_tokens` long when padded (or one row)."""
+    """Yields lists of rows of similar length; each list has at most `max_tokens` when padded, or one row."""
     held: list[Encoded] = []
     for row in sorted(rows, key=lambda row: len(row.ids)):
         if held and (len(held) + 1) * len(row.ids) > max_tokens:

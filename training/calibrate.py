@@ -1,4 +1,4 @@
-"""`calibrate`: temperatures, what is added to "yes", and the act head, fitted on held-out rows."""
+"""`calibrate`: fits temperatures, the biases of "yes", and the act head on held-out rows."""
 import argparse
 import json
 from collections import Counter
@@ -24,7 +24,7 @@ WIDEST_MARGIN = 20.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json")
@@ -36,14 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(rows: list[Row], per_source: int) -> list[Row]:
-    """At most so many rows of each source."""
+    """Returns at most `per_source` rows of each source."""
     rows = Random(5).sample(rows, len(rows))
     seen: Counter[str] = Counter()
     return [row for row in rows if (seen.update([row.source]) or seen[row.source]) <= per_source]
 
 
 def spread(logits: torch.Tensor) -> torch.Tensor:
-    """What the act head is told of the logits [questions, options]: margin, log of the top probability, entropy, log of the number of options."""
+    """Returns the act head's features of the logits [questions, options]: margin, log of the top probability, entropy,
+    log of the number of options."""
     padded = F.pad(logits, (0, 2), value=-1e4)
     log_p = F.log_softmax(padded, dim=-1)
     top = padded.topk(2).values
@@ -53,7 +54,7 @@ def spread(logits: torch.Tensor) -> torch.Tensor:
 
 
 def act_features(model: Model, batch: Batch) -> torch.Tensor:
-    """Logits and the act head's input, side by side [questions, options + width + features]."""
+    """Returns the logits and the act head's input, concatenated [questions, options + width + features]."""
     x, values = model.encode(batch)
     logits = model.logits(x, values, batch)
     length = batch.ids.shape[1]
@@ -63,14 +64,16 @@ def act_features(model: Model, batch: Batch) -> torch.Tensor:
 
 
 def fit_act(model: Model, features: torch.Tensor, right: torch.Tensor, weights: torch.Tensor, steps: int = 300) -> None:
-    """Fits the act head by logistic regression: "act" is "the top answer is right". Few rows and many inputs: hence the decay."""
+    """Fits the act head by logistic regression: "act" means "the top answer is right". It has a weight decay, because
+    there are few rows and many inputs."""
     scale = features.std(0).clamp(min=1e-3)
     middle = features.mean(0)
     inputs = (features - middle) / scale
     layer = torch.nn.Linear(features.shape[1], 1)
     torch.nn.init.zeros_(layer.weight)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.02, weight_decay=0.0)
-    # The state and the question say little that holds elsewhere; the spread says most.
+    # The state and the question tell little that generalises, so they have a larger decay; the spread of the logits
+    # tells most.
     decay = torch.full((features.shape[1],), 0.02)
     decay[-ACT_FEATURES:] = 1e-4
     for _ in range(steps):
@@ -81,7 +84,7 @@ def fit_act(model: Model, features: torch.Tensor, right: torch.Tensor, weights: 
     with torch.no_grad():
         weight = layer.weight[0] / scale
         bias = layer.bias[0] - (weight * middle).sum()
-        # Two logits whose difference is the regression's.
+        # The head has two logits, whose difference is the regression's output.
         model.act.weight.copy_(torch.stack([weight, -weight]) / 2)
         model.act.bias.copy_(torch.stack([bias, -bias]) / 2)
 
@@ -108,12 +111,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Tensor]:
-    """Each row's act features and logits in one vector."""
+    """Returns each row's act features and logits in one vector."""
     return scored(model, rows, lambda batch: act_features(model, batch), device, state_max=512, max_tokens=4096, before=model.act.in_features)
 
 
 def fit_temperatures(rows: list[Row], logits: list[np.ndarray], labels: list[int]) -> dict[str, float]:
-    """The temperature of each type, every source counting the same; 1 for a type without rows."""
+    """Returns the temperature of each type, with the same weight for every source; 1 for a type without rows."""
     temperature = dict.fromkeys(TYPE_IDS, 1.0)
     for kind in TYPE_IDS:
         own = [i for i, row in enumerate(rows) if row.question["type"] == kind]

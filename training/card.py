@@ -1,4 +1,4 @@
-"""`card`: a model folder's README.md and plots, from its results."""
+"""`card`: writes a model folder's README.md and plots from its results."""
 import argparse
 import json
 from pathlib import Path
@@ -11,25 +11,25 @@ CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--folder", type=Path, required=True, help="the model folder")
     parser.add_argument("--results", type=Path, required=True, help="what `evaluate` wrote of it")
     parser.add_argument("--fp32", type=Path, help="what `evaluate` wrote of the same model in fp32")
 
 
 def percent(share: float) -> str:
-    """A share as a percentage with one decimal."""
+    """Returns a share as a percentage with one decimal."""
     return f"{100 * share:.1f}"
 
 
 def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """A Markdown table; numbers to the right."""
+    """Returns a Markdown table whose numbers are aligned to the right."""
     lines = [" | ".join(head), " | ".join(["---", *["---:"] * (len(head) - 1)]), *(" | ".join(row) for row in rows)]
     return "\n".join(f"| {line} |" for line in lines)
 
 
 def sets_table(results: dict[str, Any]) -> str:
-    """Accuracy with its interval, baselines and calibration of every set."""
+    """Returns a table of every set's accuracy with its interval, its baselines and its calibration."""
     against = results.get("against")
     head = ("set", "rows", "accuracy", "95 %", "majority", "random", "ECE", *((against["name"], "its ECE") if against else ()))
     rows = []
@@ -45,7 +45,7 @@ def sets_table(results: dict[str, Any]) -> str:
 
 
 def together_text(results: dict[str, Any]) -> str:
-    """Means, and what abstaining gives."""
+    """Returns the mean figures, and the gain from abstaining."""
     one = results["together"]
     lines = [f"Mean accuracy over the sets: {percent(one['mean_accuracy'])} %."]
     if one["mean_calibration_error"] is not None:
@@ -56,13 +56,13 @@ def together_text(results: dict[str, Any]) -> str:
 
 
 def coherence_table(results: dict[str, Any]) -> str:
-    """Mean deviations."""
+    """Returns a table of the mean deviations of each kind of coherence."""
     return table(("answers that must fit", "mean absolute deviation", "cases"),
                  [(kind, f"{one['deviation']:.3f}", str(one["cases"])) for kind, one in results["coherence"].items()])
 
 
 def cases_text(results: dict[str, Any]) -> str:
-    """The hand-written cases that the model gets wrong."""
+    """Returns the hand-written cases that the model gets wrong."""
     wrong = [case for case in results["cases"] if case["answer"] != case["right"]]
     lines = [f"Of {len(results['cases'])} hand-written cases {len(wrong)} are wrong:", ""]
     for case in wrong:
@@ -72,7 +72,7 @@ def cases_text(results: dict[str, Any]) -> str:
 
 
 def bias_text(results: dict[str, Any]) -> str:
-    """How far identity terms move two answers."""
+    """Returns a text on how far identity terms move two answers."""
     bias = results["bias"]
     ends = sorted(bias["toxic"].items(), key=lambda item: item[1])
     low, high = (", ".join(f"{term} {value:.2f}" for term, value in part) for part in (ends[:3], ends[:-4:-1]))
@@ -81,7 +81,7 @@ def bias_text(results: dict[str, Any]) -> str:
 
 
 def fp32_text(results: dict[str, Any], fp32: dict[str, Any] | None) -> str:
-    """What int8 costs."""
+    """Returns a text on the loss through int8, or an empty one without results in fp32."""
     if not fp32:
         return ""
     loss = fp32["together"]["mean_accuracy"] - results["together"]["mean_accuracy"]
@@ -92,7 +92,7 @@ def fp32_text(results: dict[str, Any], fp32: dict[str, Any] | None) -> str:
 
 
 def plots(results: dict[str, Any]) -> dict[str, str]:
-    """The files of the plots and their content."""
+    """Returns the files of the plots and their content."""
     one = results["together"]
     calibration = {"measured": [(mean, share) for mean, share, _ in one["bins"]], "ideal": [(0.0, 0.0), (1.0, 1.0)]}
     covered = {"by probability": [tuple(pair) for pair in one["coverage"]]}

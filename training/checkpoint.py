@@ -1,4 +1,4 @@
-"""What a run needs to go on after a kill."""
+"""Saves and loads everything that a run needs to go on after a kill."""
 import json
 import os
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ STATE, WEIGHTS, STEPS = "state.pt", "checkpoint.safetensors", "steps.json"
 
 @dataclass
 class Progress:
-    """Where a run stands: steps done, and the next batch as a pool and a place in it."""
+    """The progress of a run: the finished steps, and the next batch as a pool and an index in it."""
 
     step: int = 0
     pool: int = 0
@@ -21,14 +21,15 @@ class Progress:
 
 
 class Average:
-    """A running average of the weights, which is better than where they stand: lower in noise and nearer to where they began."""
+    """A running average of the weights, which is better than the current weights: it has less noise and is nearer to
+    the start."""
 
     def __init__(self, model: Model, decay: float) -> None:
         self.decay, self.weights = decay, {name: value.detach().clone() for name, value in model.state_dict().items()}
 
     @torch.no_grad()
     def update(self, model: Model, step: int) -> None:
-        """Takes the weights after a step in; early steps weigh more, so that the start is forgotten."""
+        """Adds the weights after a step; early steps have more weight, so that the initial weights are forgotten."""
         keep = min(self.decay, (1 + step) / (10 + step))
         for name, value in model.named_parameters():
             if value.requires_grad:
@@ -36,7 +37,7 @@ class Average:
 
 
 def save(folder: Path, model: Model, average: Average, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
-    """Writes everything; a kill while writing leaves the last checkpoint whole."""
+    """Writes the checkpoint and the averaged weights; a kill while writing leaves the last checkpoint whole."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{STATE}.part"
     torch.save({"model": model.state_dict(), "average": average.weights, "optimizer": optimizer.state_dict(), "progress": vars(progress)}, part)
@@ -48,7 +49,8 @@ def save(folder: Path, model: Model, average: Average, optimizer: torch.optim.Op
 
 
 def resume(folder: Path, model: Model, average: Average, optimizer: torch.optim.Optimizer) -> Progress:
-    """The progress of the folder's checkpoint, loaded into the arguments; a fresh one where there is none."""
+    """Loads the folder's checkpoint into the arguments and returns its progress; a new progress if there is no
+    checkpoint."""
     path = folder / STATE
     if not path.exists():
         return Progress()
@@ -60,6 +62,7 @@ def resume(folder: Path, model: Model, average: Average, optimizer: torch.optim.
 
 
 def planned_steps(folder: Path, steps: int) -> int:
-    """How many steps the run shall have: what `steps.json` says, so that a run can be told to end sooner or later while it runs."""
+    """Returns the planned number of steps: that of `steps.json` if it exists, so that a run can be made shorter or
+    longer while it runs."""
     path = folder / STEPS
     return int(json.loads(path.read_text())) if path.exists() else steps

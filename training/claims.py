@@ -1,4 +1,4 @@
-"""Yes/no rows of all other kinds: their statement or question asked in many ways, from both sides."""
+"""Asks the yes/no rows of all other kinds: their statement or question in many ways, from both sides."""
 from random import Random
 from typing import Any
 
@@ -26,7 +26,7 @@ ASKED_FIRST = ("is ", "are ", "was ", "were ", "do ", "does ", "did ", "can ", "
 
 
 def claimed(rng: Random, rows: list[Row]) -> Group:
-    """Up to three claims about one state."""
+    """Returns up to three claims about one state."""
     first = rows[0]
     if first.source == "qnli_dev":
         return answers(rng, first)
@@ -39,7 +39,7 @@ def claimed(rng: Random, rows: list[Row]) -> Group:
 
 
 def stage(rng: Random, row: Row) -> Scene:
-    """The state, whose own keys are kept where there are several."""
+    """Returns the row's state as a scene; its own keys are kept if there are several."""
     nouns = NOUNS.get(row.source, ("text", "message", "entry"))
     if isinstance(row.state, dict) and len(row.state) > 1:
         named = next((key for key in ("message", "dialogue", "sentence", "complaint", "text") if key in row.state), None)
@@ -64,7 +64,8 @@ def one(rng: Random, into: Scene, row: Row) -> None:
 
 
 def answers(rng: Random, row: Row) -> Group:
-    """Whether a sentence answers a question: both in the state, or the question in the instructions."""
+    """Asks whether a sentence answers a question: both stand in the state, or the question stands in the
+    instructions."""
     sentence, question, holds = row.state["sentence"], row.state["question"], bool(row.label)
     key = rng.choice(("sentence", "text", "passage", "snippet", "answer"))
     if rng.random() < 0.5:
@@ -79,7 +80,7 @@ def answers(rng: Random, row: Row) -> Group:
 
 
 def updated(rng: Random, row: Row) -> Group:
-    """Whether what becomes known makes something more or less likely."""
+    """Asks whether new information makes something more or less likely."""
     p, h, u = rng.choice((("premise", "hypothesis", "update"), ("situation", "guess", "news"), ("context", "claim", "evidence"), ("facts", "conclusion", "new_fact"), ("background", "belief",
         "observation")))
     parts = {p: row.state["premise"], h: row.state["hypothesis"], u: row.state["update"]}

@@ -1,4 +1,5 @@
-"""Whether answers fit together: each a mean absolute deviation over held-out cases, 0 where they fit exactly."""
+"""Measures whether answers fit together: each figure is a mean absolute deviation over held-out cases, 0 if they fit
+exactly."""
 from collections import defaultdict
 from random import Random
 from typing import Any, Callable, Iterator
@@ -11,7 +12,7 @@ from .generate import records
 from .rows import Row
 
 Question = dict[str, Any]
-# Questions on one state, and how far their probabilities are from fitting.
+# A kind, a state, questions about it, and a function that gives the distance of their probabilities from fitting.
 Case = tuple[str, Any, list[Question], Callable[[list[np.ndarray]], float]]
 
 TRANSLATED = (
@@ -21,22 +22,22 @@ TRANSLATED = (
 
 
 def noul(instructions: str) -> Question:
-    """A yes/no question."""
+    """Returns a yes/no question."""
     return {"type": "noul", "instructions": instructions}
 
 
 def choice(instructions: str, criteria: dict[str, str]) -> Question:
-    """A choice."""
+    """Returns a choice."""
     return {"type": "choice", "instructions": instructions, "criteria": criteria}
 
 
 def same(p: list[np.ndarray]) -> float:
-    """Half the sum of differences between two distributions."""
+    """Returns half the sum of the absolute differences between two distributions."""
     return float(np.abs(p[0] - p[1]).sum() / 2)
 
 
 def statement_cases(rng: Random, row: Row) -> Iterator[Case]:
-    """Negation, wording, typos and letters' case of a yes/no statement."""
+    """Yields cases of a yes/no statement: its negation, other wordings, typos and upper case."""
     text = row.question["instructions"]
     plain = noul(text)
     if text.endswith("."):
@@ -47,7 +48,8 @@ def statement_cases(rng: Random, row: Row) -> Iterator[Case]:
 
 
 def choice_cases(rng: Random, row: Row) -> Iterator[Case]:
-    """A choice against yes/no questions on its options, merged options, and names that mislead."""
+    """Yields cases of a choice: against yes/no questions on its options, with merged options, and with misleading
+    names."""
     instructions, criteria = row.question["instructions"], row.question["criteria"]
     names = list(criteria)[:12]
     texts = [criteria[name] or words.humanized(name) for name in names]
@@ -63,7 +65,7 @@ def choice_cases(rng: Random, row: Row) -> Iterator[Case]:
 
 
 def record_cases(rng: Random) -> Iterator[Case]:
-    """And, or and thresholds over a record."""
+    """Yields cases with "and", "or" and thresholds over a record."""
     fields = records.record(rng)
     (a, _), (b, _) = records.condition(rng, fields), records.condition(rng, fields)
     parts = [noul(f"Is it true that {text}?") for text in (a, b, f"{a} and {b}", f"{a} or {b}")]
@@ -76,7 +78,7 @@ def record_cases(rng: Random) -> Iterator[Case]:
 
 
 def cases(rows: list[Row], count: int) -> Iterator[Case]:
-    """The cases of every kind, up to `count` of each."""
+    """Yields the cases of every kind, up to `count` of each."""
     rng = Random(17)
     statements = [row for row in rows if row.question["type"] == "noul" and row.state and row.source != "generated"]
     lists = [row for row in rows if row.question["type"] == "choice" and row.state and len(row.question["criteria"]) > 2 and row.source != "generated"]
@@ -93,7 +95,7 @@ def cases(rows: list[Row], count: int) -> Iterator[Case]:
 
 
 def coherence(folder: Folder, rows: list[Row], count: int) -> dict[str, Any]:
-    """For each kind of case the mean deviation and the number of cases."""
+    """Returns the mean deviation and the number of cases for each kind of case."""
     found: dict[str, list[float]] = defaultdict(list)
     for kind, state, questions, deviation in cases(rows, count):
         found[kind].append(deviation([folder.probabilities(state, question) for question in questions]))

@@ -1,4 +1,5 @@
-"""`data`: labelled rows, generated ones and ones that the base model answers, held apart into what is trained on and what is not."""
+"""`data`: prepares labelled rows, generated rows and rows that the base model answers, and splits them into rows to
+train on and held-out rows."""
 import argparse
 from collections import Counter
 from pathlib import Path
@@ -12,13 +13,13 @@ from .mixture import Mixture
 from .rows import Row, is_held_out, read_rows, write_rows
 
 TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
-# Held-out rows as a step would ask them, in wordings that no step does.
+# Held-out rows in the form of a training step, with wordings that no step uses.
 ASKED = "held-out-asked.jsonl.gz"
 ASKED_GROUPS, ASKED_STATE = 4000, 448
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone")
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
     parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def source_rows(data: Path) -> list[Row]:
-    """The rows of every file below `train`, each named for its file."""
+    """Returns the rows of every file below `train`; the name of the file is their source."""
     files = sorted((data / "train").glob("*.jsonl*"))
     if not files:
         raise FileNotFoundError(f"{data}: no train/*.jsonl or train/*.jsonl.gz")
@@ -36,17 +37,18 @@ def source_rows(data: Path) -> list[Row]:
 
 
 def evaluated_states(data: Path) -> set[str]:
-    """The states and instructions of the evaluation sets; a row that holds one of them both is not trained on."""
+    """Returns the identities of the evaluation sets' rows; a row with the same state and instructions is not trained
+    on."""
     return {identity(row) for path in sorted((data / "dev").glob("*.jsonl*")) for row in read_rows(path)}
 
 
 def identity(row: Row) -> str:
-    """Equal for rows that ask the same of the same state."""
+    """Returns a text that is equal for rows that ask the same about the same state."""
     return repr((row.state, row.question["instructions"]))
 
 
 def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
-    """What a step would ask of held-out rows, in the wordings that are kept for them."""
+    """Yields the questions that a step would ask about held-out rows, in the wordings that are reserved for them."""
     for encoded in Mixture(rows, seed, held_out=True).pool(0, ASKED_GROUPS) if rows else []:
         for asked in encoded.group.asked:
             question, target = asked.question, asked.target
@@ -57,7 +59,7 @@ def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes `train.jsonl.gz` and `held-out.jsonl.gz` and says how many rows of each source they have."""
+    """Writes `train.jsonl.gz` and `held-out.jsonl.gz`, and prints how many rows of each source they have."""
     rows = source_rows(args.data) if args.data else []
     barred = evaluated_states(args.data) if args.data else set()
     rows = [row for row in rows if identity(row) not in barred] + list(generated(args.seed, args.generated))

@@ -1,4 +1,4 @@
-"""`evaluate`: what a model folder gets right, how well it knows it, and whether its answers fit together."""
+"""`evaluate`: measures a model folder's accuracy, its calibration, and whether its answers fit together."""
 import argparse
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ HALVES = ("choosing", "judged", "both")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--folder", type=Path, required=True, help="the model folder")
     parser.add_argument("--data", type=Path, help="folder with dev/*.jsonl.gz")
     parser.add_argument("--rows", type=Path, help="folder that `data` wrote: coherence is measured on its held-out rows")
@@ -41,9 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def answers(folder: Folder, rows: list[Row], name: str) -> list[dict[str, Any]]:
-    """For each row whether the top answer is right, its probability, the act probability and the loss."""
+    """Returns for each row whether the top answer is right, its probability, the act probability and the loss."""
     found: list[dict[str, Any]] = [{}] * len(rows)
-    # Rows of one state after each other: it is read once.
+    # Rows about one state come after each other, so that the state is read only once.
     for i in tqdm(sorted(range(len(rows)), key=lambda i: state_key(rows[i].state)), desc=name, mininterval=5, leave=False):
         question, label = rows[i].question, label_index(rows[i].question, rows[i].label)
         logits, act, _ = folder.ask(state_text(rows[i].state), question)
@@ -54,19 +54,19 @@ def answers(folder: Folder, rows: list[Row], name: str) -> list[dict[str, Any]]:
 
 
 def rows_of_sets(args: argparse.Namespace) -> Iterator[tuple[str, list[Row]]]:
-    """The sets that are asked for, with their rows."""
+    """Yields the requested sets with their rows."""
     wanted = {path.name.split(".")[0]: path for path in sorted((args.data / "dev").glob("*.jsonl*"))}
     wanted = {name: path for name, path in wanted.items() if (name in args.sets if args.sets else args.half == "both" or (args.half == "judged") == (name in JUDGED))}
     if not wanted:
         raise FileNotFoundError(f"{args.data}: no dev/*.jsonl or dev/*.jsonl.gz that is asked for")
     for name, path in wanted.items():
         rows = list(read_rows(path))
-        # Drawn, not every n-th: some files have their labels in turn.
+        # The rows are drawn at random and not every n-th is taken, because some files have their labels in turn.
         yield name, Random(5).sample(rows, args.limit) if args.limit and args.limit < len(rows) else rows
 
 
 def evaluate_sets(folder: Folder, args: argparse.Namespace) -> dict[str, Any]:
-    """Every set's figures, and those of all rows together."""
+    """Returns every set's figures, and those of all rows together."""
     sets, all_found = {}, []
     for name, rows in rows_of_sets(args):
         found = answers(folder, rows, name)
@@ -76,7 +76,7 @@ def evaluate_sets(folder: Folder, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def evaluate_cosine(args: argparse.Namespace) -> dict[str, Any]:
-    """What the base model's cosines of the text and each option, untrained, get right where the question is a choice."""
+    """Returns the accuracy of the untrained base model on choices, by its cosines of the text and each option."""
     found = {}
     for name, rows in rows_of_sets(args):
         if all(row.question["type"] == "choice" for row in rows):
@@ -87,7 +87,7 @@ def evaluate_cosine(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def compared(results: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Each set's accuracy beside another folder's on the same rows."""
+    """Returns each set's accuracy together with another folder's on the same rows."""
     table = {}
     for name, own in results.get("sets", {}).items():
         theirs = other["sets"].get(name)

@@ -1,4 +1,4 @@
-"""`export`: from a checkpoint to a model folder."""
+"""`export`: makes a model folder from a checkpoint."""
 import argparse
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ MAX_BYTES = 26_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--checkpoint", type=Path, required=True, help="a checkpoint, or a model folder, whose ranges and temperatures it keeps")
     parser.add_argument("--calibration", type=Path, help=f"folder that `calibrate` wrote (default: temperatures of 1, or {CALIBRATION} beside the checkpoint)")
     parser.add_argument("--rows", type=Path, help="folder that `data` wrote: ranges are taken from held-out rows, where there are none yet")
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make_config(folder: Path, name: str, version: str, temperature: dict[str, float]) -> dict[str, Any]:
-    """What `config.json` says of the folder's files."""
+    """Returns the content of `config.json` that describes the folder's files."""
     return {
         "name": name, "version": version, "layout": "shared-state", "temperature": temperature,
         "chunk": layout.CHUNK, "head_max": layout.HEAD_MAX, "option_max": layout.OPTION_MAX, "state_max": layout.STATE_MAX, "run_tokens": layout.RUN_TOKENS,
@@ -49,7 +49,8 @@ def make_config(folder: Path, name: str, version: str, temperature: dict[str, fl
 
 
 def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, temperature: dict[str, float], more: dict[str, Any] | None = None) -> None:
-    """Writes graph, tokenizer, config and reference answers; `more` is what else config.json says of the answers."""
+    """Writes graph, tokenizer, config and reference answers; `more` holds further entries of config.json about the
+    answers."""
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(graph, str(folder / "model.onnx"))
     tokenizer = json.loads((layout.base_folder() / "tokenizer.json").read_text(encoding="utf-8"))
@@ -61,27 +62,30 @@ def write_folder(folder: Path, graph: onnx.ModelProto, name: str, version: str, 
 
 
 def write_golden(folder: Path) -> None:
-    """Writes the reference answers of a folder whose other files are there."""
+    """Writes the reference answers of a folder whose other files already exist."""
     served = Folder(folder)
     lines = [json.dumps(served.golden(*request), ensure_ascii=False, separators=(",", ":")) for request in requests()]
     (folder / "golden.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 def temperatures(folder: Path) -> dict[str, float]:
-    """The temperature of each type, as `calibrate` fitted it or as a model folder has it; 1 where there is neither."""
+    """Returns the temperature of each type, as `calibrate` fitted it or as a model folder has it; 1 if there is
+    neither."""
     paths = [path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()]
     return json.loads(paths[0].read_text(encoding="utf-8"))["temperature"] if paths else dict.fromkeys(layout.TYPE_IDS, 1.0)
 
 
 def by_form(folder: Path) -> dict[str, Any]:
-    """What was fitted beside the temperatures of the types, or what a model folder has."""
+    """Returns the other fitted values besides the temperatures of the types: those of `calibrate` or of a model
+    folder."""
     path = next((path for path in (folder / CALIBRATION, folder / "config.json") if path.exists()), None)
     found = json.loads(path.read_text(encoding="utf-8")) if path else {}
     return {name: found[name] for name in ("temperature_by_options", "bias") if any(found.get(name, {}).values())}
 
 
 def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
-    """The input range of each product: of the file that is named, else of the folder that is exported again, else of held-out rows."""
+    """Returns the input range of each product: from the named file, else from the folder that is exported again, else
+    from held-out rows."""
     if args.ranges:
         return read_ranges(args.ranges)
     own = served_ranges(args.checkpoint) if args.checkpoint.is_dir() else {}
@@ -93,7 +97,7 @@ def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the folder; fails where the graph is larger than what may be shipped."""
+    """Writes the folder; fails if the graph is larger than the limit for a shipped model."""
     model = load_model(args.checkpoint).eval()
     ranges = None if args.fp32 else input_ranges(model, args)
     beside = args.calibration or (args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent)

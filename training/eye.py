@@ -1,4 +1,5 @@
-"""The similarity term as it begins: the best guess, from the pooled values of the layer below the last, of what the base model makes of a text."""
+"""Initialises the similarity term as the best linear estimate of the base model's embedding of a text from the pooled
+values of the last layer."""
 from random import Random
 
 import torch
@@ -12,12 +13,12 @@ from .model import SIMILARITY, WIDTH, Model, pool
 from .rows import Row
 
 TEXTS, RIDGE = 4000, 1e-2
-# What a logit is moved by when it begins.
+# The initial weight of the similarity term in a logit.
 FIRST_SCALE = 4.0
 
 
 def texts_of(rows: list[Row], count: int = TEXTS) -> list[str]:
-    """Some of the texts and phrases that the base model compared."""
+    """Returns some of the texts and phrases that the base model compared."""
     found: dict[str, None] = {}
     for row in rows:
         if row.source == likeness.SOURCE and isinstance(row.state, str):
@@ -27,7 +28,7 @@ def texts_of(rows: list[Row], count: int = TEXTS) -> list[str]:
 
 @torch.no_grad()
 def pooled_values(model: Model, texts: list[str], max_tokens: int = 4096) -> torch.Tensor:
-    """The mean of the last layer's values over each text [texts, width]."""
+    """Returns the mean of the last layer's values over each text [texts, width]."""
     found = torch.empty(len(texts), WIDTH)
     rows = [encode(Group(likeness.SOURCE, text, []), LONGEST_TEXT) for text in texts]
     place = {id(row): i for i, row in enumerate(rows)}
@@ -38,12 +39,13 @@ def pooled_values(model: Model, texts: list[str], max_tokens: int = 4096) -> tor
 
 
 def widen(model: Model, width: int = SIMILARITY) -> None:
-    """Gives the model a similarity term of so many dimensions, whose weights are still to be loaded."""
+    """Gives the model a similarity term of `width` dimensions, whose weights are loaded later."""
     model.similar_state, model.similar_option = nn.Linear(WIDTH, width), nn.Linear(WIDTH, width)
 
 
 def fit_similarity(model: Model, texts: list[str], width: int = SIMILARITY) -> None:
-    """Gives the model a similarity term of so many dimensions, fitted by ridge regression on the directions in which the base model's embeddings differ most."""
+    """Gives the model a similarity term of `width` dimensions, fitted by ridge regression on the directions in which
+    the base model's embeddings differ most."""
     meanings, values = embedded(texts), pooled_values(model, texts)
     directions = torch.linalg.svd(meanings, full_matrices=False).Vh[:width].T
     inputs = torch.cat([values, torch.ones(len(values), 1)], dim=1)

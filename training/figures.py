@@ -1,4 +1,5 @@
-"""What a set of answers comes to: accuracy and calibration, how good the order and the threshold of a yes/no are, and a choice among sixteen."""
+"""The figures of a set of answers: accuracy and calibration, the quality of the order and the threshold of yes/no
+answers, and the accuracy among sixteen options."""
 from collections import Counter
 from random import Random
 from typing import Any
@@ -9,14 +10,15 @@ from . import metrics
 from .rows import Row, label_index, option_count
 from .wording import NONE_NAMES
 
-# Sets that are looked at once for each candidate that would be shipped, never to choose by. All others choose.
+# Sets that are used only once for each model that is to be shipped, and never to choose a model. All others are for
+# choosing.
 JUDGED = frozenset({"hatecheck", "finentity", "deepset_pi_train", "isarcasm_A_en", "infotabs_alpha2", "mmlu_test"})
 CANDIDATES = 16
 NONE = frozenset(name.lower() for name in NONE_NAMES) | {"no_nodes_detected"}
 
 
 def summary(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, Any]:
-    """A set's figures."""
+    """Returns a set's figures."""
     right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
     figures: dict[str, Any] = {
         "rows": len(rows), "accuracy": right.mean(), "interval": metrics.interval(int(right.sum()), len(rows)),
@@ -29,14 +31,15 @@ def summary(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def act_figures(found: list[dict[str, Any]], right: metrics.Array) -> dict[str, float]:
-    """What abstaining by the act head gives; nothing where the graph has none."""
+    """Returns the gain from abstaining by the act head, or nothing if the graph has no act head."""
     if any(one["act"] is None for one in found):
         return {}
     return {"removed_by_act": metrics.errors_removed(np.array([one["act"] for one in found]), right)}
 
 
 def threshold_figures(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, float]:
-    """Of the yes/no rows: the area under the curve, the accuracy at the best threshold, and how often yes is said and right."""
+    """Returns figures of the yes/no rows: the area under the curve, the accuracy at the best threshold, and how often
+    yes is said and right."""
     margins = np.array([one["logits"][1] - one["logits"][0] for row, one in zip(rows, found) if row.question["type"] == "noul"])
     labels = np.array([bool(row.label) for row in rows if row.question["type"] == "noul"])
     if not len(labels) or labels.all() or not labels.any():
@@ -46,14 +49,16 @@ def threshold_figures(rows: list[Row], found: list[dict[str, Any]]) -> dict[str,
 
 
 def drawn(row: Row, place: int) -> list[int]:
-    """The places of the right option and of fifteen others, drawn by the row's place in its set."""
+    """Returns the indices of the right option and of fifteen others, which are drawn with the row's place in its set as
+    the seed."""
     right = label_index(row.question, row.label)
     others = [i for i in range(option_count(row.question)) if i != right]
     return [right, *Random(place).sample(others, CANDIDATES - 1)]
 
 
 def among_candidates(rows: list[Row], scores: list[metrics.Array]) -> dict[str, float]:
-    """Accuracy among sixteen options, where there are more: an option's logit does not depend on the others."""
+    """Returns the accuracy among sixteen options for choices that have more; this is possible because an option's logit
+    does not depend on the others."""
     longer = [i for i, row in enumerate(rows) if row.question["type"] == "choice" and option_count(row.question) > CANDIDATES]
     if not longer:
         return {}
@@ -62,7 +67,8 @@ def among_candidates(rows: list[Row], scores: list[metrics.Array]) -> dict[str, 
 
 
 def without_none(rows: list[Row], scores: list[metrics.Array]) -> dict[str, float]:
-    """Accuracy on the rows that one of the named options fits, with "none of these" left out: what is known of meaning alone."""
+    """Returns the accuracy on the rows that one of the named options fits, without "none of these": it measures only
+    the knowledge of meaning."""
     right = []
     for row, own in zip(rows, scores):
         kept = [i for i, name in enumerate(row.question["criteria"]) if name.lower() not in NONE]
@@ -72,7 +78,7 @@ def without_none(rows: list[Row], scores: list[metrics.Array]) -> dict[str, floa
 
 
 def together(sets: dict[str, Any], found: list[dict[str, Any]], calibrated_from: int = 500) -> dict[str, Any]:
-    """Means over the sets, and calibration and abstention over all rows."""
+    """Returns the means over the sets, and calibration and abstention over all rows."""
     right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
     large = [one["calibration_error"] for one in sets.values() if one["rows"] >= calibrated_from]
     figures = {

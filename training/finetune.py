@@ -1,4 +1,4 @@
-"""`finetune`: from a user's own labelled rows, CSV or JSON Lines, to a served folder."""
+"""`finetune`: makes a served folder from a user's own labelled rows, in CSV or JSON Lines."""
 import argparse
 import csv
 import json
@@ -20,14 +20,14 @@ from .rows import Row, label_index, parse_row, read_rows, state_key, write_rows
 from .served import served_ranges
 
 SOURCE = "own"
-# Fewer held-out rows than this tell nothing of the model, and a temperature fitted on them would be chance.
+# Fewer held-out rows than this tell nothing about the model, and a temperature fitted on them would be random.
 FEWEST_HELD_OUT = 20
-# One state in so many is held out.
+# One in this many states is held out.
 HELD_OUT_SHARE = 5
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--own", type=Path, required=True, help="labelled rows: .csv with the columns state, type, instructions, criteria, label; or .jsonl")
     parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
     parser.add_argument("--out", type=Path, required=True, help="the model folder to write; the run's files go into OUT/run")
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def read_own(path: Path) -> list[Row]:
-    """A user's rows; raises ValueError, naming the line, where one cannot be read."""
+    """Returns a user's rows; raises ValueError, which names the line, if one cannot be read."""
     if path.suffix != ".csv":
         return list(read_rows(path, SOURCE))
     with path.open(encoding="utf-8-sig", newline="") as lines:
@@ -50,7 +50,8 @@ def read_own(path: Path) -> list[Row]:
 
 
 def csv_item(line: dict[str, str]) -> dict[str, Any]:
-    """A row's JSON from a line of CSV: a state, criteria and a label that are JSON count as such, all else is text."""
+    """Returns a row's JSON from a line of CSV: a state, criteria and a label that are JSON are parsed, all else is
+    text."""
     question: dict[str, Any] = {"type": line["type"], "instructions": line["instructions"]}
     if line.get("criteria"):
         question["criteria"] = json.loads(line["criteria"])
@@ -60,7 +61,7 @@ def csv_item(line: dict[str, str]) -> dict[str, Any]:
 
 
 def parsed(text: str) -> Any:
-    """The text's JSON value, or the text where it is none."""
+    """Returns the text's JSON value, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -68,7 +69,7 @@ def parsed(text: str) -> Any:
 
 
 def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
-    """Rows to train on and rows to judge by; no state is in both. Raises ValueError where there are too few."""
+    """Returns rows to train on and rows to judge by; no state is in both. Raises ValueError if there are too few."""
     states = list(dict.fromkeys(state_key(row.state) for row in rows))
     held = set(states[::HELD_OUT_SHARE])
     kept, out = [row for row in rows if state_key(row.state) not in held], [row for row in rows if state_key(row.state) in held]
@@ -78,7 +79,7 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
 
 
 def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[np.ndarray], str]:
-    """The logits of a checkpoint or a folder, in int8 where there are ranges, and its accuracy in words."""
+    """Returns the logits of a checkpoint or a folder, in int8 if there are ranges, and its accuracy in words."""
     model = load_model(path)
     if ranges:
         simulate(model, ranges)
@@ -89,7 +90,7 @@ def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[li
 
 
 def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -> argparse.Namespace:
-    """What `train` is asked for."""
+    """Returns the arguments for `train`."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
     return parser.parse_args(["--rows", str(run_folder), "--out", str(run_folder), "--start", str(args.start), "--steps", str(args.steps),
@@ -97,18 +98,18 @@ def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -
 
 
 def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:
-    """The user's rows and generated ones."""
+    """Yields the user's rows, and then generated rows."""
     yield from kept
     yield from generated(args.seed, args.generated)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Trains, fits temperatures on held-out rows, exports, and says what the model got right before and after."""
+    """Trains, fits temperatures on held-out rows, exports, and prints the model's accuracy before and after."""
     kept, out = hold_out(read_own(args.own))
     folder = args.out / "run"
     write_rows(folder / TRAIN, rows_for_training(kept, args))
     write_rows(folder / HELD_OUT, out)
-    # What was trained in int8 goes on in it: its weights are meant for these ranges.
+    # A model that was trained in int8 is trained on in int8, because its weights are meant for these ranges.
     ranges = served_ranges(args.start) if args.start.is_dir() else {}
     print("before:", judged(args.start, ranges, out, args.device)[1])
     train.run(train_arguments(args, folder, bool(ranges)))

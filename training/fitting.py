@@ -1,4 +1,5 @@
-"""Temperatures by type and number of options, and what is added to "yes" by the form of a question: fitted across sources that are left out one at a time."""
+"""Fits temperatures by type and number of options, and a bias of "yes" by the form of a question, across sources that
+are left out one at a time."""
 from collections import Counter
 from typing import Any, Callable
 
@@ -8,65 +9,66 @@ from .layout import TYPE_IDS
 from .metrics import Array, best_temperature, negative_log_likelihood
 from .rows import Row
 
-# The most options of each bin but the last, and the bins' names in config.json.
+# The most options of each bin (the last has no limit), and the bins' names in config.json.
 BINS = ((2, "2"), (5, "3-5"), (10, "6-10"), (10**9, "11+"))
 FORMS = ("named", "question", "statement")
-# Fewer rows, or rows of fewer sources, tell nothing of a bin or a form.
+# Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
 FEWEST_ROWS, FEWEST_SOURCES = 60, 4
 WIDEST_BIAS = 2.0
 Fit = dict[str, float]
 
 
 def bin_of(count: int) -> str:
-    """The bin that so many options are in."""
+    """Returns the name of the bin for a number of options."""
     return next(name for most, name in BINS if count <= most)
 
 
 def form_of(instructions: str) -> str:
-    """How a yes/no question is put: it names a field of the state between backticks, it is a question, or it is a statement."""
+    """Returns the form of a yes/no question: it names a field of the state in backticks, it is a question, or it is a
+    statement."""
     return "named" if "`" in instructions else "question" if instructions.rstrip().endswith("?") else "statement"
 
 
 def weights_of(rows: list[Row]) -> Array:
-    """A weight for each row by which every source counts the same; their mean is 1."""
+    """Returns a weight for each row that makes every source count the same; the mean of the weights is 1."""
     counts = Counter(row.source for row in rows)
     weights = np.array([1 / counts[row.source] for row in rows])
     return weights / weights.mean()
 
 
 class Fitted:
-    """Logits and labels of rows, and how well they are described."""
+    """Rows with their logits and labels, and functions that fit them and measure the fit."""
 
     def __init__(self, rows: list[Row], logits: list[Array], labels: list[int]) -> None:
         self.rows, self.logits, self.labels = rows, logits, labels
 
     def where(self, holds: Callable[[Row], bool]) -> "Fitted":
-        """The rows of which something holds."""
+        """Returns the rows for which `holds` is true."""
         kept = [i for i, row in enumerate(self.rows) if holds(row)]
         return Fitted([self.rows[i] for i in kept], [self.logits[i] for i in kept], [self.labels[i] for i in kept])
 
     def sources(self) -> list[str]:
-        """Their sources, in order."""
+        """Returns the sources of the rows, in order."""
         return sorted({row.source for row in self.rows})
 
     def enough(self) -> bool:
-        """Whether they tell anything."""
+        """Whether there are enough rows and sources for a fit."""
         return len(self.rows) >= FEWEST_ROWS and len(self.sources()) >= FEWEST_SOURCES
 
     def temperature(self) -> float:
-        """The best temperature, every source counting the same."""
+        """Returns the best temperature, with the same weight for every source."""
         return best_temperature(self.logits, self.labels, weights_of(self.rows)) if self.rows else 1.0
 
     def loss(self, temperature: float) -> float:
-        """The loss at a temperature, every source counting the same."""
+        """Returns the loss at a temperature, with the same weight for every source."""
         return negative_log_likelihood(self.logits, self.labels, temperature, weights_of(self.rows))
 
     def moved(self, bias: float) -> "Fitted":
-        """With so much added to "yes"."""
+        """Returns the same rows with `bias` added to the logit of "yes"."""
         return Fitted(self.rows, [row + np.array([0.0, bias]) for row in self.logits], self.labels)
 
     def bias(self, temperature: float) -> float:
-        """What added to "yes" describes them best at a temperature."""
+        """Returns the bias of "yes" that describes the rows best at a temperature."""
         margins = np.array([row[1] - row[0] for row in self.logits]) * np.where(self.labels, 1, -1)
         signs, weights = np.where(self.labels, 1, -1), weights_of(self.rows)
         tried = np.arange(-WIDEST_BIAS, WIDEST_BIAS + 1e-9, 0.05)
@@ -75,13 +77,14 @@ class Fitted:
 
 
 def left_out(rows: Fitted, fit: Callable[[Fitted], float], loss: Callable[[Fitted, float], float]) -> float:
-    """The mean loss on each source of what was fitted on the others."""
+    """Returns the mean over the sources of the loss on one source after a fit on the others."""
     found = [loss(rows.where(lambda row, out=source: row.source == out), fit(rows.where(lambda row, out=source: row.source != out))) for source in rows.sources()]
     return float(np.mean(found))
 
 
 def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: float = 1.0) -> dict[str, Any]:
-    """What config.json says: a temperature for each type; beside it those of the bins and the additions to "yes" that describe sources better which they were not fitted on."""
+    """Returns entries of config.json: a temperature for each type, and those temperatures of bins and biases of "yes"
+    that better describe sources on which they were not fitted."""
     everything = Fitted(rows, logits, labels)
     found: dict[str, Any] = {"temperature": dict.fromkeys(TYPE_IDS, 1.0), "temperature_by_options": {}, "bias": {}}
     for kind in TYPE_IDS:
@@ -98,7 +101,7 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
 
 
 def bins(own: Fitted, whole: float) -> Fit:
-    """The temperatures of the bins that are better off with their own than with that of all."""
+    """Returns the temperatures of the bins for which an own temperature is better than the common one."""
     found: Fit = {}
     for _, name in BINS:
         part = own.where(lambda row, name=name: bin_of(len(row.question["criteria"])) == name)
@@ -109,7 +112,8 @@ def bins(own: Fitted, whole: float) -> Fit:
 
 
 def biases(own: Fitted, whole: float) -> Fit:
-    """What is added to "yes" for each form of question, where sources that were left out ask for it alike."""
+    """Returns the bias of "yes" for each form of question for which the sources agree and a bias helps sources that
+    were left out."""
     found: Fit = {}
     for form in FORMS:
         part = own.where(lambda row, form=form: form_of(row.question["instructions"]) == form)
@@ -125,7 +129,7 @@ def biases(own: Fitted, whole: float) -> Fit:
 
 
 def applied(config: dict[str, Any], question: dict[str, Any], logits: Array) -> tuple[Array, float]:
-    """The logits and the temperature by which a question is answered."""
+    """Returns the logits and the temperature with which a question is answered."""
     kind = question["type"]
     temperature = config["temperature"][kind]
     if kind == "noul":

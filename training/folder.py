@@ -1,4 +1,4 @@
-"""A model folder as the server reads it: the reference that exports are compared with."""
+"""Reads a model folder in the server's way, as the reference that exports are compared with."""
 import hashlib
 import json
 import os
@@ -19,12 +19,12 @@ Memory = list[np.ndarray]
 
 
 def digest(path: Path) -> str:
-    """The SHA-256 of a file in hexadecimal."""
+    """Returns the SHA-256 of a file in hexadecimal."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Folder:
-    """Answers questions with a `shared-state` folder, one run a chunk and one a question."""
+    """Answers questions with a `shared-state` folder, with one run per chunk and one per question."""
 
     def __init__(self, path: Path, threads: int = 1, settings: dict[str, str] | None = None) -> None:
         self.path, self.config = path, json.loads((path / "config.json").read_text(encoding="utf-8"))
@@ -41,15 +41,15 @@ class Folder:
         self.kept: tuple[str, Memory, int] | None = None
 
     def tokens(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens."""
+        """Returns the ids of a text, without special tokens."""
         return self.tokenizer.encode(text, add_special_tokens=False).ids
 
     def empty(self) -> Memory:
-        """The memory of an empty state."""
+        """Returns the memory of an empty state."""
         return [np.zeros((1, self.config["heads"], 0, self.config["head_dim"]), np.float32) for _ in self.past]
 
     def memory(self, state: str) -> tuple[Memory, int]:
-        """The state's keys and values, and its tokens; the last state's are kept."""
+        """Returns the state's keys and values, and its number of tokens; those of the last state are kept."""
         if self.kept is None or self.kept[0] != state:
             special, step = self.config["special_ids"], self.config["chunk"] - 2
             ids, parts = self.tokens(state)[: self.config["state_max"]], []
@@ -61,16 +61,17 @@ class Folder:
         return self.kept[1], self.kept[2]
 
     def feed(self, ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int]) -> dict[str, np.ndarray]:
-        """The inputs of a run, without its memory."""
+        """Returns the inputs of a run, without its memory."""
         values = {"input_ids": ids, "positions": positions, "types": [kind] * len(ids), "option_ids": option_ids, "markers": markers}
         return {name: np.array(value, np.int64) for name, value in values.items()}
 
     def run(self, outputs: list[str], ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int], memory: Memory) -> list[np.ndarray]:
-        """One run of the graph."""
+        """Runs the graph once and returns its outputs."""
         return self.session.run(outputs, {**self.feed(ids, positions, kind, option_ids, markers), **dict(zip(self.past, memory))})
 
     def ask(self, state: str, question: dict[str, Any]) -> tuple[Array, float | None, int]:
-        """The logits in the caller's order, the probability that the top answer is right (None where the graph has no such output), and the tokens read."""
+        """Returns the logits in the caller's order, the probability that the top answer is right (None if the graph has
+        no such output), and the number of tokens read."""
         memory, _ = self.memory(state)
         special, kind, texts = self.config["special_ids"], question["type"], option_texts(question)
         order = sorted(range(len(texts)), key=lambda i: texts[i].encode()) if kind == "choice" else list(range(len(texts)))
@@ -94,7 +95,7 @@ class Folder:
         return logits, act, count
 
     def split(self, head: int, options: list[list[int]]) -> list[list[int]]:
-        """The options of each run: as many as `run_tokens` has room for."""
+        """Returns the options of each run, which are as many as fit into `run_tokens`."""
         runs: list[list[int]] = [[]]
         used = head
         for i, option in enumerate(options):
@@ -106,11 +107,11 @@ class Folder:
         return runs
 
     def probabilities(self, state: Any, question: dict[str, Any]) -> Array:
-        """The probabilities in the caller's order."""
+        """Returns the probabilities in the caller's order."""
         return softmax(*applied(self.config, question, self.ask(state_text(state), question)[0]))
 
     def golden(self, state: Any, questions: dict[str, Any]) -> dict[str, Any]:
-        """A request with its answers, as a line of `golden.jsonl`."""
+        """Returns a request with its answers, as a line of `golden.jsonl`."""
         text, answers = state_text(state), {}
         count = self.memory(text)[1]
         for name, question in questions.items():
@@ -122,7 +123,7 @@ class Folder:
 
 
 def labels(question: dict[str, Any]) -> list[str]:
-    """The names of a question's probabilities."""
+    """Returns the names of a question's probabilities."""
     if question["type"] == "noul":
         return ["false", "true"]
     return list(question["criteria"]) if question["type"] == "choice" else [str(i) for i in range(len(question["criteria"]))]

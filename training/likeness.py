@@ -1,6 +1,7 @@
-"""Rows whose answers the base model gives: which of some phrases is most like a text in meaning.
+"""Makes rows whose answers come from the base model: which of some phrases is most similar to a text in meaning.
 
-Training on few label sets unlearns that; these rows keep it. The targets are soft: what a scaled cosine of the base model's sentence embeddings says.
+Training on few label sets unlearns that knowledge; these rows keep it. The targets are soft: they are the softmax of
+scaled cosines of the base model's sentence embeddings.
 """
 import math
 from collections import defaultdict
@@ -22,25 +23,29 @@ from .rows import Row
 from .teacher import taught
 
 SOURCE = "likeness"
-# A softmax over cosines times SHARPNESS is about as sure as it is right. Fitted on lists of 3 to 60 intents, on six sources: 12 to 14 where half lack the right one, 18 to 24 where none does.
+# A softmax over cosines times SHARPNESS is about as sure as it is right. It was fitted on lists of 3 to 60 intents, on
+# six sources: 12 to 14 if half of them lack the right one, 18 to 24 if none does.
 SHARPNESS = 16.0
-# Tokens, which are part of one chunk, and characters.
+# The longest text in tokens, which is part of one chunk, and the longest phrase in characters.
 LONGEST_TEXT, LONGEST_PHRASE = CHUNK // 2, 80
 TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 3000, 6000
-# Among so many phrases are the ones that fit, and among so many the ones that nearly do: the label sets of a service are all about its field.
+# The fitting phrases are drawn from this many nearest ones, and the nearly fitting from this many: a service's labels
+# are all about its field.
 NEAREST, NEAR = 20, 250
 INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
-# Their options are words that stand for themselves.
+# Sources whose options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
-# The share of questions that are asked with phrases of a kind, how, and the cosine that "none of these" stands for. It depends on the kind alone: no option knows of the others,
-# so it cannot grow with their number, though the best of many that do not fit is nearer; lists of intents are long and about one field, so there it is larger.
+# The share of questions with phrases of a kind, their wordings, and the cosine that "none of these" stands for. The
+# cosine depends only on the kind: no option knows of the others, so it cannot grow with their number, although the best
+# of many options that do not fit is nearer. Lists of intents are long and about one field, so their cosine is larger.
 KINDS = {"topic": (3, words.TOPIC, 0.3), "intent": (3, words.INTENT, 0.43), "request": (5, words.INTENT, 0.43), "concept": (2, words.CONCEPT, 0.3), "text": (2, words.LIKE, 0.38)}
 COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
 @torch.no_grad()
 def embedded(texts: list[str], max_tokens: int = 8192, bf16: bool = False) -> torch.Tensor:
-    """The base model's sentence embeddings of texts, each of length 1 [texts, width]; `bf16` where a cosine need not be exact."""
+    """Returns the base model's sentence embeddings of texts, each of length 1 [texts, width]; `bf16` is for cosines
+    that need not be exact."""
     model, found = load_model().eval(), torch.empty(len(texts), WIDTH)
     rows = [encode(Group(SOURCE, text, []), LONGEST_TEXT) for text in tqdm(texts, desc="tokens", leave=False)]
     place = {id(row): i for i, row in enumerate(rows)}
@@ -54,7 +59,7 @@ def embedded(texts: list[str], max_tokens: int = 8192, bf16: bool = False) -> to
 
 
 def plain(state: Any) -> str:
-    """The longest text in a state."""
+    """Returns the longest text in a state."""
     if isinstance(state, str):
         return state
     parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
@@ -63,13 +68,15 @@ def plain(state: Any) -> str:
 
 
 def meanings_of(texts: list[str], teacher: Path | None) -> torch.Tensor:
-    """The embeddings that say what is alike: the base model's, and beside them the teacher's where there is one, so that a cosine is the mean of both."""
+    """Returns the embeddings that define similarity: the base model's, concatenated with the teacher's if there is one,
+    so that a cosine is the mean of both."""
     own = embedded(texts, bf16=teacher is not None)
     return own if teacher is None else torch.cat([own, taught(teacher, texts)], dim=1) / math.sqrt(2)
 
 
 def cosines_of(rows: list[Row]) -> list[np.ndarray]:
-    """For each choice the cosines of its state's longest text and each of its options, described or named."""
+    """Returns for each choice the cosines of its state's longest text with each option, by its description or its
+    name."""
     options = [[text or words.humanized(name) for name, text in row.question["criteria"].items()] for row in rows]
     phrases = list(dict.fromkeys(phrase for own in options for phrase in own))
     places, named = {phrase: i for i, phrase in enumerate(phrases)}, embedded(phrases)
@@ -78,13 +85,13 @@ def cosines_of(rows: list[Row]) -> list[np.ndarray]:
 
 
 def drawn(rng: Random, found: dict[str, dict[str, None]], each: int) -> list[str]:
-    """At most so many texts of each source, every text once."""
+    """Returns at most `each` texts of each source, every text once."""
     kept = (rng.sample(list(own), min(each, len(own))) for _, own in sorted(found.items()))
     return list(dict.fromkeys(text for own in kept for text in own))
 
 
 def texts_of(rng: Random, rows: list[Row]) -> list[str]:
-    """Texts to ask about."""
+    """Returns texts to ask about."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
         text = plain(row.state)
@@ -94,7 +101,7 @@ def texts_of(rng: Random, rows: list[Row]) -> list[str]:
 
 
 def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list[str]]:
-    """Phrases to choose from, by kind."""
+    """Returns phrases to choose from, by kind."""
     labels: dict[str, dict[str, dict[str, None]]] = {kind: defaultdict(dict) for kind in ("intent", "concept")}
     for row in rows:
         kind = "intent" if row.source in INTENT_SOURCES else "concept" if row.source in CONCEPT_SOURCES else ""
@@ -110,12 +117,13 @@ def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list
 
 
 def target_of(cosines: list[float]) -> list[float]:
-    """The distribution over options that their cosines give."""
+    """Returns the distribution over options that follows from their cosines."""
     return [round(p, 4) for p in torch.softmax(SHARPNESS * torch.tensor(cosines, dtype=torch.float64), 0).tolist()]
 
 
 def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
-    """Which of some phrases is most like a text; some of them are among the nearest, at times none is."""
+    """Returns the question which of some phrases is most similar to a text; some of them are among the nearest,
+    sometimes none is."""
     count = rng.choice(COUNTS)
     close = rng.sample(near[:NEAREST], rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
     others = near if rng.random() < 0.4 else range(len(phrases))
@@ -132,7 +140,8 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
 
 
 def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
-    """Whether a text is about a phrase: one that is near enough, one that is nearly so, or any."""
+    """Returns the question whether a text is about a phrase: one that is near enough, one that is nearly near enough,
+    or any."""
     nearest, none = near[:NEAREST], KINDS[kind][2]
     enough = [i for i in nearest if cosines[i] >= none]
     place = rng.choice(enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
@@ -141,7 +150,8 @@ def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
 
 
 def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None) -> Iterator[Row]:
-    """About `count` rows, three for a text; those of a text follow each other. `teacher`: the folder of a larger sentence encoder."""
+    """Yields about `count` rows, three for each text; those of one text follow each other. `teacher` is the folder of a
+    larger sentence encoder."""
     rng = Random(seed)
     texts = texts_of(rng, rows)
     texts = rng.sample(texts, min(len(texts), -(-count // 3)))

@@ -1,4 +1,4 @@
-"""`look`: a quick look at a checkpoint on the sets to choose by, without exporting it."""
+"""`look`: measures a checkpoint quickly on the sets for choosing, without exporting it."""
 import argparse
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ SHOWN = ("accuracy", "majority", "area", "best_threshold_accuracy", "yes_said", 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--checkpoint", type=Path, required=True, help="checkpoint or model folder")
     parser.add_argument("--data", type=Path, required=True, help="folder with dev/*.jsonl.gz; only the sets to choose by are read")
     parser.add_argument("--sets", nargs="+", help="only these sets (default: all to choose by)")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def looked_at(rows: list[Row], logits: list[np.ndarray]) -> dict[str, Any]:
-    """A set's figures."""
+    """Returns a set's figures."""
     found = []
     for row, own in zip(rows, logits):
         label, p = label_index(row.question, row.label), softmax(own)

@@ -1,4 +1,4 @@
-"""Accuracy, calibration and abstention, each from plain arrays."""
+"""Computes accuracy, calibration and abstention from plain arrays."""
 import math
 
 import numpy as np
@@ -9,13 +9,13 @@ BINS = 15
 
 
 def softmax(logits: Array, temperature: float = 1.0) -> Array:
-    """Probabilities of one question's logits."""
+    """Returns the probabilities of one question's logits."""
     scaled = np.exp((logits - logits.max()) / temperature)
     return scaled / scaled.sum()
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share."""
+    """Returns Wilson's 95 % interval of a share."""
     if count == 0:
         return 0.0, 1.0
     z, share = 1.959964, right / count
@@ -24,37 +24,38 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def bins(confidence: Array, right: Array) -> list[tuple[float, float, int]]:
-    """Mean confidence, share right and size of each of 15 bins of equal mass."""
+    """Returns the mean confidence, the share of right answers and the size of each of 15 bins of equal mass."""
     order = np.argsort(confidence, kind="stable")
     return [(float(confidence[part].mean()), float(right[part].mean()), len(part)) for part in np.array_split(order, BINS) if len(part)]
 
 
 def calibration_error(confidence: Array, right: Array) -> float:
-    """Expected calibration error over 15 bins of equal mass."""
+    """Returns the expected calibration error over 15 bins of equal mass."""
     return sum(abs(mean - share) * size for mean, share, size in bins(confidence, right)) / max(len(right), 1)
 
 
 def coverage(sureness: Array, right: Array, shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)) -> list[tuple[float, float]]:
-    """Accuracy over the surest share of the answers, for each share."""
+    """Returns the accuracy over the surest share of the answers, for each share."""
     order = np.argsort(-sureness, kind="stable")
     return [(share, float(right[order[: max(1, round(share * len(right)))]].mean())) for share in shares]
 
 
 def errors_removed(sureness: Array, right: Array, abstain: float = 0.2) -> float:
-    """The share of all errors that are among the least sure answers; 0 where there is no error."""
+    """Returns the share of all errors that are among the least sure answers; 0 if there is no error."""
     lowest = np.argsort(sureness, kind="stable")[: round(abstain * len(right))]
     errors = (1 - right).sum()
     return float((1 - right)[lowest].sum() / errors) if errors else 0.0
 
 
 def negative_log_likelihood(logits: list[Array], labels: list[int], temperature: float, weights: Array | None = None) -> float:
-    """The mean over questions of minus the log of the right option's probability."""
+    """Returns the mean over questions of minus the log of the right option's probability."""
     losses = [float(np.logaddexp.reduce(row / temperature) - row[label] / temperature) for row, label in zip(logits, labels)]
     return float(np.average(losses, weights=weights))
 
 
 def best_temperature(logits: list[Array], labels: list[int], weights: Array | None = None) -> float:
-    """The temperature between 0.2 and 5 at which the likelihood of the labels is greatest; found by golden section on its logarithm."""
+    """Returns the temperature between 0.2 and 5 at which the likelihood of the labels is greatest, found by golden
+    section on its logarithm."""
     low, high, ratio = math.log(0.2), math.log(5.0), (math.sqrt(5) - 1) / 2
 
     def loss(at: float) -> float:
@@ -67,7 +68,7 @@ def best_temperature(logits: list[Array], labels: list[int], weights: Array | No
 
 
 def area_under_curve(scores: Array, labels: Array) -> float:
-    """The chance that a yes scores higher than a no; ties count half."""
+    """Returns the chance that a yes scores higher than a no; ties count half."""
     order = np.argsort(scores, kind="stable")
     _, first, inverse, counts = np.unique(scores[order], return_index=True, return_inverse=True, return_counts=True)
     ranks = np.empty(len(scores))
@@ -77,10 +78,11 @@ def area_under_curve(scores: Array, labels: Array) -> float:
 
 
 def best_threshold(scores: Array, labels: Array) -> tuple[float, float]:
-    """The greatest accuracy that a threshold of the scores gives, and that threshold: a score above it is a yes."""
+    """Returns the greatest accuracy that a threshold of the scores gives, and that threshold: a score above it is a
+    yes."""
     order = np.argsort(scores, kind="stable")
     ordered, said = scores[order], labels[order].astype(int)
-    # With the threshold behind the first i scores, the no among those and the yes among the others are right.
+    # With the threshold behind the first i scores, each "no" among those and each "yes" among the others is right.
     right = np.concatenate([[0], np.cumsum(1 - said)]) + said.sum() - np.concatenate([[0], np.cumsum(said)])
     ends = np.concatenate([[-np.inf], ordered, [np.inf]])
     right[1:-1][ordered[1:] == ordered[:-1]] = -1

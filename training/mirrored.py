@@ -1,4 +1,5 @@
-"""What is asked once is asked again so that the two answers must fit: as its opposite, in other words, as another type, in part, or together with another."""
+"""Asks questions again in a way in which the two answers must fit: as the opposite, in other words, as another type, in
+part, or together with another question."""
 from random import Random
 from typing import Any, Callable
 
@@ -34,12 +35,12 @@ MORE_WORDS = ("{q} Take into account all that is given.", "Please read carefully
 
 
 def question(asked: Asked) -> str:
-    """What a question asks."""
+    """Returns the instructions of a question."""
     return str(asked.question["instructions"])
 
 
 def add(group: Group, kind: str, instructions: str, target: list[float], criteria: Any = None) -> int:
-    """Adds a question; its place."""
+    """Adds a question, and returns its index."""
     made: dict[str, Any] = {"type": kind, "instructions": instructions}
     if criteria is not None:
         made["criteria"] = criteria
@@ -48,7 +49,7 @@ def add(group: Group, kind: str, instructions: str, target: list[float], criteri
 
 
 def opposite(rng: Random, group: Group, at: int) -> None:
-    """A yes/no as its opposite."""
+    """Asks a yes/no question as its opposite."""
     asked = group.asked[at]
     text = question(asked)
     if text.endswith(".") and "?" not in text:
@@ -60,11 +61,11 @@ def opposite(rng: Random, group: Group, at: int) -> None:
 
 
 def reworded(rng: Random, group: Group, at: int) -> None:
-    """A question with more words, with a typo, or in other letters."""
+    """Asks a question with more words, with a typo, or in upper or lower case."""
     asked = group.asked[at]
     text = question(asked)
     wording = pick(rng, MORE_WORDS).replace("{q}", text)
-    # A key in it has to stay as it is.
+    # A key in the text has to stay as it is.
     if "`" not in text and rng.random() < 0.6:
         wording = rng.choice((words.typo(rng, text), text.upper() if len(text) < 80 else text.lower(), text.rstrip("?.")))
     place = add(group, asked.question["type"], wording, asked.target, asked.question.get("criteria"))
@@ -72,7 +73,7 @@ def reworded(rng: Random, group: Group, at: int) -> None:
 
 
 def retyped(rng: Random, group: Group, at: int) -> None:
-    """A yes/no as a choice or as two levels."""
+    """Asks a yes/no question as a choice or as two levels."""
     asked = group.asked[at]
     if asked.question.get("criteria"):
         return
@@ -86,10 +87,10 @@ def retyped(rng: Random, group: Group, at: int) -> None:
 
 
 def combined(rng: Random, group: Group, first: int, second: int) -> None:
-    """Two yes/no questions in one: and, or, neither, or not both."""
+    """Asks two yes/no questions in one: "and", "or", "neither" or "not both"."""
     one, two = group.asked[first], group.asked[second]
     a, b = one.target[1], two.target[1]
-    # Of what is not sure, how the two hang together is not known.
+    # If an answer is not sure, the dependence of the two is not known.
     if any(0.05 < value < 0.95 for value in (a, b)):
         return
     parts = {"a": whole(question(one)), "b": whole(question(two))}
@@ -107,7 +108,7 @@ def combined(rng: Random, group: Group, first: int, second: int) -> None:
 
 
 def paired(rng: Random, group: Group, first: int, second: int) -> None:
-    """Two yes/no questions as a choice of the four ways in which they may be answered."""
+    """Asks two yes/no questions as a choice of the four ways in which they can be answered."""
     a, b = (group.asked[at].target[1] for at in (first, second))
     if any(0.05 < value < 0.95 for value in (a, b)):
         return
@@ -121,7 +122,7 @@ def paired(rng: Random, group: Group, first: int, second: int) -> None:
 
 
 def counted(rng: Random, group: Group, places: list[int]) -> None:
-    """Three yes/no questions: are all so, two of them at least, or any?"""
+    """Asks about three yes/no questions whether all hold, at least two of them, or any."""
     values = sorted(group.asked[at].target[1] for at in places)
     if any(0.05 < value < 0.95 for value in values):
         return
@@ -132,7 +133,7 @@ def counted(rng: Random, group: Group, places: list[int]) -> None:
 
 
 def joined(rng: Random, group: Group, at: int) -> None:
-    """A choice with two of its options in one."""
+    """Asks a choice again with two of its options merged into one."""
     asked = group.asked[at]
     names, texts = list(asked.question["criteria"]), option_names(asked)
     first, second = rng.sample(range(len(names)), 2)
@@ -147,7 +148,7 @@ def joined(rng: Random, group: Group, at: int) -> None:
 
 
 def indicated(rng: Random, group: Group, at: int) -> None:
-    """Of a choice or a score: is it this one, and is it not?"""
+    """Asks about a choice or a score whether it is one of the options, and whether it is not."""
     asked = group.asked[at]
     names = option_names(asked)
     right = max(range(len(names)), key=lambda i: asked.target[i])
@@ -161,7 +162,8 @@ def indicated(rng: Random, group: Group, at: int) -> None:
 
 
 def reached(rng: Random, group: Group, at: int) -> None:
-    """Of a score: is it this level or more, or less; and with two neighbouring levels in one."""
+    """Asks about a score whether it is at least a level or below it, and asks it again with two neighbouring levels
+    merged."""
     asked = group.asked[at]
     levels, target = asked.question["criteria"], asked.target
     level = rng.randrange(1, len(levels))
@@ -179,13 +181,13 @@ def reached(rng: Random, group: Group, at: int) -> None:
 
 
 def option_names(asked: Asked) -> list[str]:
-    """What the options of a choice or the levels of a score mean."""
+    """Returns the meanings of a choice's options or of a score's levels."""
     criteria = asked.question["criteria"]
     return [text or words.humanized(name) for name, text in criteria.items()] if isinstance(criteria, dict) else list(criteria)
 
 
 def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
-    """Adds, to some groups, a question that must fit one that is there."""
+    """Adds to some groups a question that must fit one that is already there."""
     if not group.asked or rng.random() > 0.5 * share or len(group.asked) > 6:
         return
     nouls = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "noul"]

@@ -1,4 +1,5 @@
-"""Which rows are shown how often: a stream of groups that follows from the seed and the place in it."""
+"""Decides how often each row is shown: a stream of groups that follows only from the seed and the place in the
+stream."""
 from collections import defaultdict
 from random import Random
 from typing import Any
@@ -12,7 +13,8 @@ from .tied import ruled
 from .unsettled import by_word
 from .wording import MATCH, humanized
 
-# The share of steps' groups by source and recipe. Sources of few rows or of what a small encoder cannot know (csqa2, creak) have little.
+# The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
+# know (csqa2, creak), have a small share.
 WEIGHTS = {
     "generated": 14, "likeness": 24, "own": 60,
     "mnli_dev:verdict": 5, "snli_dev:verdict": 2, "cad_nli:verdict": 2.5, "conjnli_adv:verdict": 1, "negation_nli:verdict": 0.8, "med_help:verdict": 0.8, "megaveridicality:verdict": 0.5, "infotabs:verdict": 3.5,
@@ -28,13 +30,13 @@ WEIGHTS = {
 }
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
-# Long texts that are made as they are needed: few of them are much to read.
+# Long texts, which are made when they are needed; there are few of them, because they take long to read.
 DOCUMENTS, DOCUMENT_WEIGHT = "documents", 1.3
 # Records with questions that imply each other.
 RULES, RULE_WEIGHT = "rules", 2.5
 # Comments with and without attacks.
 COMMENTS, COMMENT_WEIGHT = "comments", 2.5
-# Where cutting the state may cut the evidence: longer states are passed over instead.
+# Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
 STATE_LIMITS = (192, 254, 254, 254, 448)
@@ -45,7 +47,7 @@ class Mixture:
 
     def __init__(self, rows: list[Row], seed: int, held_out: bool = False) -> None:
         self.seed, self.held_out = seed, held_out
-        # By source and recipe: the rows of each side, and the rows that share a state with a row.
+        # The rows of each side, and the rows that share a state, both by source and recipe.
         self.sides: dict[str, dict[Any, list[Row]]] = defaultdict(lambda: defaultdict(list))
         self.mates: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
@@ -62,7 +64,7 @@ class Mixture:
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
-        """The groups number `index` x size and on, encoded."""
+        """Returns the next `size` groups from number `index` x `size` on, encoded."""
         rng = Draw(f"{self.seed}:{index}")
         rng.held_out = self.held_out
         encoded: list[Encoded] = []
@@ -76,7 +78,7 @@ class Mixture:
         return encoded
 
     def draw(self, rng: Random) -> tuple[Group, str]:
-        """One group, and the recipe that made it."""
+        """Returns one group, and the recipe that made it."""
         name = rng.choices(self.names, self.weights)[0]
         if name == DOCUMENTS:
             return long_document(rng, self.pools), name
@@ -96,29 +98,31 @@ class Mixture:
 
 
 def named(source: str, kind: str) -> str:
-    """A source with its recipe; rows that are asked as they stand are named for their source alone."""
+    """Returns a name from a source and its recipe; rows that are asked as they stand have only the name of their
+    source."""
     return source if kind == "plain" else f"{source}:{kind}"
 
 
-# Sides that wordings must not tell from each other come equally often; of levels and label sets one n times as frequent as another only the root of n times as often.
+# Sides that wordings must not distinguish come equally often. A level or label that has n times as many rows as another
+# comes only about the root of n times as often.
 EVEN = frozenset({"verdict", "passage", "property", "claim"})
 POWER = {"feeling": 0.35, "choice": 0.5, "levels": 0.5}
 
 
 def balanced(kind: str, sides: dict[Any, list[Row]]) -> tuple[list[Any], list[float]]:
-    """How often each side is drawn."""
+    """Returns the sides, and the weight with which each is drawn."""
     names = list(sides)
     return names, [1.0 if kind in EVEN else len(sides[name]) ** POWER.get(kind, 1.0) for name in names]
 
 
 def shared_state(row: Row, kind: str) -> str:
-    """What rows of one group have in common: the state, or what several claims are about."""
+    """Returns the text that rows of one group share: the state, or the evidence of several claims."""
     parts = verdicts.parts_of(row) if kind == "verdict" else None
     return state_key(parts[0]) if parts else state_key(row.state)
 
 
 def make_pools(rows: list[Row]) -> Pools:
-    """Label sets, plain texts and pairs, from all rows."""
+    """Returns the pools of label sets, plain texts, pairs, claims and questions from all rows."""
     labels: dict[str, dict[str, str]] = defaultdict(dict)
     pairs: dict[str, list] = defaultdict(list)
     questions: dict[str, list[Row]] = defaultdict(list)
@@ -138,7 +142,8 @@ def make_pools(rows: list[Row]) -> Pools:
 
 
 def pair_of(row: Row) -> tuple[str, tuple]:
-    """The kind and the pair of a state and a text that fits it, which a row holds; an empty kind where it holds none."""
+    """Returns a row's pair of a state and a text that fits it, with the pair's kind; the kind is empty if the row has
+    no pair."""
     state, source = row.state, row.source
     if source == "qnli_dev" and row.label:
         return "question", (state["sentence"], state["question"])

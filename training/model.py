@@ -17,9 +17,10 @@ VOCABULARY, POSITIONS, TYPES = 30522, 512, 2
 # 128 dimensions keep 74 % of the squares of the base model's embeddings, 256 keep 94 %.
 SIMILARITY = 256
 ACT_FEATURES = 4
-# Near what finds most in states of 2,000 to 16,000 tokens with weights that were trained without it.
+# This is near the value that finds most in states of 2,000 to 16,000 tokens with weights that were trained without it.
 FIRST_SHARPNESS = 0.4
-# Attention is as it was up to here: what sharpness finds in the long it costs the short in calibration.
+# Up to this many tokens attention is unchanged, because sharpness improves long states at the cost of the calibration
+# of short ones.
 SHARP_FROM = 2 * CHUNK
 
 
@@ -35,7 +36,7 @@ class Layer(nn.Module):
         self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 
     def forward(self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The layer's output and its values, both [rows, length, width]; `growth` is that of `Model.growth`."""
+        """Returns the layer's output and its values, both [rows, length, width]; `growth` comes from `Model.growth`."""
         rows, length, _ = x.shape
         qkv = self.qkv(x)
         query, key, value = (part.view(rows, length, HEADS, HEAD_DIM).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
@@ -63,7 +64,7 @@ class Model(nn.Module):
         nn.init.zeros_(self.act.weight)
 
     def encode(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """The last layer's output and values, both [rows, length, width]."""
+        """Returns the last layer's output and values, both [rows, length, width]."""
         x = self.norm(self.word(batch.ids) + self.position(batch.positions) + self.kind(batch.types))
         values, growth = x, self.growth(batch)
         for layer in self.layers:
@@ -71,30 +72,33 @@ class Model(nn.Module):
         return x, values
 
     def growth(self, batch: Batch) -> torch.Tensor:
-        """How many times `SHARP_FROM` tokens a question's must choose from, as a logarithm [rows, 1, length, 1]; 0 where there are fewer, and in a state.
+        """Returns the logarithm of the number of state tokens over `SHARP_FROM` for a question's tokens [rows, 1,
+        length, 1]; 0 if there are fewer, and in a state.
 
-        Attention over more tokens is flatter, and what one of them says is lost, unless it becomes sharper with their number.
+        Attention over more tokens is flatter, so the content of a single token is lost unless attention becomes sharper
+        with their number.
         """
         count = (batch.part > 0).sum(1, keepdim=True)
         growth = (count / SHARP_FROM).clamp(min=1).log() * (batch.part < 0)
         return growth[:, None, :, None]
 
     def forward(self, batch: Batch) -> torch.Tensor:
-        """Logits [questions, options]; a large negative number where there is no option."""
+        """Returns the logits [questions, options], with a large negative number in places without an option."""
         return self.logits(*self.encode(batch), batch)
 
     def logits(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Logits from what `encode` gave."""
+        """Returns the logits from the results of `encode`."""
         return self.weighed(x, self.cosines(values, batch), batch)
 
     def weighed(self, x: torch.Tensor, cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Logits from the last layer's output and what `cosines` gave."""
+        """Returns the logits from the last layer's output and the result of `cosines`."""
         marked = x.flatten(0, 1)[batch.markers]
         scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similar_scale * cosines
         return scores.float().masked_fill(~batch.real, -1e4)
 
     def cosines(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """How alike the pooled state and each pooled option are [questions, options]: a cosine, 0 where there is no state."""
+        """Returns the cosine of the pooled state and each pooled option [questions, options]; 0 if there is no
+        state."""
         length = batch.ids.shape[1]
         row = batch.markers[:, :1] // length
         own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
@@ -107,12 +111,13 @@ class Model(nn.Module):
 
 
 def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-    """The mean of values [rows, length, width] over each set of tokens [rows, sets, length]; 0 for an empty set."""
+    """Returns the mean of values [rows, length, width] over each set of tokens [rows, sets, length]; 0 for an empty
+    set."""
     return weights @ values / weights.sum(-1, keepdim=True).clamp(min=1)
 
 
 def base_weights() -> dict[str, torch.Tensor]:
-    """The base model's weights under this model's names; the marker head's are not in it."""
+    """Returns the base model's weights under this model's names; the marker head's are not in it."""
     base = {name.removeprefix("bert."): value for name, value in load_file(base_folder() / "model.safetensors").items()}
     named = {"word.weight": base["embeddings.word_embeddings.weight"], "position.weight": base["embeddings.position_embeddings.weight"],
              "kind.weight": base["embeddings.token_type_embeddings.weight"][:1].repeat(TYPES, 1)}
@@ -133,18 +138,18 @@ FIRST = {"pos": "position", "typ": "kind", "ln": "norm", "ln1": "norm1", "ln2": 
 
 
 def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
-    """The weights of a checkpoint in fp32, under this model's names; also reads the first model's."""
+    """Returns the weights of a checkpoint in fp32, under this model's names; also reads the first model's."""
     loaded = {name: value.float() for name, value in load_file(path).items()}
     if "pos.weight" not in loaded:
         return loaded
     weights = {".".join(FIRST.get(part, part) for part in name.split(".")): value for name, value in loaded.items()}
-    # Its act head was not trained.
+    # The first model's act head was not trained.
     return {name: value for name, value in weights.items() if not name.startswith("act")}
 
 
 def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
-    """A model with the weights of a checkpoint or of a served folder, averaged with the base model's by `base_share`; the base model where
-    there is no path.
+    """Returns a model with the weights of a checkpoint or of a served folder, averaged with the base model's by
+    `base_share`; the base model if there is no path.
 
     Weights that neither has keep their initial values.
     """
@@ -153,11 +158,11 @@ def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
         weights = dict(base)
     else:
         weights = served_weights(path) if path.is_dir() else checkpoint_weights(path)
-        # A model from before the similarity term answers as it did, and learns the term.
+        # A model from before the similarity term answers as before, and can learn the term.
         weights.setdefault("similar_scale", torch.tensor(0.0))
     if base_share:
         weights |= {name: (1 - base_share) * value + base_share * base[name] for name, value in weights.items() if name in base and "kind" not in name}
-    # The similarity term is as wide as it was made.
+    # The similarity term keeps the width that it was made with.
     model = Model(len(weights["similar_state.weight"]) if "similar_state.weight" in weights else SIMILARITY)
     unknown = set(weights) - set(model.state_dict())
     if unknown:

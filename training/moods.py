@@ -1,10 +1,10 @@
-"""What an emotion tells beside its name: whether the text is positive, how much so, and the family that the emotion is of."""
+"""Derives further questions from an emotion: whether the text is positive, how much, and the family of the emotion."""
 from random import Random
 from typing import Any
 
 from .layout import Asked
 
-# From very negative to very positive; what is neither is 0.
+# The valence of each emotion, from very negative to very positive; 0 is neither.
 VALENCE = {
     **dict.fromkeys(("anger", "disgust", "fear", "grief", "sadness"), -2),
     **dict.fromkeys(("annoyance", "disappointment", "disapproval", "embarrassment", "nervousness", "remorse"), -1),
@@ -12,13 +12,13 @@ VALENCE = {
     **dict.fromkeys(("amusement", "approval", "caring", "optimism", "pride", "relief"), 1),
     **dict.fromkeys(("admiration", "excitement", "gratitude", "joy", "love"), 2),
 }
-# A text of so much valence on five levels: readers differ by one.
+# The distribution over five levels for each valence: readers differ by one level.
 FIVE = {-2: [0.6, 0.32, 0.08, 0.0, 0.0], -1: [0.22, 0.58, 0.2, 0.0, 0.0], 0: [0.0, 0.12, 0.76, 0.12, 0.0], 1: [0.0, 0.0, 0.2, 0.58, 0.22], 2: [0.0, 0.0, 0.08, 0.32, 0.6]}
 SIDES = (("negative", "neutral", "positive"), ("bad", "neither", "good"), ("unhappy", "indifferent", "happy"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("critical", "balanced", "favourable"))
 SIDE_TEXTS = (("", "", ""), ("the writer dislikes it or feels bad", "no feeling either way", "the writer likes it or feels good"), ("an unfavourable tone", "a factual tone", "a favourable tone"))
 SENTIMENT = ("What is the sentiment?", "Classify the sentiment.", "Is the tone positive or negative?", "How does the writer feel about it?", "Sentiment of the text:", "Judge the overall tone.",
              "What is the writer's attitude?")
-# Asked as yes/no, and the sign of the valence that makes it a yes.
+# Yes/no questions, and the sign of the valence for which the answer is yes.
 HOLDS = (("Is the tone positive?", 1), ("The text is positive.", 1), ("Does the writer like it?", 1), ("Is this good news for somebody?", 1), ("Is the writer pleased?", 1), ("The sentiment is favourable.", 1),
          ("Is the tone negative?", -1), ("The text is negative.", -1), ("Is the writer unhappy?", -1), ("Does the writer criticize or complain?", -1), ("Is somebody upset here?", -1),
          ("The sentiment is unfavourable.", -1))
@@ -35,30 +35,31 @@ FEELING = ("Which emotion is it?", "What does the writer feel?", "Which feeling 
 
 
 def choice(instructions: str, names: list[str], texts: list[str], target: list[float]) -> Asked:
-    """A choice, its options in this order."""
+    """Returns a choice with its options in this order."""
     return Asked({"type": "choice", "instructions": instructions, "criteria": dict(zip(names, texts))}, target)
 
 
 def sentiment(rng: Random, valence: int) -> Asked:
-    """Positive or negative; neutral is an option wherever it is right, and at times where it is not."""
+    """Returns the choice of positive or negative; neutral is an option whenever it is right, and sometimes when it is
+    not."""
     places = [0, 1, 2] if valence == 0 or rng.random() < 0.5 else [0, 2]
     rng.shuffle(places)
     right = 1 + (valence > 0) - (valence < 0)
-    # What is mild may be read as neither.
+    # A mild emotion may be read as neither.
     doubt = 0.15 if abs(valence) == 1 and 1 in places else 0.0
     names, texts = rng.choice(SIDES), rng.choice(SIDE_TEXTS)
     return choice(rng.choice(SENTIMENT), [names[i] for i in places], [texts[i] for i in places], [(1 - doubt) * (i == right) + doubt * (i == 1) for i in places])
 
 
 def holds(rng: Random, valence: int) -> Asked:
-    """A yes/no question about the tone."""
+    """Returns a yes/no question about the tone."""
     instructions, sign = rng.choice(HOLDS)
     yes = 0.2 if valence == 0 else float(valence * sign > 0)
     return Asked({"type": "noul", "instructions": instructions}, [1 - yes, yes])
 
 
 def how_positive(rng: Random, valence: int) -> Asked:
-    """The tone on three or five levels."""
+    """Returns the question for the tone on three or five levels."""
     levels, target = rng.choice(LEVELS), FIVE[valence]
     if rng.random() < 0.35:
         levels, target = levels[::2], [target[0] + target[1], target[2], target[3] + target[4]]
@@ -67,10 +68,11 @@ def how_positive(rng: Random, valence: int) -> Asked:
 
 
 def family(rng: Random, label: str) -> Asked:
-    """The family of an emotion among some of the others."""
+    """Returns the choice of an emotion's family among some of the others."""
     right = FAMILY_OF[label]
     names = rng.sample([name for name in FAMILIES if name != right], rng.randint(2, len(FAMILIES) - 1)) + [right]
-    # Liking is joy where there is no better name for it, and those who dislike are not sure to be angry.
+    # Love and admiration can also be read as joy, and anger and disgust as each other, so such near families are left
+    # out.
     near = {"joy": ("love", "admiration"), "love": ("joy", "admiration"), "admiration": ("joy", "love"), "anger": ("disgust",), "disgust": ("anger",)}.get(right, ())
     names = [name for name in names if name not in near]
     rng.shuffle(names)
@@ -78,7 +80,7 @@ def family(rng: Random, label: str) -> Asked:
 
 
 def asked_of(rng: Random, label: str) -> list[Asked]:
-    """One or two questions that an emotion answers; none for a label that is no emotion of the list."""
+    """Returns questions that an emotion answers; none for a label that is no emotion of the list."""
     if label not in VALENCE:
         return []
     makers = rng.sample((sentiment, holds, how_positive), rng.randint(1, 2))

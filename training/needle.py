@@ -1,4 +1,4 @@
-"""Whether an answer is found in the last chunk of a long state."""
+"""Measures whether an answer is found in the last chunk of a long state."""
 from random import Random
 from typing import Any
 
@@ -13,7 +13,7 @@ CITIES = ("Paris", "Tokyo", "Berlin", "Madrid", "Oslo", "Cairo", "Lima", "Rome",
 
 
 def facts(rng: Random, count: int) -> list[tuple[str, dict[str, Any], int]]:
-    """Sentences, a question each answers, and the answer's index."""
+    """Returns sentences, each with a question that it answers and the answer's index."""
     made = []
     for i in range(count):
         names, text, asked = ((ANIMALS, "The secret animal is a {}.", "Which animal is the secret one?"),
@@ -25,7 +25,7 @@ def facts(rng: Random, count: int) -> list[tuple[str, dict[str, Any], int]]:
 
 
 def filler(rng: Random, folder: Folder, tokens: int) -> str:
-    """Log lines and messages of about so many tokens."""
+    """Returns log lines and messages of about `tokens` tokens."""
     lines: list[str] = []
     used = 0
     while used < tokens:
@@ -36,7 +36,8 @@ def filler(rng: Random, folder: Folder, tokens: int) -> str:
 
 
 def needle(folder: Folder, count: int = 80, tokens: int = LONG, texts: int = 8) -> dict[str, Any]:
-    """How many facts are found alone and at the end of states of so many tokens; several facts share a text, of which only the last chunk differs."""
+    """Returns how many facts are found alone and at the end of long states; several facts share a text, of which only
+    the last chunk differs."""
     rng = Random(23)
     made = facts(rng, count)
     alone = [int(np.argmax(folder.ask(text, question)[0]) == answer) for text, question, answer in made]

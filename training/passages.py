@@ -1,4 +1,5 @@
-"""Yes/no questions over a passage, or over what is known: plain, in the state, as their opposite, or as a choice that may also say that the passage is silent."""
+"""Asks yes/no questions about a passage or about general knowledge: plainly, in the state, as the opposite, or as a
+choice with an option for "not stated"."""
 import re
 from random import Random
 from typing import Any
@@ -7,7 +8,7 @@ from .asking import KEYS, Scene, manner, noul, pick, questioned, scene
 from .layout import Asked, Group
 from .rows import Row
 
-# Sources of questions over a text: the part that holds it, and where the question may stand in the state.
+# Sources of questions about a text, and the part of the state that holds it.
 PARTS = {"boolq_train1886": "passage", "condaqa": "passage", "strategyqa": "facts", "logicbench_aug": "", "csqa2": "", "creak": ""}
 NOUNS = ("passage", "passage", "text", "article", "context", "document", "paragraph", "excerpt")
 ANSWERED = ("What is the answer to `{q}`?", "Answer `{q}` from `{k}`.", "What does `{k}` say to `{q}`?", "Which answer to `{q}` does `{k}` give?", "`{q}`", "Yes, no or not stated: `{q}`",
@@ -24,7 +25,7 @@ META = re.compile(r"`(question|passage)`")
 
 
 def question_of(row: Row) -> str | None:
-    """The question that a row asks; none where its instructions are about a question that is missing."""
+    """Returns the question that a row asks, or None if its instructions are about a question that is missing."""
     if isinstance(row.state, dict) and "question" in row.state:
         return str(row.state["question"])
     asked = row.question["instructions"]
@@ -32,7 +33,7 @@ def question_of(row: Row) -> str | None:
 
 
 def answer_of(row: Row) -> float | None:
-    """1 for yes, 0 for no, none where the passage is silent or it is not known."""
+    """Returns 1 for yes, 0 for no, or None if the passage does not say it or it is not known."""
     asked = row.question["instructions"]
     if row.question["type"] == "choice":
         return {"yes": 1.0, "no": 0.0}.get(row.label)
@@ -42,13 +43,14 @@ def answer_of(row: Row) -> float | None:
 
 
 def passage_of(row: Row) -> Any:
-    """The text that a question is about."""
+    """Returns the text that a question is about."""
     part = PARTS[row.source]
     return row.state if not part or not isinstance(row.state, dict) else row.state[part]
 
 
 def read(rng: Random, row: Row, others: list[Row], question: str, answer: float) -> Group:
-    """One or two questions about a passage; at times one that it does not answer, from another passage of the source."""
+    """Returns one or two questions about a passage; sometimes one that it does not answer, from another passage of the
+    source."""
     text = passage_of(row)
     into = scene(rng, text, NOUNS, plain=0.3) if text else Scene({"": ""}, None, "text")
     draw = rng.random()
@@ -64,7 +66,7 @@ def read(rng: Random, row: Row, others: list[Row], question: str, answer: float)
 
 
 def chosen(rng: Random, into: Scene, question: str, answer: float | None) -> None:
-    """Adds a choice of yes, no and, half the time, not stated; `answer` is none where that is right."""
+    """Adds a choice of yes, no and, half of the time, "not stated"; `answer` is None if that is right."""
     names, texts = pick(rng, NAMES), rng.choice(TEXTS)
     target = [float(answer == 1), float(answer == 0), float(answer is None)]
     places = [0, 1, 2] if answer is None or rng.random() < 0.5 else [0, 1]
@@ -80,7 +82,8 @@ def chosen(rng: Random, into: Scene, question: str, answer: float | None) -> Non
 
 
 def silent(rng: Random, into: Scene, question: str, answer: float, others: list[Row]) -> None:
-    """Asks whether the passage answers a question, its own or one of another passage, or has that one chosen as not stated."""
+    """Asks whether the passage answers a question, which is its own or that of another passage, or asks the other's
+    question as a choice with "not stated"."""
     other = rng.choice(others) if others else None
     foreign = question_of(other) if other and passage_of(other) != next(iter(into.parts.values())) else None
     own = foreign is None or rng.random() < 0.5

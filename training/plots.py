@@ -6,7 +6,7 @@ Points = list[tuple[float, float]]
 
 
 def plot(title: str, across: str, up: str, lines: dict[str, Points]) -> str:
-    """An SVG of lines over the unit square; each line's first colour is its place in the dict."""
+    """Returns an SVG of lines over the unit square; each line's colour follows from its place in the dict."""
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
              f'<title>{title}</title>', f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>', *axes(across, up)]
     for number, (name, points) in enumerate(lines.items()):
@@ -18,17 +18,17 @@ def plot(title: str, across: str, up: str, lines: dict[str, Points]) -> str:
 
 
 def x_of(x: float) -> float:
-    """A share's place across."""
+    """Returns the horizontal position of a share."""
     return MARGIN + x * (WIDTH - MARGIN - 14)
 
 
 def y_of(y: float) -> float:
-    """A share's place from the top."""
+    """Returns the vertical position of a share, from the top."""
     return HEIGHT - MARGIN + 8 - y * (HEIGHT - MARGIN - 2)
 
 
 def axes(across: str, up: str) -> list[str]:
-    """A grid with its figures, and what the axes are."""
+    """Returns a grid with its figures, and the labels of the axes."""
     parts = []
     for tenth in range(0, 11, 2):
         at = tenth / 10

@@ -1,4 +1,4 @@
-"""Logits of a checkpoint for rows."""
+"""Computes the logits of a checkpoint for rows."""
 from typing import Callable
 
 import torch
@@ -11,13 +11,13 @@ from .rows import Row, option_count
 
 
 def predict(model: Model, rows: list[Row], device: str = "cpu", state_max: int = 2048, max_tokens: int = 8192) -> list[torch.Tensor]:
-    """Each row's logits, in the order of its options. A state is read up to `state_max` tokens."""
+    """Returns each row's logits, in the order of its options. A state is read up to `state_max` tokens."""
     return scored(model, rows, model, device, state_max, max_tokens)
 
 
 @torch.no_grad()
 def scored(model: Model, rows: list[Row], score: Callable[[Batch], torch.Tensor], device: str, state_max: int, max_tokens: int, before: int = 0) -> list[torch.Tensor]:
-    """What `score` gives for each row's question: `before` numbers, then as many as it has options."""
+    """Returns the result of `score` for each row's question: `before` numbers, then one for each option."""
     model.eval().to(device)
     encoded = [encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), state_max) for row in rows]
     place = {id(row): i for i, row in enumerate(encoded)}

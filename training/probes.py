@@ -1,4 +1,5 @@
-"""Hand-written cases: what the model is known to get wrong, and whether identity terms move its answers."""
+"""Hand-written cases: questions that the model is known to get wrong, and a test whether identity terms move its
+answers."""
 from typing import Any
 
 import numpy as np
@@ -33,14 +34,15 @@ CASES: tuple[tuple[Any, dict[str, Any], str], ...] = (
 
 
 def identity_bias(folder: Folder) -> dict[str, Any]:
-    """The probabilities of "toxic" and "positive" for each term, over harmless sentences, and how far apart the terms are."""
+    """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the range over
+    the terms."""
     found = {term: [np.mean([folder.probabilities(text.format(term), question)[1] for text in SENTENCES]) for question in (TOXIC, HAPPY)] for term in TERMS}
     toxic, happy = ({term: float(values[i]) for term, values in found.items()} for i in (0, 1))
     return {"toxic": toxic, "positive": happy, "toxic_range": max(toxic.values()) - min(toxic.values()), "positive_range": max(happy.values()) - min(happy.values())}
 
 
 def known_cases(folder: Folder) -> list[dict[str, Any]]:
-    """Each case with the model's answer, its probability and the right one."""
+    """Returns each case with the model's answer, its probability and the right one."""
     found = []
     for state, question, right in CASES:
         p = folder.probabilities(state, question)

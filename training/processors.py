@@ -1,4 +1,4 @@
-"""The same graph on several processors: this one, and those that other programs run on."""
+"""Runs the same graph on several processors: this one, and those of other programs."""
 import json
 import shlex
 import subprocess
@@ -14,7 +14,8 @@ Tensors = dict[str, np.ndarray]
 
 
 def write_tensors(path: Path, runs: list[Tensors]) -> None:
-    """Writes the tensors of each run: a line of JSON with their types and shapes, then their bytes one after the other."""
+    """Writes the tensors of each run: a line of JSON with their types and shapes, then their bytes one after
+    another."""
     head = [{name: {"type": str(value.dtype), "dims": value.shape} for name, value in run.items()} for run in runs]
     with path.open("wb") as file:
         file.write(json.dumps(head).encode() + b"\n")
@@ -24,7 +25,7 @@ def write_tensors(path: Path, runs: list[Tensors]) -> None:
 
 
 def read_tensors(path: Path) -> list[Tensors]:
-    """What `write_tensors` wrote."""
+    """Returns the tensors from a file of `write_tensors`."""
     head, _, data = path.read_bytes().partition(b"\n")
     runs, at = [], 0
     for shapes in json.loads(head):
@@ -42,7 +43,7 @@ class Here:
     name = "this processor"
 
     def outputs(self, graph: onnx.ModelProto, runs: list[Tensors]) -> list[Tensors]:
-        """The graph's outputs for each run's inputs."""
+        """Returns the graph's outputs for each run's inputs."""
         options = ort.SessionOptions()
         options.enable_mem_pattern, options.intra_op_num_threads, options.log_severity_level = False, 1, 3
         session = ort.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
@@ -51,13 +52,14 @@ class Here:
 
 
 class Runner:
-    """Another processor, or another build of the runtime: a command that is given a graph, a file of inputs, and a file to write the outputs to."""
+    """Another processor, or another build of the runtime: a command that gets a graph, a file of inputs, and the path
+    of the file for the outputs."""
 
     def __init__(self, command: str) -> None:
         self.name, self.command = command, shlex.split(command)
 
     def outputs(self, graph: onnx.ModelProto, runs: list[Tensors]) -> list[Tensors]:
-        """The graph's outputs for each run's inputs; fails where the command does."""
+        """Returns the graph's outputs for each run's inputs; fails if the command does."""
         with tempfile.TemporaryDirectory() as folder:
             paths = [Path(folder) / name for name in ("segment.onnx", "inputs", "outputs")]
             onnx.save(graph, str(paths[0]))
@@ -69,7 +71,7 @@ class Runner:
 
 
 class Recorder(Folder):
-    """A folder that keeps what goes into each of its runs: the ids, and which runs' keys and values are read."""
+    """A folder that records the inputs of each of its runs: the ids, and the runs whose keys and values are read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -78,7 +80,7 @@ class Recorder(Folder):
         self.state_runs: list[int] = []
 
     def record(self, state: object, questions: dict[str, object]) -> None:
-        """Answers a request as one that comes alone."""
+        """Answers a request without anything that is kept from earlier ones."""
         self.kept, self.state_runs = None, []
         self.golden(state, questions)
 

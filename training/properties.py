@@ -1,4 +1,5 @@
-"""What a text is or is not: spam, an attack, clickbait, sarcasm, a good question, abuse. Each is claimed and asked about from both sides, in equal shares."""
+"""Asks about properties of a text: spam, an attack, clickbait, sarcasm, a good question, abuse. Each is claimed and
+asked about from both sides, in equal shares."""
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,7 +12,8 @@ from .rows import Row
 
 @dataclass(frozen=True)
 class Property:
-    """Statements and questions that say that it holds, and that it does not ({} is what the text is called); option names and what they mean; what the text is."""
+    """A property: statements and questions for it and against it ({} is the name of the text), the names and texts of
+    options, and the nouns for the text."""
 
     holds: tuple[str, ...]
     fails: tuple[str, ...]
@@ -103,7 +105,7 @@ OPINION = Property(
     (("opinion", "fact"), ("evaluative", "neutral"), ("judgement", "no_judgement")), (("praises or criticises", "neither praises nor criticises"), ("", "")), ("Opinion or fact?", "Classify {}.",
         "What kind of sentence is {}?", "Does it judge?"), ("sentence", "review", "text"))
 
-# What a yes/no row's instructions ask, by words in them: the property, and whether yes means that it holds.
+# Words in the instructions of a yes/no row by which yes means that the property does not hold.
 OPPOSITES = {
     "spamassassin": ("genuine", "legitimate", "inbox"), "prompt_injection_mix": ("safe to pass", "harmless", "normal request"), "clickbait": ("straight", "plainly", "reports"),
     "mustard": ("sincere",), "query_wellformedness": ("rewriting", "mistake"), "product_reviews": (),
@@ -114,7 +116,7 @@ OPINION_ASKED = ("gives an opinion", "praise or criticism", "judge the product")
 
 
 def property_of(row: Row) -> tuple[Property, float] | None:
-    """The property that a row tells of, and the chance that it holds; none where it tells of none."""
+    """Returns the property that a row is about, and the chance that it holds; None if the row is about no property."""
     source, asked, kind = row.source, row.question["instructions"], row.question["type"]
     if source == "product_reviews":
         return (OPINION, float(row.label)) if kind == "noul" and any(words in asked for words in OPINION_ASKED) else None
@@ -130,7 +132,7 @@ def property_of(row: Row) -> tuple[Property, float] | None:
 
 
 def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
-    """One to three questions about one property of a text."""
+    """Returns one to three questions about one property of a text."""
     into = staged(rng, row.state, known.nouns)
     for _ in range(rng.choice((1, 2, 2, 3))):
         ask(rng, into, known, holds)
@@ -144,7 +146,8 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
 
 
 def moderated(rng: Random, source: str) -> Group:
-    """A made comment: half of them attack somebody, and most of the others say what somebody is, which is no attack. Whether groups are attacked is asked where it is known."""
+    """Returns a generated comment: half of them attack somebody, and most of the others name somebody's identity, which
+    is no attack. The question whether groups are attacked is added if the answer is known."""
     draw = rng.random()
     kind = "hate" if draw < 0.2 else rng.choice(("insult", "threat", "obscene", "contempt")) if draw < 0.5 else comments.NONE
     texts = comments.AGAINST if kind == "hate" else comments.ATTACKS[kind] if kind != comments.NONE else comments.ABOUT if rng.random() < 0.75 else comments.HARMLESS
@@ -161,7 +164,7 @@ def moderated(rng: Random, source: str) -> Group:
 
 
 def staged(rng: Random, state: Any, nouns: tuple[str, ...]) -> Scene:
-    """A row's state as a scene: text alone, or its fields as they are."""
+    """Returns a row's state as a scene: only its text, or its fields as they are."""
     if isinstance(state, str) or isinstance(state, dict) and len(state) == 1:
         text = state if isinstance(state, str) else next(iter(state.values()))
         return scene(rng, text, nouns)
@@ -171,7 +174,7 @@ def staged(rng: Random, state: Any, nouns: tuple[str, ...]) -> Scene:
 
 
 def ask(rng: Random, into: Scene, known: Property, holds: float) -> int:
-    """One question about a property, from a side that says nothing of the answer."""
+    """Asks one question about a property, from a side that tells nothing about the answer."""
     positive, it = rng.random() < 0.5, into.it(rng)
     yes = holds if positive else 1 - holds
     if rng.random() < 0.55:
@@ -180,7 +183,7 @@ def ask(rng: Random, into: Scene, known: Property, holds: float) -> int:
 
 
 def choose(rng: Random, into: Scene, known: Property, holds: float) -> Asked:
-    """The property as a choice of two, in some order."""
+    """Asks about the property as a choice of two, in random order."""
     names, texts = rng.choice(known.names), rng.choice(known.texts)
     options = [(names[0], texts[0], holds), (names[1], texts[1], 1 - holds)]
     rng.shuffle(options)
@@ -189,7 +192,8 @@ def choose(rng: Random, into: Scene, known: Property, holds: float) -> Asked:
 
 
 def together(asked: list[Asked]) -> list[Tie]:
-    """Two yes/no questions about one thing: equally likely, or one as likely as the other is not."""
+    """Returns the ties of two yes/no questions about one thing: their answers are equally likely, or one is as likely
+    as the opposite of the other."""
     if any(one.question["type"] != "noul" for one in asked):
         return []
     one = asked[0].target[1]

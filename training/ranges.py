@@ -14,19 +14,19 @@ from .product import Product
 from .rows import Row, option_count
 
 SAMPLE = 100_000
-# Of the inputs of a product that its range spans, by default.
+# The percentage of a product's inputs that its range spans, by default.
 PERCENTILE = 99.99
-# What `train --int8` writes beside the checkpoint.
+# The name of the file that `train --int8` writes next to the checkpoint.
 RANGES = "ranges.json"
 
 
 def products(model: Model) -> dict[str, Product]:
-    """The linear layers that are quantized, by their names in the graph."""
+    """Returns the linear layers that are quantized, by their names in the graph."""
     return {f"layers.{i}.{part}": getattr(layer, part) for i, layer in enumerate(model.layers) for part in ("qkv", "out", "up", "down")}
 
 
 def sample(rows: list[Row], count: int) -> list[Encoded]:
-    """Some rows, encoded: the same share of every source."""
+    """Returns some rows, encoded, with the same number from every source."""
     by_source: dict[str, list[Row]] = {}
     for row in rows:
         by_source.setdefault(row.source, []).append(row)
@@ -37,7 +37,7 @@ def sample(rows: list[Row], count: int) -> list[Encoded]:
 
 @torch.no_grad()
 def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict[str, list[torch.Tensor]]:
-    """What goes into each product [tokens, width], without padding; a list of batches."""
+    """Returns the inputs of each product [tokens, width], without padding, as a list of batches."""
     seen: dict[str, list[torch.Tensor]] = defaultdict(list)
     current: list[Batch] = []
     hooks = [layer.register_forward_hook(lambda _, args, __, name=name: seen[name].append(args[0][current[-1].part != 0]))
@@ -53,7 +53,8 @@ def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict
 
 
 def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Ranges:
-    """For each product the widest batch's range between two percentiles: 100 is min-max; less cuts rare outliers off for finer steps."""
+    """Returns the widest batch's range between two percentiles for each product. 100 is the full range; less cuts off
+    rare outliers for finer steps."""
     generator = torch.Generator().manual_seed(0)
 
     def ends(batch: torch.Tensor) -> tuple[float, float]:
@@ -70,16 +71,16 @@ def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Range
 
 
 def simulate(model: Model, ranges: Ranges) -> None:
-    """From now on the model computes as int8 with these ranges will."""
+    """Makes the model compute as int8 with these ranges will."""
     for name, product in products(model).items():
         product.ends = ranges[name]
 
 
 def write_ranges(path: Path, ranges: Ranges) -> None:
-    """Writes them as JSON."""
+    """Writes the ranges as JSON."""
     path.write_text(json.dumps(ranges, indent=1) + "\n", encoding="utf-8")
 
 
 def read_ranges(path: Path) -> Ranges:
-    """Those that `write_ranges` wrote."""
+    """Returns the ranges from a file of `write_ranges`."""
     return {name: (low, high) for name, (low, high) in json.loads(path.read_text(encoding="utf-8")).items()}

@@ -1,4 +1,4 @@
-"""From labelled rows about one state to the questions of one training step."""
+"""Makes the questions of one training step from labelled rows about one state."""
 import re
 from dataclasses import dataclass, replace
 from random import Random
@@ -23,11 +23,11 @@ INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions", "multi
 CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "csabstruct", "masc_genre", "cfpb_other", "evidence_inference"})
 # Sources without offensive texts.
 CLEAN = frozenset({"hwu64_fold1", "snips", "sgd", "multidogo", "slurp_devtest", "home_intents", "sib200_en"})
-# An option that stands for what no other option says.
+# Options that stand for everything that no other option covers.
 NONE_LIKE = re.compile(r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I)
-# A field of the state that a question may name.
+# Wordings in which a question names a field of the state.
 NAMED = ("`{k}`: {q}", "Read `{k}`. {q}", "For `{k}`: {q}", "{q} Go by `{k}`.", "{q} (`{k}`)", "About `{k}`: {q}")
-# Rows that are asked as they stand: they vary by themselves, or are a user's own.
+# Sources whose rows are asked as they stand, because they already vary or are a user's own.
 PLAIN = frozenset({"generated", "own"})
 # The powers of two between which the number of words of a long text lies.
 LONG_WORDS = (6.0, 11.0)
@@ -35,8 +35,8 @@ LONG_WORDS = (6.0, 11.0)
 
 @dataclass
 class Pools:
-    """What is drawn from across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it, claims
-    by the words in them, and questions over passages by source."""
+    """Pools across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it,
+    claims by the words in them, and questions over passages by source."""
 
     labels: list[dict[str, str]]
     texts: list[str]
@@ -46,12 +46,12 @@ class Pools:
 
 
 def one_hot(size: int, index: int) -> list[float]:
-    """All mass on one option."""
+    """Returns a distribution with all mass on one option."""
     return [float(i == index) for i in range(size)]
 
 
 def target_of(row: Row) -> list[float]:
-    """The distribution to learn: the label, mixed with the annotators' votes where there are any."""
+    """Returns the distribution to learn: the label, mixed with the annotators' votes if there are any."""
     size, index = option_count(row.question), label_index(row.question, row.label)
     if row.soft is None or len(row.soft) != size:
         return one_hot(size, index)
@@ -59,7 +59,7 @@ def target_of(row: Row) -> list[float]:
 
 
 def noul(rng: Random, instructions: str, answer: bool) -> Asked:
-    """A yes/no question, now and then with criteria."""
+    """Returns a yes/no question, sometimes with criteria."""
     question: dict[str, Any] = {"type": "noul", "instructions": instructions}
     if rng.random() < 0.15:
         question["criteria"] = rng.choice(words.NOUL_SIDES)
@@ -67,12 +67,13 @@ def noul(rng: Random, instructions: str, answer: bool) -> Asked:
 
 
 def choice(instructions: str, criteria: dict[str, str], index: int) -> Asked:
-    """A choice whose answer is the option at `index`."""
+    """Returns a choice whose answer is the option at `index`."""
     return Asked({"type": "choice", "instructions": instructions, "criteria": criteria}, one_hot(len(criteria), index))
 
 
 def options_of(rng: Random, row: Row, pools: Pools) -> tuple[dict[str, str], str]:
-    """Some of a row's options, shuffled, perhaps with labels from elsewhere or a "none of these"; and which is right."""
+    """Returns some of a row's options, shuffled, perhaps with labels from elsewhere or a "none of these", and the name
+    of the right one."""
     criteria, right = row.question["criteria"], row.label
     others = [name for name in criteria if name != right]
     rng.shuffle(others)
@@ -98,7 +99,8 @@ def foreign(rng: Random, chosen: dict[str, str], right: str, pools: Pools) -> No
 
 
 def with_none(rng: Random, chosen: dict[str, str], right: str) -> str:
-    """Adds "none of these" and, half the time, takes the right option away; gives the right one."""
+    """Adds "none of these" and, half of the time, removes the right option; returns the name of the option that is then
+    right."""
     name = rng.choice(words.NONE_NAMES)
     if name in chosen or any(word in " ".join(chosen).lower() for word in ("none", "other", "neutral", "neither")):
         return right
@@ -110,9 +112,10 @@ def with_none(rng: Random, chosen: dict[str, str], right: str) -> str:
 
 
 def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
-    """The same options under other names, in the same order: bare, described, opaque, in another style, or misleading."""
+    """Returns the same options under other names, in the same order: bare, described, opaque, in another style, or
+    misleading."""
     draw, described = rng.random(), [text or words.humanized(name) for name, text in criteria.items()]
-    # Letters and numbers say nothing without what they stand for.
+    # Letters and numbers mean nothing without their descriptions.
     if all(len(name) <= 2 for name in criteria) and all(criteria.values()):
         draw = rng.choice((0.0, 0.8, 0.9))
     if draw < 0.3:
@@ -133,7 +136,7 @@ def renamed(rng: Random, criteria: dict[str, str]) -> dict[str, str]:
 
 
 def choices(rng: Random, row: Row, pools: Pools) -> Group:
-    """A choice, asked as such, in part, and as yes/no questions about single options."""
+    """Asks a choice as such, in part, and as yes/no questions about single options."""
     into = staged(rng, row.state, ("message", "text", "utterance", "input"))
     group = into.group(rng, row.source)
     instructions, places = row.question["instructions"], []
@@ -166,7 +169,8 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
 
 
 def about(rng: Random, group: Group, row: Row, instructions: str, places: list[str]) -> None:
-    """Adds "is it X?" about one option, which must agree with the choice where that shows it, and, at times, its negation."""
+    """Adds "is it X?" about one option, which must agree with the choice if that shows the option, and sometimes its
+    negation."""
     criteria = row.question["criteria"]
     others = [name for name, text in criteria.items() if name != row.label and not NONE_LIKE.search(f"{name} {text}")]
     name = row.label if rng.random() < 0.5 or not others else rng.choice(others)
@@ -183,13 +187,13 @@ def about(rng: Random, group: Group, row: Row, instructions: str, places: list[s
 
 
 def moderation(rng: Random, group: Group, toxic: bool) -> None:
-    """Adds yes/no questions of moderation, under several names for the same."""
+    """Adds yes/no questions of moderation, in several wordings for the same."""
     for instructions, holds in rng.sample(words.TOXIC, rng.randint(1, 2)):
         group.asked.append(noul(rng, instructions, toxic == holds))
 
 
 def elsewhere(rng: Random, pools: Pools, instructions: str, own: dict[str, str]) -> Asked:
-    """A choice among another source's labels, none of which fits."""
+    """Asks a choice among another source's labels, none of which fits."""
     donor = rng.choice([labels for labels in pools.labels if not set(labels) & set(own)] or pools.labels)
     taken = {word for name, text in own.items() for word in words.humanized(f"{name} {text}").split()}
     names = [name for name in rng.sample(list(donor), min(len(donor), rng.choice((3, 6, 12, 30)))) if not taken & set(words.humanized(name).split())]
@@ -201,7 +205,7 @@ def elsewhere(rng: Random, pools: Pools, instructions: str, own: dict[str, str])
 
 
 def matching(rng: Random, pools: Pools, kind: str) -> Group:
-    """A state and several texts of which one fits it: as many label sets as there are rows."""
+    """Asks which of several texts fits a state; this gives as many label sets as there are rows."""
     pairs = pools.pairs[kind]
     state, right = rng.choice(pairs)
     texts = list(dict.fromkeys([right, *(rng.choice(pairs)[1] for _ in range(rng.choice((1, 2, 3, 5, 8))))]))
@@ -222,13 +226,14 @@ def matching(rng: Random, pools: Pools, kind: str) -> Group:
 
 
 def long_document(rng: Random, pools: Pools) -> Group:
-    """A long text and questions about single sentences of it; as many short ones as long ones."""
+    """Returns a long text and questions about single sentences of it; short texts are as frequent as long ones."""
     state, asked = document(rng, pools.texts, round(2 ** rng.uniform(*LONG_WORDS)))
     return Group("documents", state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
 
 
 def alike(rng: Random, rows: list[Row]) -> Group:
-    """Rows that the base model answers, their options under other names, at times with typos that it has not seen."""
+    """Asks rows that the base model answers, with their options under other names, sometimes with typos that it has not
+    seen."""
     state = rows[0].state
     if rng.random() < 0.25:
         for _ in range(rng.randint(1, 3)):
@@ -238,7 +243,7 @@ def alike(rng: Random, rows: list[Row]) -> Group:
         question = {**row.question, "instructions": words.reworded(rng, row.question["instructions"])}
         if question["type"] == "choice":
             question["criteria"] = renamed(rng, question["criteria"])
-        # Written with four decimals, they do not quite add up to 1.
+        # The probabilities are written with four decimals, so they do not add up to exactly 1.
         total = sum(row.soft)
         named = [i for i, name in enumerate(row.question["criteria"]) if name not in words.NONE_NAMES] if question["type"] == "choice" else []
         group.asked.append(Asked(question, [p / total for p in row.soft], whole=True, meant=named if len(named) > 1 else []))
@@ -246,7 +251,7 @@ def alike(rng: Random, rows: list[Row]) -> Group:
 
 
 def levels(rng: Random, row: Row) -> Group:
-    """A score row as it is, upside down, as a choice of its levels, or as a threshold."""
+    """Asks a score row as it is, upside down, as a choice of its levels, or as a threshold."""
     if row.source in RATED and rng.random() < 0.85:
         row = replace(row, question={**row.question, "instructions": pick(rng, RATED[row.source])})
     group = Group(row.source, render_whole(rng, row.state), [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))])
@@ -264,12 +269,13 @@ def levels(rng: Random, row: Row) -> Group:
 
 
 def render_whole(rng: Random, state: Any) -> str:
-    """A state whose fields a question may name, with its fields."""
+    """Returns the text of a state that keeps its fields, which a question may name."""
     return words.render(rng, state) if isinstance(state, str) else Scene(state, "", "").text(rng)
 
 
 def kind_of(row: Row) -> tuple[str, Any] | None:
-    """By which recipe a row is asked, and the side it is on, so that all sides come equally often; none for a row that no recipe can ask."""
+    """Returns the recipe by which a row is asked, and its side, so that all sides come equally often; None for a row
+    that no recipe can ask."""
     source, kind = row.source, row.question["type"]
     if source in PLAIN or source == likeness.SOURCE:
         return "plain", None
@@ -293,12 +299,12 @@ def kind_of(row: Row) -> tuple[str, Any] | None:
 
 
 def make_group(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
-    """The questions of one step about the state that `rows` share; the first of them decides the kind."""
+    """Returns the questions of one step about the state that `rows` share; the first row decides the kind."""
     row = rows[0]
     if kind == "plain":
         return alike(rng, rows) if row.source == likeness.SOURCE else Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
     if kind == "verdict":
-        # What a search finds often settles nothing.
+        # A text that a search finds often settles nothing.
         moved = unsettled(rng, row, pools.claims) if row.source == CLAIMS and verdicts.label_of(row) == verdicts.OPEN and rng.random() < 0.7 else row
         group = verdicts.judged(rng, [moved] if moved is not row else rows)
     elif kind == "passage":

@@ -1,7 +1,8 @@
-"""What people want from a service, as short phrases and as messages: options and texts in any number, which the base model then compares."""
+"""Makes wishes of people to a service, as short phrases and as messages: options and texts in any number, which the
+base model then compares."""
 from random import Random
 
-# Things that services are asked about, by field; a phrase joins them with what is wanted.
+# Things that services are asked about, by field; a phrase joins one with a wish.
 THINGS = {
     "bank": "card; debit card; credit card; virtual card; account; savings account; joint account; balance; transfer; direct debit; standing order; cheque; cash withdrawal; exchange rate; top-up; PIN; loan; mortgage; "
             "interest rate; overdraft; statement; card payment; bank details; transaction; investment; credit score; salary; currency",
@@ -30,17 +31,17 @@ MESSAGES = ("how do i cancel {}", "I want to change the {}", "can you check my {
 
 
 def things() -> list[str]:
-    """Every thing, once."""
+    """Returns every thing, once."""
     return list(dict.fromkeys(thing for line in THINGS.values() for thing in line.split("; ")))
 
 
 def phrases() -> list[str]:
-    """Every thing with everything that may be wanted of it."""
+    """Returns every thing with every wish about it."""
     return [wanted.format(thing) for thing in things() for wanted in WANTED]
 
 
 def messages(rng: Random, count: int) -> list[str]:
-    """Messages of people who want something; each has one or two of the things."""
+    """Returns messages of people who want something; each is about one or two of the things."""
     named = things()
     made: dict[str, None] = {}
     for _ in range(count):

@@ -1,7 +1,7 @@
 /**
- * Runs a graph with onnxruntime-node on whichever processor this is: `node runner.mjs GRAPH INPUTS OUTPUTS`, as a `--runner` of
- * `python -m training settle`. INPUTS and OUTPUTS hold, for each run, tensors as `write_tensors` in processors.py writes them.
- * `onnxruntime-node` is that of the folder RUNTIME_ROOT, or else of this one.
+ * Runs a graph with onnxruntime-node on this processor: `node runner.mjs GRAPH INPUTS OUTPUTS`, as a `--runner` of
+ * `python -m training settle`. INPUTS and OUTPUTS hold the tensors of each run in the format of `write_tensors` in
+ * processors.py. `onnxruntime-node` is taken from the folder RUNTIME_ROOT, or else from this one.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -21,7 +21,7 @@ function* readRuns(path) {
     const run = {};
     for (const [name, { type, dims }] of Object.entries(shapes)) {
       const end = at + dims.reduce((product, size) => product * size, ARRAYS[type].BYTES_PER_ELEMENT);
-      // A copy, since the views of numbers have to begin at a multiple of their size.
+      // The bytes are copied, because views of numbers have to begin at a multiple of their size.
       run[name] = new ort.Tensor(type, new ARRAYS[type](Uint8Array.from(bytes.subarray(at, end)).buffer), dims);
       at = end;
     }

@@ -1,4 +1,4 @@
-"""Wordings for what is rated on levels or chosen among fixed kinds, by source."""
+"""Wordings for questions that are rated on levels or chosen among fixed kinds, by source."""
 
 RATED = {
     "sigma": ("How severe is an event that matches this rule?", "Rate the severity.", "What level should the alert have?", "How bad is it when this rule fires?", "Severity of the detection?",

@@ -18,25 +18,25 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a graph as a graph of its own, and what it computes for later parts."""
+    """A part of a graph as a graph of its own, with its inputs and the outputs that it computes for later parts."""
     graph: onnx.ModelProto
     inputs: list[str]
     outputs: list[str]
 
 
 def quantized(model: onnx.ModelProto) -> list[Quantized]:
-    """The inputs of the int8 products, in the order of the graph."""
+    """Returns the inputs of the int8 products, in the order of the graph."""
     return [Quantized(node.input[0], node.output[0], node.input[1], node.input[2]) for node in model.graph.node if node.op_type == "QuantizeLinear"]
 
 
 def needed_later(model: onnx.ModelProto) -> set[str]:
-    """The inputs of int8 products that are read elsewhere, too, in floats."""
+    """Returns the inputs of int8 products that are also read elsewhere, in floats."""
     read = {name for node in model.graph.node if node.op_type != "QuantizeLinear" for name in node.input}
     return {product.floats for product in quantized(model)} & read
 
 
 def stored(model: onnx.ModelProto, name: str) -> np.ndarray:
-    """A weight or a constant."""
+    """Returns the value of a weight or a constant."""
     return numpy_helper.to_array(next(tensor for tensor in model.graph.initializer if tensor.name == name))
 
 
@@ -46,7 +46,8 @@ def store(model: onnx.ModelProto, name: str, value: np.ndarray) -> None:
 
 
 def ancestors(model: onnx.ModelProto, wanted: str, given: Collection[str]) -> tuple[set[str], list[onnx.NodeProto]]:
-    """The names that lead from what is given to what is wanted, and the nodes between, in the order of the graph."""
+    """Returns the names that lead from the `given` names to the `wanted` one, and the nodes between, in the order of
+    the graph."""
     reached, body = {wanted}, []
     for node in reversed(model.graph.node):
         if any(name in reached and name not in given for name in node.output):
@@ -56,7 +57,8 @@ def ancestors(model: onnx.ModelProto, wanted: str, given: Collection[str]) -> tu
 
 
 def segment(model: onnx.ModelProto, wanted: str, floats: Collection[str], integers: Collection[str]) -> Segment:
-    """What computes `wanted`, and the keys and values on the way, from what is known: inputs of the graph, floats and integers."""
+    """Returns the part of the graph that computes `wanted`, and the keys and values on the way, from known names:
+    inputs of the graph, floats and integers."""
     given = {i.name: i for i in model.graph.input}
     given |= {name: helper.make_tensor_value_info(name, kind, None) for kind, names in ((TensorProto.FLOAT, floats), (TensorProto.UINT8, integers)) for name in names}
     reached, body = ancestors(model, wanted, given)

@@ -1,4 +1,5 @@
-"""How a writer feels about something: claimed from both sides, chosen among sides, and rated on two to ten levels in many vocabularies."""
+"""Asks how a writer feels about something: as claims from both sides, as a choice among sides, and as a rating on two
+to ten levels in many vocabularies."""
 import re
 from dataclasses import dataclass
 from random import Random
@@ -9,7 +10,7 @@ from .layout import Asked, Group, Tie
 from .properties import staged, together
 from .rows import Row
 
-# Distributions over five levels, for those who only say on which side they are.
+# Distributions over five levels for rows that only tell the side.
 FAVOURABLE, UNFAVOURABLE, NEITHER = [0.01, 0.03, 0.12, 0.44, 0.40], [0.40, 0.44, 0.12, 0.03, 0.01], [0.02, 0.13, 0.70, 0.13, 0.02]
 MILDLY_FAVOURABLE, MILDLY_UNFAVOURABLE, MIXED = [0.01, 0.04, 0.17, 0.5, 0.28], [0.28, 0.5, 0.17, 0.04, 0.01], [0.05, 0.25, 0.4, 0.25, 0.05]
 SIX_TO_FIVE = ([0.85, 0.15, 0, 0, 0], [0.25, 0.65, 0.1, 0, 0], [0.05, 0.5, 0.4, 0.05, 0], [0, 0.05, 0.4, 0.5, 0.05], [0, 0, 0.1, 0.65, 0.25], [0, 0, 0, 0.15, 0.85])
@@ -38,7 +39,7 @@ CHOOSE = ("What is the sentiment?", "What is the sentiment of {}?", "Classify th
           "Label {} by its sentiment.", "The overall opinion is:")
 TARGET_CHOOSE = ("What is the sentiment towards {t}?", "How is {t} portrayed?", "What does the writer think of {t}?", "Attitude towards {t}?", "Classify the tone towards {t}.",
     "{t} is described:", "Judge what is said of {t}.", "In which light does {t} appear?", "Opinion about {t}?")
-# Unfavourable, neither, favourable.
+# Names for unfavourable, neither and favourable.
 THREE = (("negative", "neutral", "positive"), ("Negative", "Neutral", "Positive"), ("bad", "neither", "good"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("criticism", "neither", "praise"),
     ("dislikes", "indifferent", "likes"), ("unfavourable", "balanced", "favourable"),
          ("against", "undecided", "for"), ("thumbs_down", "so_so", "thumbs_up"), ("complaint", "remark", "compliment"), ("-1", "0", "1"))
@@ -62,16 +63,16 @@ AT_LEAST = ("The rating is at least {}.", "Would it get {} or more?", "Is it rat
     "No less than {}?", "{} or above.")
 TARGETED = frozenset({"newsmtsc", "tsa_md", "product_reviews"})
 SOURCES = frozenset({"pros_cons", "product_reviews", "vader_rated", "movie_reviews", "cad_sentiment", "tsa_md", "newsmtsc", "poem_sentiment", "emobank"})
-# In a yes/no row's instructions: yes means that the writer is against it.
+# Words in a yes/no row's instructions by which yes means that the writer is against it.
 AGAINST = re.compile(r"\b(dislike[ds]?|disappointed|advises against|unfavourable|warns|negative(ly)?|criticises|critical of|unhappy|complains|bad)\b")
-# What stands before the target in a row's instructions, and behind it.
+# The text before the target in a row's instructions, and the text behind it.
 BEFORE = re.compile(r"^.*?(portray |portrays |favourably is |tone towards |entiment towards |critical of |favourable to |think of |dislikes |likes |How is |pinion about |remark about |good about |bad about |text say about |happy with |complains about )")
 BEHIND = re.compile(r"( portrayed| judged| positively| negatively| is positive| is negative| positive| negative)?[.?]$")
 
 
 @dataclass(frozen=True)
 class Feeling:
-    """A distribution over five levels, the target where there is one, and the sides that it is of: -1, 0 or 1."""
+    """A feeling: a distribution over five levels, its side (-1, 0 or 1), and its target if there is one."""
 
     levels: list[float]
     side: int
@@ -79,7 +80,7 @@ class Feeling:
 
 
 def feeling_of(row: Row) -> Feeling | None:
-    """What a row says of its writer's feeling; none where it says nothing definite."""
+    """Returns the feeling of a row's writer, or None if the row tells nothing definite."""
     asked, kind, label = row.question["instructions"], row.question["type"], row.label
     if row.source == "emobank" and ("intens" in asked or "agitated" in asked):
         return None
@@ -103,7 +104,7 @@ def feeling_of(row: Row) -> Feeling | None:
 
 
 def from_level(row: Row) -> Feeling | None:
-    """A rated row's distribution over five levels."""
+    """Returns a rated row's distribution over five levels."""
     count, label = len(row.question["criteria"]), int(row.label)
     if count == 5:
         hard = [float(i == label) for i in range(5)]
@@ -122,7 +123,7 @@ def from_level(row: Row) -> Feeling | None:
 
 
 def target_of(row: Row) -> str:
-    """What the feeling is towards, where a row names it."""
+    """Returns the target of the feeling, if the row names it."""
     if isinstance(row.state, dict) and "person" in row.state:
         return row.state["person"]
     asked = row.question["instructions"]
@@ -132,21 +133,21 @@ def target_of(row: Row) -> str:
 
 
 def nouns_of(source: str) -> tuple[str, ...]:
-    """What a source's texts are called."""
+    """Returns the nouns for a source's texts."""
     return {"movie_reviews": ("review", "film review", "text"), "cad_sentiment": ("review", "movie review", "text"), "newsmtsc": ("sentence", "news text", "text"), "poem_sentiment": ("verse",
         "line", "text"),
             "emobank": ("text", "sentence", "passage"), "vader_rated": ("text", "post", "message", "review")}.get(source, ("review", "comment", "opinion", "text"))
 
 
 def felt(rng: Random, row: Row, feeling: Feeling) -> Group:
-    """Two or three questions about how the writer feels."""
+    """Returns questions about how the writer feels."""
     state = {key: value for key, value in row.state.items() if key != "person" or rng.random() < 0.5} if isinstance(row.state, dict) else row.state
     into = staged(rng, state, nouns_of(row.source))
     if isinstance(state, dict) and "sentence" in state and len(state) > 1:
         into.key, into.noun = "sentence", "sentence"
     makers = [sides, rated, claimed, claimed, rated]
     if feeling.side == 0:
-        # What is neither is a plain answer only where neither is offered.
+        # "Neither" is a clear answer only if it is offered as an option.
         makers = [sides, rated]
     for make in rng.sample(makers, min(len(makers), rng.choice((1, 2, 2, 3)))):
         make(rng, into, feeling)
@@ -159,12 +160,12 @@ def felt(rng: Random, row: Row, feeling: Feeling) -> Group:
 
 
 def wording(rng: Random, into: Scene, feeling: Feeling, general: tuple[str, ...], targeted: tuple[str, ...]) -> str:
-    """A wording about the target, where there is one, or about the whole."""
+    """Returns a wording about the target if there is one, or about the whole text."""
     return pick(rng, targeted).format(t=feeling.target) if feeling.target else pick(rng, general).format(into.it(rng))
 
 
 def claimed(rng: Random, into: Scene, feeling: Feeling) -> None:
-    """Adds a claim or a question for one of the sides, which says nothing of the answer."""
+    """Adds a claim or a question for one of the sides, which tells nothing about the answer."""
     positive = rng.random() < 0.5
     yes = 0.97 if (feeling.side > 0) == positive else 0.03
     if rng.random() < 0.55:
@@ -188,7 +189,7 @@ def sides(rng: Random, into: Scene, feeling: Feeling) -> None:
 
 
 def sharper(target: list[float]) -> list[float]:
-    """A side is surer than the levels that make it up."""
+    """Returns a sharper distribution, because a side is surer than the levels that make it up."""
     powered = [value**1.5 for value in target]
     return [value / sum(powered) for value in powered]
 

@@ -1,4 +1,4 @@
-"""The weights of a served folder, so that training can start from what is shipped."""
+"""Reads the weights of a served folder, so that training can start from a shipped model."""
 import json
 from pathlib import Path
 
@@ -13,11 +13,12 @@ HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score"
 
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
-    """The weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
+    """Returns the weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
     stored, config = stored_arrays(folder), json.loads((folder / "config.json").read_text(encoding="utf-8"))
     weights = {}
     if "sharpness" in stored:
-        # For each layer its queries, keys and values; one number a head, repeated for each of its dimensions.
+        # Each layer has the factors of its queries, keys and values: one number per head, repeated for each of its
+        # dimensions.
         queries = stored["sharpness"].reshape(config["layers"], 3, config["heads"], -1)[:, 0, :, 0]
         weights |= {f"layers.{i}.sharpness": torch.from_numpy(np.array(row)) for i, row in enumerate(queries)}
     for name, value in stored.items():
@@ -35,17 +36,18 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
-    """The input range of each of the folder's int8 products, by its name; none where it is not in int8."""
+    """Returns the input range of each of the folder's int8 products, by its name; none if the folder is not in int8."""
     stored = stored_arrays(folder)
     grids = {name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"])) for name, step in stored.items() if name.endswith(".x_scale")}
     return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
 
 
 def keep_integers(graph: onnx.ModelProto, folder: Path, inputs: bool) -> None:
-    """Gives a graph that was made of a folder's weights the folder's own integers and scales, those of the products' inputs only with `inputs`.
+    """Gives a graph that was made from a folder's weights the folder's own integers and scales; those of the products'
+    inputs only with `inputs`.
 
-    Weights that were multiplied out and rounded again are the same integers, but some of their scales are others in the last bit.
-    Weights that can saturate are not given: the graph has them on another grid.
+    Weights that were multiplied out and rounded again are the same integers, but some of their scales differ in the
+    last bit. Weights that can saturate are not copied, because the graph has them on another grid.
     """
     grids = (".weight", ".scale", *((".x_scale", ".x_zero") if inputs else ()))
     stored = {tensor.name: tensor for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
@@ -65,12 +67,12 @@ def saturates(weight: onnx.TensorProto) -> bool:
 
 
 def stored_arrays(folder: Path) -> dict[str, np.ndarray]:
-    """What a folder's graph stores, under today's names."""
+    """Returns the arrays that a folder's graph stores, under today's names."""
     return {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
 
 
 def our_name(name: str) -> str:
-    """A weight's name in today's graphs."""
+    """Returns a weight's name in today's graphs."""
     if name.startswith("layer") and not name.startswith("layers."):
         name = "layers." + name.removeprefix("layer")
     return name.replace("embed.norm", "norm").replace("type.weight", "kind.weight")

@@ -1,4 +1,4 @@
-"""`settle`: scales of the int8 inputs with which the reference requests are answered alike on every processor."""
+"""`settle`: finds scales of the int8 inputs with which the reference requests are answered alike on every processor."""
 import argparse
 import json
 import shutil
@@ -16,16 +16,17 @@ from .golden import requests
 from .processors import Here, Recorder, Runner, Tensors
 from .segments import Quantized, Segment, needed_later, quantized, segment, store, stored
 
-# A scale is changed in steps of this part of itself, and by less than 1 %.
+# A scale is changed in steps of this fraction of itself, and by less than 1 %.
 STEP = 2**-17
 MOST_STEPS = 1280
-# What is settled stays so if processors were this much further apart, on either side, as a part of how far they are; tried in this order.
+# The room of a settled scale: it stays settled if the processors' floats were further apart on either side by this
+# fraction of their distance. The values are tried in this order.
 ROOMS = (1.0, 0.5, 0.25, 0.0)
 BLOCK = 1 << 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--folder", type=Path, required=True, help="an int8 model folder")
     parser.add_argument("--out", type=Path, required=True, help="the settled model folder")
     parser.add_argument("--runner", action="append", default=[], metavar="COMMAND", help="runs a graph on another processor, such as 'env ... node training/runner.mjs'; again for each")
@@ -35,30 +36,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class Processor:
-    """A processor and what it has computed: for each run the floats that later products need, and the keys and values."""
+    """A processor and its results: for each run the floats that later products need, and the keys and values."""
     program: Here | Runner
     floats: list[Tensors] = field(default_factory=list)
     past: list[Tensors] = field(default_factory=list)
 
 
 def grid(model: onnx.ModelProto, product: Quantized) -> tuple[np.float32, np.uint8]:
-    """The scale and the zero point of a product's input."""
+    """Returns the scale and the zero point of a product's input."""
     return np.float32(stored(model, product.step).item()), np.uint8(stored(model, product.zero).item())
 
 
 def place(x: np.ndarray, step: np.float32, zero: np.uint8) -> np.ndarray:
-    """Where `QuantizeLinear` puts floats, on every processor: division and rounding to even are exact in all of them."""
+    """Returns the integers that `QuantizeLinear` gives for floats on every processor: division and rounding to even are
+    exact on all of them."""
     return np.clip(np.rint(x / step) + np.float32(zero), 0, 255).astype(np.uint8)
 
 
 def alike(below: np.ndarray, above: np.ndarray, step: np.float32, zero: np.uint8) -> bool:
-    """Whether every float between the two has one place."""
+    """Whether all floats between the two bounds round to the same integer."""
     blocks = range(0, len(below), BLOCK)
     return all(np.array_equal(place(below[at : at + BLOCK], step, zero), place(above[at : at + BLOCK], step, zero)) for at in blocks)
 
 
 def candidates(step: np.float32) -> Iterator[np.float32]:
-    """The scale and others, the nearest first."""
+    """Yields the scale and then others, the nearest first."""
     yield step
     for count in range(1, MOST_STEPS + 1):
         yield np.float32(step * (1 + count * STEP))
@@ -66,9 +68,10 @@ def candidates(step: np.float32) -> Iterator[np.float32]:
 
 
 def settled_step(floats: list[np.ndarray], step: np.float32, zero: np.uint8) -> tuple[np.float32, float]:
-    """The nearest scale with which all processors' floats round alike, and with how much room."""
+    """Returns the nearest scale with which all processors' floats round alike, and its room."""
     low, high = np.minimum.reduce(floats), np.maximum.reduce(floats)
-    # What is furthest apart first: most scales fail there. What is the same everywhere cannot fail.
+    # The floats that are furthest apart come first, because most scales fail there. Floats that are the same everywhere
+    # cannot fail, so they are left out.
     order = np.argsort(low - high)[: np.count_nonzero(high > low)]
     low, high = low[order], high[order]
     for room in ROOMS:
@@ -81,7 +84,8 @@ def settled_step(floats: list[np.ndarray], step: np.float32, zero: np.uint8) -> 
 
 
 class Settling:
-    """Goes through the products in the order of the graph. When a product is looked at, all before it are settled, so that processors differ by roundings of floats alone."""
+    """Goes through the products in the order of the graph. All products before the current one are settled, so that
+    processors differ only by roundings of floats."""
 
     def __init__(self, model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2) -> None:
         self.model, self.inputs, self.read, self.at_once = model, recorded.inputs, recorded.read, at_once
@@ -92,7 +96,8 @@ class Settling:
         self.later = needed_later(model)
 
     def products(self) -> Iterator[tuple[Quantized, list[np.ndarray]]]:
-        """Each product and its input on every processor, in floats; its scale may be changed before the next is asked for."""
+        """Yields each product and its input on every processor, in floats; its scale may be changed before the next
+        product is taken."""
         known: list[str] = []
         done: list[str] = []
         for product in quantized(self.model):
@@ -105,7 +110,7 @@ class Settling:
             done.append(product.integers)
 
     def advance(self, processor: Processor, part: Segment) -> list[np.ndarray]:
-        """Runs a part of the graph; the input of the product for each run."""
+        """Runs a part of the graph, and returns the input of the product for each run."""
         values: list[np.ndarray] = [np.empty(0)] * len(self.inputs)
         states = [i for i, read in enumerate(self.read) if read is None]
         questions = [i for i, read in enumerate(self.read) if read is not None]
@@ -119,17 +124,18 @@ class Settling:
         return values
 
     def feed(self, processor: Processor, part: Segment, i: int) -> Tensors:
-        """What a part of the graph is given for a run."""
+        """Returns the inputs of a part of the graph for a run."""
         given = self.inputs[i] | self.integers[i] | processor.floats[i]
         return {name: self.joined(processor, i, name) if name in self.past else given[name] for name in part.inputs}
 
     def joined(self, processor: Processor, i: int, name: str) -> np.ndarray:
-        """The keys or the values that a run reads."""
+        """Returns the keys or the values that a run reads."""
         parts = [processor.past[state][self.past[name]] for state in self.read[i] or ()]
         return np.concatenate(parts, axis=2) if parts else self.empty[name]
 
     def keep(self, product: Quantized, found: list[list[np.ndarray]]) -> None:
-        """Keeps what later parts read: the integers, which are the same everywhere, and the floats, if they are read at all."""
+        """Keeps the values that later parts read: the integers, which are the same everywhere, and the floats if they
+        are read at all."""
         step, zero = grid(self.model, product)
         for i, value in enumerate(found[0]):
             self.integers[i] = {product.integers: place(value, step, zero)}
@@ -140,7 +146,7 @@ class Settling:
 
 
 def settle(model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2) -> dict[str, float]:
-    """Settles the scales of a graph in place; by how much each that was changed was changed, as a part of itself."""
+    """Settles the scales of a graph in place, and returns the relative change of each changed scale."""
     changes = {}
     for product, floats in Settling(model, recorded, programs, at_once).products():
         step, zero = grid(model, product)
@@ -155,7 +161,7 @@ def settle(model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Run
 
 
 def record(folder: Path, asked: Iterable[tuple[Any, dict[str, Any]]]) -> Recorder:
-    """The runs of some requests."""
+    """Records the runs of some requests."""
     recorder = Recorder(folder)
     for state, questions in asked:
         recorder.record(state, questions)
@@ -174,7 +180,8 @@ def write_settled(args: argparse.Namespace, model: onnx.ModelProto) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the settled folder with its reference answers; says how many scales were changed and by how much at most."""
+    """Writes the settled folder with its reference answers, and prints how many scales were changed and the largest
+    change."""
     recorded, model = record(args.folder, requests()), onnx.load(str(args.folder / "model.onnx"))
     print(f"{len(recorded.inputs)} runs, {sum(len(run['input_ids']) for run in recorded.inputs)} tokens", flush=True)
     changes = settle(model, recorded, [Here(), *map(Runner, args.runner)], args.at_once)

@@ -1,4 +1,5 @@
-"""A larger sentence encoder, all-mpnet-base-v2 (110M), whose cosines are soft answers for the small model. Plain PyTorch, from a folder with its weights and tokenizer."""
+"""A larger sentence encoder, all-mpnet-base-v2 (110M), whose cosines are soft answers for the small model. It is plain
+PyTorch, and reads a folder with its weights and tokenizer."""
 import math
 from pathlib import Path
 
@@ -24,7 +25,7 @@ class Layer(nn.Module):
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH, EPSILON), nn.LayerNorm(WIDTH, EPSILON)
 
     def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """The layer's output [rows, length, width]."""
+        """Returns the layer's output [rows, length, width]."""
         rows, length, _ = x.shape
         query, key, value = (part(x).view(rows, length, HEADS, -1).transpose(1, 2) for part in (self.query, self.key, self.value))
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query.dtype))
@@ -46,7 +47,7 @@ class Teacher(nn.Module):
         self.tokenizer.enable_truncation(longest)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
-        """The embeddings of rows of ids, padded with `PAD` [rows, width]."""
+        """Returns the embeddings of rows of ids, padded with `PAD` [rows, width]."""
         real = ids != PAD
         places = torch.where(real, torch.arange(ids.shape[1]) + PAD + 1, PAD)
         x = self.norm(self.word(ids) + self.position(places))
@@ -57,7 +58,8 @@ class Teacher(nn.Module):
 
 
 def buckets(length: int) -> torch.Tensor:
-    """The bucket of each distance between two tokens [length, length]: half of them for what is behind; near ones each their own, far ones by the logarithm."""
+    """Returns the bucket of each distance between two tokens [length, length]. Half of the buckets are for tokens
+    behind; near distances have a bucket each, far ones share buckets by their logarithm."""
     places = torch.arange(length)
     behind = places[:, None] - places[None, :]
     half, near = BUCKETS // 2, BUCKETS // 4
@@ -67,7 +69,7 @@ def buckets(length: int) -> torch.Tensor:
 
 
 def named(loaded: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The archive's weights under this module's names."""
+    """Returns the archive's weights under this module's names."""
     loaded = {name.removeprefix("mpnet."): value for name, value in loaded.items()}
     names = {"word": "embeddings.word_embeddings", "position": "embeddings.position_embeddings", "norm": "embeddings.LayerNorm"}
     places = {"query": "attention.attn.q", "key": "attention.attn.k", "value": "attention.attn.v", "out": "attention.attn.o", "norm1": "attention.LayerNorm",
@@ -79,7 +81,8 @@ def named(loaded: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def taught(folder: Path, texts: list[str], longest: int = 128, max_tokens: int = 8192, bf16: bool = True) -> torch.Tensor:
-    """The teacher's embeddings of texts, each of length 1 [texts, width]; of a text its first `longest` tokens."""
+    """Returns the teacher's embeddings of texts, each of length 1 [texts, width]; only the first `longest` tokens of a
+    text are read."""
     teacher, found = Teacher(folder, longest).eval(), torch.empty(len(texts), WIDTH)
     encoded = [row.ids for row in teacher.tokenizer.encode_batch(texts)]
     order = sorted(range(len(texts)), key=lambda i: len(encoded[i]))

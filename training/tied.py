@@ -1,4 +1,4 @@
-"""Questions whose answers must fit together: what is added to a step so that the model learns that they do."""
+"""Questions whose answers must fit together, which are added to a step so that the model learns the fit."""
 from random import Random
 
 from . import wording as words
@@ -7,18 +7,18 @@ from .layout import Asked, Group, Tie
 from .wording import humanized, lower_first
 
 YES = 1
-# Longer lists are not asked twice.
+# The longest list of options that is asked twice.
 LONGEST = 12
 CHECKED = ("Is it true that {}?", "{}?", "Does this hold: {}?", "Check: {}.", "{}.", "Is it so that {}?")
 
 
 def equal(one: tuple[int, int], other: tuple[int, int]) -> Tie:
-    """Two options, each as (question, option), that are equally likely."""
+    """Returns the tie of two options, each as (question, option), that are equally likely."""
     return Tie((one,), (other,))
 
 
 def merged(rng: Random, group: Group) -> None:
-    """Asks the first choice again with two of its options in one, which is as likely as both."""
+    """Asks the first choice again with two of its options merged into one, which is as likely as both together."""
     question, target = group.asked[0].question, group.asked[0].target
     names, texts = list(question["criteria"]), [text or humanized(name) for name, text in question["criteria"].items()]
     first, second = rng.sample(range(len(names)), 2)
@@ -35,11 +35,11 @@ def merged(rng: Random, group: Group) -> None:
 
 
 def under_other_names(rng: Random, group: Group) -> None:
-    """Asks the first choice again with its descriptions under names that say nothing, or under each other's."""
+    """Asks the first choice again with its descriptions under names that mean nothing, or under each other's names."""
     question, target = group.asked[0].question, group.asked[0].target
     names, texts = list(question["criteria"]), [text or humanized(name) for name, text in question["criteria"].items()]
     others = words.opaque_names(rng, len(names)) if rng.random() < 0.5 else [*names[1:], names[0]]
-    # Only where all of them are described does a name not matter.
+    # A name does not matter only if all options are described.
     if not all(question["criteria"].values()):
         group.asked[0] = Asked({**question, "criteria": dict(zip(names, texts))}, target)
     if len(set(others)) == len(others):
@@ -58,7 +58,7 @@ def again(rng: Random, group: Group) -> None:
 
 
 def ruled(rng: Random, source: str) -> Group:
-    """A record, and questions about it that imply each other."""
+    """Returns a record, and questions about it that imply each other."""
     fields = records.record(rng)
     group = Group(source, words.render(rng, records.nested(rng, fields)), [])
     wording = rng.choice(CHECKED)

@@ -1,4 +1,4 @@
-"""`train`: from prepared rows to a checkpoint."""
+"""`train`: makes a checkpoint from prepared rows."""
 import argparse
 import json
 import signal
@@ -23,19 +23,20 @@ from .ranges import PERCENTILE, RANGES, inputs_of, ranges_of, read_ranges, simul
 from .rows import read_rows
 from .served import served_ranges
 
-# A number for each head, in which weights' rates would change nothing.
+# The rate of the single number for each head, which the rates of weights would hardly change.
 SHARPNESS_RATE = 2e-3
-# Tied probabilities that are nearer than this are drawn together by the square of what they are apart, others by what they are apart: a square alone hardly moves what differs by a tenth.
+# Tied probabilities that differ by less than this are drawn together by the square of their difference, others by the
+# difference itself: a square alone hardly moves probabilities that differ by a tenth.
 NEAR = 0.1
-# The scale of the cosines by which the term of likeness learns, as the base model's are.
+# The scale of the cosines by which the similarity term learns, as for those of the base model.
 SHARP = 14.0
 RANGE_GROUPS = 512
-# The weight of what whole distributions are apart, and the smallest probability that they are written with.
+# The weight of the differences of whole distributions in the loss, and the smallest probability in them.
 WHOLE, SMALLEST = 0.2, 1e-4
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
+    """Adds the command's options."""
     parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on")
     parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
@@ -63,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimizer:
-    """AdamW with a rate per layer. Word embeddings stay as they are: most words of a request never occur in training."""
+    """Returns AdamW with a rate per layer. Word embeddings stay as they are, because most words of a request never
+    occur in training."""
     model.word.weight.requires_grad_(False)
     model.act.requires_grad_(False)
     if args.frozen:
@@ -78,7 +80,7 @@ def make_optimizer(model: Model, args: argparse.Namespace) -> torch.optim.Optimi
 
 
 def rate_of(name: str, args: argparse.Namespace) -> float:
-    """A parameter's peak rate, by its depth."""
+    """Returns a parameter's peak rate, by its depth."""
     if name.endswith(("sharpness", "similar_scale")):
         return SHARPNESS_RATE
     if name.startswith("layers."):
@@ -89,14 +91,16 @@ def rate_of(name: str, args: argparse.Namespace) -> float:
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """The mean square over each question's options of what logits and the target's logarithms are apart, both less their means: it also tells what is wrong from what is quite wrong."""
+    """Returns the mean square difference of the logits and the target's logarithms, both without their means, over each
+    question's options: it also distinguishes wrong options from very wrong ones."""
     gap = (logits - target.clamp(min=SMALLEST).log()).masked_fill(~real, 0.0)
     count = real.sum(-1, keepdim=True)
     return ((gap - gap.sum(-1, keepdim=True) / count).square() * real).sum(-1) / count.squeeze(-1)
 
 
 def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
-    """Cross-entropy, what tied probabilities are apart, and the squares of what logarithms of whole distributions are."""
+    """Returns the loss: cross-entropy, the differences of tied probabilities, and the square differences of the
+    logarithms of whole distributions."""
     log_p = F.log_softmax(logits, dim=-1)
     loss = -(batch.target * log_p).sum(-1).mean()
     if batch.whole.any():
@@ -110,7 +114,8 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
 
 
 def eye_loss(cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """What the similarity term alone gets wrong of which options are like the state: by construction it keeps what sentence encoders know, whatever the rest of the model learns."""
+    """Returns the loss of only the similarity term on which options are similar to the state, so that the term keeps
+    the knowledge of sentence encoders whatever the rest of the model learns."""
     asked = batch.meant.any(-1)
     meant = batch.meant[asked]
     if not len(meant):
@@ -123,10 +128,10 @@ def eye_loss(cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
 
 
 def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
-    """Batches from the place where a run stands, endlessly; moves that place on."""
+    """Yields batches without end from the progress of a run, and advances the progress."""
     while True:
         rows = list(by_length(mixture.pool(progress.pool, pool), max_tokens))
-        # A fixed stride through the sorted lists mixes lengths and follows from the pool alone.
+        # A fixed stride through the sorted lists mixes lengths, and depends only on the pool.
         order = sorted(range(len(rows)), key=lambda i: (i * 7919 + progress.pool) % len(rows))
         for place in order[progress.batch :]:
             progress.batch += 1
@@ -135,7 +140,7 @@ def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) ->
 
 
 class Log:
-    """Losses and accuracies by source since the last line of `log.jsonl`."""
+    """The losses and the accuracies by source since the last line of `log.jsonl`."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.began, self.tokens, self.losses = path, time.monotonic(), 0, []
@@ -153,7 +158,8 @@ class Log:
             self.right[source].append(right)
 
     def write(self, step: int, rate: float, scale: float) -> str:
-        """Writes a line and begins anew; a short form of it. `alike`: how often the similarity term alone chooses as its teachers do; `scale`: how much it weighs in a logit."""
+        """Writes a line, starts again, and returns a short form of the line. Its `alike` is how often the similarity
+        term alone chooses as its teachers do; `scale` is the term's weight in a logit."""
         seconds, loss = time.monotonic() - self.began, sum(self.losses) / len(self.losses)
         accuracy = {source: round(sum(right) / len(right), 3) for source, right in sorted(self.right.items())}
         line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "rate": round(rate, 4), "scale": round(scale, 3),
@@ -165,7 +171,8 @@ class Log:
 
 
 def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> Ranges:
-    """The ranges that the run began with: those of the folder that it starts from, or what the first groups need."""
+    """Returns the ranges that the run began with: those of the folder that it starts from, or those that the first
+    groups need."""
     path = args.out / RANGES
     if not path.exists():
         served = served_ranges(args.start) if args.start and args.start.is_dir() else {}
@@ -174,7 +181,8 @@ def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> R
 
 
 def run(args: argparse.Namespace) -> None:
-    """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and what a resumed run needs."""
+    """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and the state for
+    a resumed run."""
     torch.manual_seed(args.seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
@@ -215,7 +223,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def stop_event() -> threading.Event:
-    """Set when the process is asked to end: the step that it is in is done and saved."""
+    """Returns an event that is set when the process is asked to end; the current step is then finished and saved."""
     stopped = threading.Event()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: stopped.set())
@@ -223,13 +231,14 @@ def stop_event() -> threading.Event:
 
 
 def share_of_rate(step: int, steps: int, warm_up: int, decay: int) -> float:
-    """The share of the peak rate at a step: up in a straight line, constant, and down to nothing at the end, which may be set while the run goes."""
+    """Returns the share of the peak rate at a step: it rises in a straight line, stays constant, and falls to almost
+    zero at the end, which may be changed during the run."""
     left = (steps - step) / max(1, min(decay, steps // 2))
     return max(min((step + 1) / max(1, min(warm_up, steps // 4)), left, 1.0), 1e-3)
 
 
 def step(model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
-    """One update of the weights."""
+    """Makes one update of the weights."""
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * rate
     with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):

@@ -1,4 +1,5 @@
-"""A claim and what is to settle it: a text, a record, a table, rules or a study. Asked as three-way verdicts and as yes/no for each of them, in equal shares."""
+"""Asks about a claim and its evidence: a text, a record, a table, rules or a study. The questions are three-way
+verdicts and a yes/no for each of them, in equal shares."""
 from random import Random
 from typing import Any
 
@@ -16,12 +17,12 @@ LABELS = {
 }
 SOURCES = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs", "cad_nli", "negation_nli", "med_help", "megaveridicality", "fever_symmetric", "fool_me_twice", "folio", "tabfact_val",
     "perspectrum"})
-# Whose "no" settles nothing but that the claim does not follow.
+# Sources whose "no" only means that the claim does not follow.
 TWO_WAY = frozenset({"med_help", "megaveridicality", "negation_nli"})
 EVIDENCE_KEYS = ("premise", "text", "context", "evidence", "document", "source", "passage", "article", "report", "record", "facts", "notes", "excerpt", "background", "data", "input", "page",
     "transcript")
 RECORD_KEYS = ("record", "table", "data", "entry", "facts", "infobox", "evidence", "document", "profile", "fields")
-# The claim is in the instructions: {} a clause, {S} a sentence.
+# Wordings with the claim in the instructions: {} is a clause, {S} a sentence.
 SUPPORT = ("Does the text support this? {S}", "Can we conclude that {}?", "It follows that {}.", "Is this confirmed: {S}", "The text says that {}.", "Is it clear from the text that {}?",
     "Does it follow that {}?", "We learn here that {}.", "There is evidence that {}.", "The text backs this: {S}", "Is it shown that {}?",
            "Must it be true that {}?", "According to this, is it certain that {}?", "This can be concluded: {S}", "What is given proves that {}.", "Would a fact checker mark this as supported? {S}")
@@ -33,7 +34,7 @@ UNSETTLED = ("The text leaves open whether {}.", "Is it unclear whether {}?", "N
 VERDICT = ("Is this true? {S}", "{S}", "Statement: {S}", "What does the text say about this: {S}", "Fact check: {S}", "Does the text support this? {S}", "Judge this by the text: {S}",
     "Claim: {S}", "True, false or open? {S}", "How does the text stand to this claim? {S}", "Verdict on: {S}", "Given what is written, {S}",
            "Rate this statement against the text: {S}", "Is it so that {}?")
-# Both parts are in the state.
+# Wordings for evidence and claim that are both in the state.
 RELATE = ("How does `{b}` relate to `{a}`?", "What does `{a}` say about `{b}`?", "Does `{a}` support `{b}`?", "Given `{a}`, is `{b}` true?", "Judge `{b}` by `{a}`.", "Is `{b}` backed by `{a}`?",
     "Compare `{b}` with `{a}`.", "Check `{b}` against `{a}`.", "Verify `{b}` with `{a}`.", "Which verdict on `{b}` follows from `{a}`?",
           "Classify the relation of `{a}` and `{b}`.", "Does `{b}` follow from `{a}`?", "Fact-check `{b}`.", "Read `{a}`, then judge `{b}`.", "What can be said of `{b}`, given `{a}`?")
@@ -52,7 +53,7 @@ TEXTS = (*words.VERDICT_TEXTS, ("", "", ""), ("", "", ""), ("must be true", "may
     "what is given does not decide it", "what is given shows that it is false"), ("yes, this is stated or implied", "nothing decides it", "no, the opposite is stated or implied"))
 TWO_NAMES = (("follows", "does not follow"), ("valid", "invalid"), ("entailed", "not entailed"), ("yes", "no"), ("supported", "not supported"), ("sound", "unsound"), ("proven", "not proven"))
 TWO_TEXTS = (("", ""), ("must be true", "may be false"), ("the conclusion is certain", "the conclusion is not certain"), ("it follows", "it does not follow"))
-# Stance: an argument about a claim.
+# Wordings for stance, which is an argument about a claim.
 STANCE_PRO = ("`{a}` supports `{b}`.", "Does `{a}` speak for `{b}`?", "Who argues `{a}` would agree with `{b}`.", "`{a}` is a reason to accept `{b}`.", "Is `{a}` on the side of `{b}`?",
     "`{a}` strengthens `{b}`.")
 STANCE_CON = ("`{a}` opposes `{b}`.", "Does `{a}` speak against `{b}`?", "Who argues `{a}` would disagree with `{b}`.", "`{a}` is a reason to reject `{b}`.",
@@ -66,7 +67,7 @@ STANCE_TEXTS = (("", "", ""), ("speaks for the claim", "is about something else"
 
 
 def parts_of(row: Row) -> tuple[Any, str] | None:
-    """What is to settle a row's claim, and the claim; none where the row holds no claim."""
+    """Returns the evidence for a row's claim, and the claim; None if the row has no claim."""
     state, asked = row.state, row.question["instructions"]
     if row.source == "tabfact_val" or row.source == "infotabs" and row.question["type"] == "noul":
         return state, asked
@@ -84,7 +85,8 @@ def parts_of(row: Row) -> tuple[Any, str] | None:
 
 
 def label_of(row: Row) -> int | None:
-    """The verdict of a row: supported, open, refuted, or only not supported; none where its yes/no is of another kind."""
+    """Returns the verdict of a row: supported, open, refuted, or only not supported; None if its yes/no is of another
+    kind."""
     if row.question["type"] == "choice":
         return LABELS.get(row.label)
     asked = row.question["instructions"]
@@ -103,7 +105,7 @@ def label_of(row: Row) -> int | None:
 
 
 def judged(rng: Random, rows: list[Row]) -> Group:
-    """One or two claims about the same evidence, in the instructions or one of them in the state."""
+    """Asks one or two claims about the same evidence, in the instructions or one of them in the state."""
     first = rows[0]
     evidence, claim = parts_of(first) or ("", "")
     label = label_of(first)
@@ -125,13 +127,13 @@ def judged(rng: Random, rows: list[Row]) -> Group:
 
 
 def filled(rng: Random, templates: tuple[str, ...], claim: str) -> str:
-    """A wording with a claim in it."""
+    """Returns a wording with a claim in it."""
     template = pick(rng, templates)
     return template.replace("{S}", whole(claim)).replace("{}", clause(claim)) if "{S}" in template else template.replace("{}", clause(claim))
 
 
 def verdict(rng: Random, instructions: str, label: int, names: tuple[tuple[str, ...], ...] = NAMES, texts: tuple[tuple[str, ...], ...] = TEXTS) -> tuple[Asked, tuple[int, int, int]]:
-    """A choice of supported, open and refuted; where each of them stands."""
+    """Returns a choice of supported, open and refuted, and the position of each."""
     named, meant, order = pick(rng, names), pick(rng, texts), rng.sample(range(3), 3)
     if any(meant) and rng.random() < 0.12:
         named = tuple(words.opaque_names(rng, 3))
@@ -146,7 +148,7 @@ def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
         asked, places = verdict(rng, filled(rng, VERDICT, claim), label)
         into.asked.append(asked)
         at = len(into.asked) - 1
-    # As it stands only where the text settles it: "open" is no clear no.
+    # The claim is asked as it stands only if the text settles it, because "open" is not a clear no.
     if label != OPEN and rng.random() < 0.62:
         question = words.question_of(claim) if rng.random() < 0.5 else None
         made = questioned(rng, into, question, float(label == SUPPORTED)) if question else said(rng, into, claim, float(label == SUPPORTED))
@@ -154,7 +156,8 @@ def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
             target = into.asked[made].target
             into.ties.append(equal((at, places[SUPPORTED]), (made, 1 if target[1] == float(label == SUPPORTED) else 0)))
     for templates, side, share in ((SUPPORT, SUPPORTED, 0.42), (DENY, REFUTED, 0.3), (UNSETTLED, OPEN, 0.22)):
-        # Three verdicts are equally frequent: half as often where it is another makes yes and no equal.
+        # The three verdicts are equally frequent, so asking half as often about another verdict makes yes and no
+        # equally frequent.
         if rng.random() < (share if label == side else share / 2):
             into.asked.append(noul(rng, filled(rng, templates, claim), float(label == side)))
             if at is not None:
@@ -164,7 +167,7 @@ def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
 
 
 def beside(rng: Random, source: str, evidence: Any, claim: str, label: int) -> Group:
-    """Evidence and claim both in the state, and questions about how they relate."""
+    """Puts evidence and claim into the state, and asks how they relate."""
     a = rng.choice(EVIDENCE_KEYS if isinstance(evidence, str) else RECORD_KEYS)
     b = rng.choice([key for key in CLAIM_KEYS if key != a])
     parts = [(a, evidence), (b, claim)]
@@ -185,7 +188,7 @@ def beside(rng: Random, source: str, evidence: Any, claim: str, label: int) -> G
         at = 0
     for templates, side, share in ((RELATE_YES, SUPPORTED, 0.6), (RELATE_NO, REFUTED, 0.45), (RELATE_OPEN, OPEN, 0.3), (NOT_ENOUGH, None, 0.12)):
         holds = label != SUPPORTED if side is None else label == side
-        # "Not enough" holds of two verdicts in three, the others of one.
+        # "Not enough" is right for two verdicts of three, the other questions for one.
         if rng.random() < (share if holds != (side is None) else share / 2):
             into.asked.append(noul(rng, pick(rng, templates).format(a=a, b=b), float(holds)))
             if at is not None:
@@ -196,13 +199,13 @@ def beside(rng: Random, source: str, evidence: Any, claim: str, label: int) -> G
 
 
 def followed(rng: Random, instructions: str, follows: bool) -> Asked:
-    """Whether a claim follows, as a choice of two."""
+    """Returns the question whether a claim follows, as a choice of two."""
     names, texts, order = pick(rng, TWO_NAMES), rng.choice(TWO_TEXTS), rng.sample(range(2), 2)
     return Asked({"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in order}}, [float((i == 0) == follows) for i in order])
 
 
 def stance(rng: Random, source: str, argument: Any, claim: str, label: int) -> Group:
-    """What an argument does for a claim."""
+    """Asks about the stance of an argument towards a claim."""
     a, b = rng.choice((("argument", "claim"), ("argument", "claim"), ("comment", "proposal"), ("post", "topic"), ("reply", "thesis"), ("perspective", "motion")))
     into = Scene(dict(rng.sample([(a, argument), (b, claim)], 2)), a, a)
     at = None

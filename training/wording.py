@@ -1,4 +1,4 @@
-"""The same thing said in many ways: instructions, option names and states."""
+"""Says the same thing in many ways: instructions, option names and states."""
 import json
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ INTENT = ("What does the user want?", "What does the customer want?", "Which int
           "Route this message to the right intent.", "What is the person asking for?", "Pick the intent.", "Which topic is it?", "intent?",
           "What is this message about?", "Which of these best describes the request?", "The message should be handled as:", "Choose the matching category.",
           "Which category fits?", "Label the message.")
-# What texts may be about, and what asks for it.
+# Topics of texts, and questions for the topic.
 TOPICS = tuple("""
 sports; football; tennis; the Olympic games; politics; elections; international affairs; war and conflict; diplomacy; law and justice; crime; police; courts and lawsuits; business; companies and mergers; stock markets;
 banking; insurance; taxes; economy; jobs and hiring; salary and pay; real estate; housing and rent; energy and oil; environment; climate change; natural disasters; weather; agriculture and farming; food and recipes;
@@ -36,21 +36,21 @@ CONCEPT = ("Which word fits the text best?", "What has most to do with this?", "
 LIKE = ("Which of these is closest in meaning?", "Which sentence is about the same thing?", "What is most like this text?", "Pick the most similar one.", "Which of these belongs together with the text?")
 FEELING = ("Which emotion does the text express?", "What does the writer feel?", "Pick the emotion.", "How does the author feel?", "Classify the emotion.",
            "The writer's mood is:")
-# "Is it option X?"; the bare option must be enough to tell what is asked.
+# Wordings of "Is it option X?"; the option's name must be enough to understand the question.
 ABOUT = ('Is this about "{}"?', "The right category is {}.", "This is about {}.", "Is it {}?", 'Does the label "{}" fit?', "{}?", "It belongs under {}.",
          "Should this be filed under {}?")
-# The same asked of a person who wrote, and of a feeling.
+# The same question about the person who wrote, and about a feeling.
 ABOUT_INTENT = ("Is the user asking about {}?", "Does the message concern {}?", "Is the person talking about {}?", "Is this a request about {}?", "Does somebody want something with {}?",
                 "Would {} be the right topic?", "Does the customer write because of {}?")
 ABOUT_FEELING = ("Is the writer feeling {}?", "Does the author show {}?", "Is there {} in this text?", "Does it sound like {}?")
 NOT_ABOUT = ("This is not about {}.", 'Is the label "{}" wrong here?', "It is something other than {}.", "The category is anything but {}.")
 
-# Moderation as yes/no, and whether yes means that the text is toxic.
+# Yes/no questions of moderation, and whether yes means that the text is toxic.
 TOXIC = (("The text is toxic.", True), ("Is this offensive?", True), ("Does the post break a rule against insults and hate?", True), ("The message is abusive or vulgar.", True),
          ("Should this be removed by a moderator?", True), ("Is the text rude, hateful or insulting?", True), ("The text is harmless.", False),
          ("Is this fine to publish on a family site?", False))
 
-# Names for (entailment, neutral, contradiction), and what may be said of them.
+# Names for (entailment, neutral, contradiction), and descriptions of them.
 VERDICTS = (("entailment", "neutral", "contradiction"), ("true", "unclear", "false"), ("yes", "unknown", "no"), ("supported", "not stated", "contradicted"),
             ("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ("yes", "cannot tell", "no"), ("confirmed", "open", "refuted"), ("agrees", "unrelated", "disagrees"))
 VERDICT_TEXTS = (
@@ -72,7 +72,8 @@ MATCH = {
 
 
 def lower_first(text: str) -> str:
-    """A text to stand inside a sentence: the first letter small unless the word is a name or an abbreviation, no full stop."""
+    """Returns a text in the form that stands inside a sentence: with a small first letter unless the first word is a
+    name or an abbreviation, and without a full stop."""
     text = text.strip().rstrip(".")
     first = text.split(" ")[0]
     common = first.lower() in {"the", "a", "an", "it", "there", "this", "that", "he", "she", "they", "we", "you", "some", "people", "two", "no", "all", "is", "in"}
@@ -83,7 +84,8 @@ ASKED_FIRST = frozenset({"is", "are", "was", "were", "can", "will", "has", "coul
 
 
 def question_of(text: str) -> str | None:
-    """A statement as the question that people would ask: "A man is asleep." becomes "Is a man asleep?". `None` where its verb is not plain."""
+    """Returns a statement as the question that people would ask: "A man is asleep." becomes "Is a man asleep?". Returns
+    None if its verb is not plain."""
     parts = text.strip().rstrip(".").split()
     at = next((i for i, word in enumerate(parts[1:6], 1) if word.lower() in ASKED_FIRST), None)
     if at is None or at == len(parts) - 1 or parts[at + 1] == "not" or any("," in part for part in parts[:at]) or {"that", "which", "who"} & {part.lower() for part in parts[:at]}:
@@ -92,7 +94,7 @@ def question_of(text: str) -> str | None:
 
 
 def reworded(rng: Random, instructions: str) -> str:
-    """Instructions with small changes that leave their meaning."""
+    """Returns instructions with small changes that keep their meaning."""
     draw = rng.random()
     if draw < 0.6 or not instructions:
         return instructions
@@ -106,7 +108,7 @@ def reworded(rng: Random, instructions: str) -> str:
 
 
 def typo(rng: Random, text: str) -> str:
-    """A text with two neighbouring letters exchanged, one left out or one doubled."""
+    """Returns a text with two neighbouring letters exchanged, one left out or one doubled."""
     if len(text) < 8:
         return text
     at = rng.randrange(1, len(text) - 2)
@@ -114,19 +116,19 @@ def typo(rng: Random, text: str) -> str:
 
 
 def humanized(name: str) -> str:
-    """A label's name as words: `calendar_set` and `GetWeather` become `calendar set` and `get weather`."""
+    """Returns a label's name as words: `calendar_set` and `GetWeather` become `calendar set` and `get weather`."""
     spaced = "".join(" " + c if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name))
     return " ".join(spaced.replace("_", " ").replace("-", " ").split()).lower()
 
 
 def styled(rng: Random, words: str) -> str:
-    """Words as an identifier in some style."""
+    """Returns words as an identifier in some style."""
     parts = words.split()
     return rng.choice((words, "_".join(parts), "_".join(parts).upper(), "-".join(parts), "".join(part.capitalize() for part in parts), words.capitalize()))
 
 
 def opaque_names(rng: Random, count: int) -> list[str]:
-    """Names that say nothing: letters, numbers or codes."""
+    """Returns names that mean nothing: letters, numbers or codes."""
     style = rng.randrange(4)
     if style == 0 and count <= 26:
         return [chr(ord("A") + i) for i in range(count)]
@@ -138,7 +140,7 @@ def opaque_names(rng: Random, count: int) -> list[str]:
 
 
 def render(rng: Random, state: Any) -> str:
-    """A state as text: plain, wrapped in JSON, flat lines, indented."""
+    """Returns a state as text: plain, wrapped in JSON, flat lines, indented."""
     if isinstance(state, str):
         draw = rng.random()
         if not state or draw < 0.7:

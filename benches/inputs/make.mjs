@@ -1,9 +1,9 @@
 /**
- * Makes the inputs beside this file: requests on states of an exact length, and the rows of tokens that the engine makes
- * of them for the embedded model.
+ * Makes the inputs next to this file: requests on states of an exact length, and the rows of tokens that the engine
+ * makes from them for the embedded model.
  *
  *     node benches/inputs/make.mjs          remakes every input
- *     node benches/inputs/make.mjs --check  tells whether they are what it makes
+ *     node benches/inputs/make.mjs --check  checks whether the inputs are up to date
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -15,18 +15,20 @@ process.chdir(fileURLToPath(new URL('../..', import.meta.url)));
 const FOLDER = 'benches/inputs';
 const MODEL = 'models/svc-small';
 
-/** Tokens of a state, special ones included: a short message, most of one chunk, four chunks, and sixteen. */
+/** The tokens of a state, including special ones: a short message, most of one chunk, four chunks, and sixteen. */
 const STATE_TOKENS = [20, 164, 912, 4000];
 
-/** The longest state has no more than this many of the text one after the other. */
+/** The number of copies of the text in a row, which is enough for the longest state. */
 const COPIES = 5;
 
-/** Every number of questions that is measured is the first of 16; the stages beside the model have files of their own. */
+/**
+ * Every measured number of questions takes the first of these 16; the stages outside the model have files of their own.
+ */
 const MOST_QUESTIONS = 16;
 const STAGE_QUESTIONS = [1, 8];
 const STAGE_STATE_TOKENS = 912;
 
-/** About 20 tokens each; the first is the lone one. */
+/** The questions, of about 20 tokens each; a request with one question has the first. */
 const QUESTIONS = {
   refund: { type: 'noul', instructions: 'Does the customer want money back?' },
   team: {
@@ -57,7 +59,7 @@ const QUESTIONS = {
 const text = readFileSync(`${FOLDER}/ticket.txt`, 'utf8');
 const words = Array.from({ length: COPIES }, () => text.match(/\S+\s*/g)).flat();
 
-/** The rows of each request, as the engine makes them. */
+/** Returns the rows of tokens that the engine makes from each request. */
 function rows(bodies) {
   const args = ['run', '--quiet', '--release', '--locked', '-p', 'svc-engine', '--example', 'rows', '--', MODEL];
   const input = bodies.map((body) => `${body}\n`).join('');
@@ -76,7 +78,7 @@ function request(state, count) {
 
 const stateTokens = ({ state }) => state.reduce((total, row) => total + row.ids.length, 0);
 
-/** The beginnings of the text that have exactly the wanted numbers of tokens. */
+/** Returns the beginnings of the text that have exactly the wanted numbers of tokens. */
 function states() {
   const beginnings = words.map((_, index) =>
     words

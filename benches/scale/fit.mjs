@@ -1,11 +1,11 @@
-/** Slopes in double logarithmic scale: cost grows as size to the power of the slope. */
+/** Fits slopes in double logarithmic scale: cost grows as size to the power of the slope. */
 
 /** Student's t for a 95 % interval, by degrees of freedom from 1 on. */
 const STUDENT = [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13];
 
 /**
- * Fits a series from a size on. Every round is a measurement of all sizes and gives a slope of its own; what they differ
- * by is the error.
+ * Fits a series from a size on. Every round measures all sizes and gives a slope of its own; the differences of the
+ * slopes are the error.
  *
  * @returns the mean of the rounds' slopes, and its 95 % interval
  */
@@ -20,7 +20,7 @@ export function slope(points, from) {
   return { slope: mean, low: mean - error, high: mean + error };
 }
 
-/** The slope of the line through points `[x, y]`. */
+/** Returns the slope of the line through points `[x, y]`. */
 function leastSquares(points) {
   const x = average(points.map(([x]) => x));
   const y = average(points.map(([, y]) => y));

@@ -1,14 +1,17 @@
-/** Measures a sweep in rounds, each over all series and sizes, so that a drift of the machine meets all of them. */
+/** Measures a sweep in rounds, each over all series and sizes, so that a drift of the machine affects all of them. */
 import { deepStrictEqual } from 'node:assert/strict';
 import autocannon from 'autocannon';
 import { Client, startServer } from '../server.mjs';
 
-/** How long one size is asked about in a round, and how often the round under load comes round. */
+/** The time for one size in a round, and under load the least time and the answers per connection. */
 const BLOCK_MS = 150;
 const LOAD_SECONDS = 1;
 const TURNS = 2;
 
-/** Returns for each series its points: `{size, inputTokens, rounds}`, with `{ms, runMs}` a round, or `{ms, p99Ms, perSecond}` of a load. */
+/**
+ * Returns the points of each series: `{size, inputTokens, rounds}`. A round has `{ms, runMs}`, or under load
+ * `{ms, p99Ms, perSecond}`.
+ */
 export async function measureSweep(sweep, { rounds, progress }) {
   const servers = new Servers();
   try {
@@ -43,14 +46,19 @@ const withoutParts = ({ name, points }) => ({
   points: points.map(({ size, inputTokens, rounds }) => ({ size, inputTokens, rounds })),
 });
 
-/** Every other round begins at the other end, so that what one size leaves to the next one is not always the same. */
+/**
+ * Measures one round. Every other round begins at the other end, so that a size does not always follow the same one.
+ */
 async function measureRound(series, measure, isBackwards) {
   for (const { points } of series) {
     for (const point of isBackwards ? points.toReversed() : points) point.rounds.push(await measure(point));
   }
 }
 
-/** The third answer is made from a state that is kept joined, where states are kept; and words are known by then. */
+/**
+ * Asks three times and keeps the last answer. If states are kept, the third answer is made from a state that is kept
+ * joined, and by then the tokenizer knows the words.
+ */
 async function warm(point) {
   const client = new Client(point.server.origin);
   for (let time = 0; time < 3; time += 1) point.answer = JSON.parse((await client.decide(point.body)).text);
@@ -62,7 +70,7 @@ async function warm(point) {
   if (point.inputTokens !== wanted) throw new Error(`${point.size}: ${point.inputTokens} tokens, not ${wanted}`);
 }
 
-/** The same request has the same answers, whatever the server keeps and however many threads it has. */
+/** Fails unless the same request has the same answers, whatever the server keeps and however many threads it has. */
 function requireSameAnswers(series) {
   const answers = new Map();
   for (const point of series.flatMap(({ points }) => points)) {
@@ -72,7 +80,7 @@ function requireSameAnswers(series) {
   }
 }
 
-/** On a connection of its own: one that waits for its next turn for a minute is closed. */
+/** Asks on a connection of its own, since a server would close one that waits a minute for its next turn. */
 async function ask({ server, body }) {
   const client = new Client(server.origin);
   const answers = [];
@@ -83,7 +91,7 @@ async function ask({ server, body }) {
   return { ms: median(answers.map(({ ms }) => ms)), runMs: median(answers.map(({ timing }) => timing.run)) };
 }
 
-/** So many connections at once, until each has been answered a few times. */
+/** Asks on `size` connections at once, until each has been answered a few times. */
 async function askAtOnce({ server, body, size }) {
   const { ms } = await ask({ server, body });
   const { latency, requests, duration, errors, timeouts, non2xx } = await autocannon({
@@ -97,7 +105,7 @@ async function askAtOnce({ server, body, size }) {
   });
   if (errors + timeouts + non2xx > 0) throw new Error(`${errors} errors, ${timeouts} time-outs, ${non2xx} not 2xx`);
   const perSecond = requests.total / duration;
-  // Little's law. The mean of the latencies would be less: the first ones wait for fewer.
+  // This is Little's law. The mean of the latencies would be lower, because the first requests wait for fewer others.
   return { ms: (1000 * size) / perSecond, p99Ms: latency.p99, perSecond };
 }
 
@@ -106,7 +114,7 @@ function median(values) {
   return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
 }
 
-/** One server for each set of settings. One that is not asked costs nothing: its threads sleep. */
+/** One server for each set of settings. A server that is not asked costs nothing, because its threads sleep. */
 class Servers {
   #running = new Map();
 

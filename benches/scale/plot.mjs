@@ -1,8 +1,8 @@
-/** A sweep as a picture: SVG that is readable on a light page and on a dark one. */
+/** Draws a sweep as an SVG that is readable on a light page and on a dark one. */
 import * as Plot from '@observablehq/plot';
 import { parseHTML } from 'linkedom';
 
-/** Colours that people with any colour vision tell apart, on white and on near black (Okabe and Ito). */
+/** Colours that people with any colour vision can tell apart, on white and on near black (Okabe and Ito). */
 const SERIES = ['--first', '--second', '--third', '--fourth', '--fifth'];
 const STYLE = `
   svg { color: #1f2328; background: #fff; --first: #0072b2; --second: #d55e00; --third: #007a5a; --fourth: #a6487f; --fifth: #8a6d00; }
@@ -37,7 +37,7 @@ export function draw({ title, unit, series }) {
   return `${svg.outerHTML}\n`;
 }
 
-/** Axes that name every size, and one, two and five times each power of ten. */
+/** Returns axes that name every size, and one, two and five times each power of ten. */
 function axes(series) {
   const sizes = series[0].points.map(({ size }) => size);
   const times = series.flatMap(({ points }) => points.flatMap(({ low, high }) => [low, high]));
@@ -56,7 +56,7 @@ function axes(series) {
 function marks({ points }, index) {
   const colour = `var(${SERIES[index]})`;
   const last = points.at(-1);
-  // What is proportional to the size, through the last point.
+  // This line is proportional to the size and goes through the last point.
   const linear = points.map(({ size }) => ({ size, ms: (last.ms * size) / last.size }));
   const least = Math.min(...points.map(({ ms }) => ms));
   return [
@@ -69,7 +69,7 @@ function marks({ points }, index) {
   ];
 }
 
-/** A series' name in its colour, above the picture: names are too long to stand beside the lines. */
+/** Returns a series' name in its colour above the picture, since names are too long to stand next to the lines. */
 function key({ name }, index) {
   return Plot.text([`${name} ●`], {
     frameAnchor: 'top-right',

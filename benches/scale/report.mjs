@@ -1,12 +1,12 @@
-/** The results of the sweeps as Markdown. */
+/** Writes the results of the sweeps as Markdown. */
 import { slope } from './fit.mjs';
 
-/** Returns the fits of a sweep: for each series the slope over all sizes, and from `tail` on. */
+/** Returns the fits of a sweep: for each series, the slope over all sizes and the slope from `tail` on. */
 export function fits({ sizes, tail }, series) {
   return series.map(({ name, points }) => ({ name, all: slope(points, sizes[0]), tail: slope(points, tail) }));
 }
 
-/** Returns the series that grow faster than the bound, beyond what the measurement's error explains. */
+/** Returns the series that grow faster than the bound by more than the measurement's error explains. */
 export function tooSteep({ bound }, fitted) {
   return fitted.filter((series) => bound !== undefined && !(series.tail.low <= bound));
 }
@@ -17,7 +17,7 @@ export function spread({ size, rounds }) {
   return { size, ms: sorted[Math.floor(sorted.length / 2)], low: sorted[0], high: sorted.at(-1) };
 }
 
-/** Returns the part of a sweep in `README.md`: the picture, the slopes, the times. */
+/** Returns the section of a sweep for `README.md`: the picture, the slopes, the times. */
 export function section(sweep, { machine, rounds, date, series }) {
   return [
     `### ${sweep.title}`,

@@ -1,10 +1,10 @@
 /**
- * `npm run bench:scale`: how the time of a request grows with what is asked. It writes a picture for each sweep, the
- * numbers, and the tables of `README.md`, and fails when something grows faster than it may.
+ * `npm run bench:scale`: measures how the time of a request grows with its parts. It writes a picture for each sweep,
+ * the numbers, and the tables of `README.md`, and fails if a time grows faster than it may.
  *
- *     npm run bench:scale -- --only questions,state   measures these and leaves the others as they are
+ *     npm run bench:scale -- --only questions,state   measures these sweeps and leaves the others as they are
  *     npm run bench:scale -- --rounds 3               is shorter; 8 is the default
- *     npm run bench:scale -- --rounds 0               measures nothing; draws and writes what is there
+ *     npm run bench:scale -- --rounds 0               measures nothing; draws and writes the existing results
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -37,7 +37,7 @@ async function measure(sweep, rounds) {
   return { ...about, series: await measureSweep(sweep, { rounds, progress }) };
 }
 
-/** Draws and tells a sweep, and returns how many of its series are too steep. */
+/** Draws and prints a sweep, and returns the number of its series that are too steep. */
 function tell(sweep, result) {
   const series = result.series.map(({ name, points }) => ({ name, points: points.map(spread) }));
   writeFileSync(join(FOLDER, `${sweep.name}.svg`), draw({ ...sweep, series }));
@@ -66,7 +66,7 @@ function progress(text) {
   process.stderr.write(`scale: ${text}\n`);
 }
 
-// A bench that is stopped takes its servers with it.
+// Exiting in the ordinary way makes a stopped bench end its servers.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
 const { values: flags } = parseArgs({
   options: { only: { type: 'string' }, rounds: { type: 'string', default: '8' } },
@@ -77,7 +77,7 @@ const results = existsSync(RESULTS) ? JSON.parse(readFileSync(RESULTS, 'utf8')) 
 let steep = 0;
 for (const sweep of SWEEPS.filter(({ name }) => names.includes(name))) {
   if (rounds > 0) results[sweep.name] = await measure(sweep, rounds);
-  // What was measured is kept, whatever comes of drawing it.
+  // The results are written first, so that they are kept even if drawing fails.
   writeFileSync(RESULTS, `${JSON.stringify(results, roundNumber)}\n`);
   if (results[sweep.name]) steep += tell(sweep, results[sweep.name]);
 }

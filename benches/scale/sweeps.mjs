@@ -1,8 +1,8 @@
-/** What grows, how far, and what is asked at each size. */
+/** The sweeps: the part that grows, its sizes, and the requests at each size. */
 import os from 'node:os';
 import { choice, QUESTION_TOKENS, questions, state } from './texts.mjs';
 
-/** Enough for every state of the sweeps, in chunks and joined. */
+/** Settings with enough memory to keep every state of the sweeps, in chunks and joined. */
 const KEEP_ALL = { SVC_STATE_CACHE_BYTES: String(2 ** 31) };
 const KEEP_NONE = { SVC_STATE_CACHE_BYTES: '0' };
 
@@ -11,23 +11,23 @@ const THREADS = os.availableParallelism();
 
 const body = (stateTokens, asked) => JSON.stringify({ state: state(stateTokens), questions: asked });
 
-/** 1, 2, 4 … below `last`, and `last`. */
+/** Returns `first`, doubled again and again below `last`, and then `last`. */
 function doubled(first, last) {
   const values = [];
   for (let value = first; value < last; value *= 2) values.push(value);
   return [...values, last];
 }
 
-/** A series on a new state and one on a kept state. */
+/** Returns a series on a new state and one on a kept state. */
 const newAndKept = (series) => [
   { name: 'new state', settings: () => KEEP_NONE, ...series },
   { name: 'kept state', settings: () => KEEP_ALL, ...series },
 ];
 
 /**
- * `sizes` of each sweep, and its series. `settings` are those of a series' server at a size; sizes with the same settings
- * share a server; `body` is the request of a size, and `tokens` how many it must have. `tail` is where fixed cost has stopped to matter: the slope from there on is the one that must not be
- * above `bound`.
+ * The sweeps, with their `sizes` and their series. `settings` are those of a series' server at a size; sizes with the
+ * same settings share a server. `body` is the request of a size, and `tokens` the number of tokens that it must have.
+ * `tail` is the size at which fixed cost has stopped to matter: the slope from there on must not be above `bound`.
  */
 export const SWEEPS = [
   {

@@ -1,7 +1,7 @@
-/** Texts of an exact number of tokens, every one another: a server that has read a text already would not read it again. */
+/** Different texts of an exact number of tokens: a server would not read a text again that it has already read. */
 import { modelConfig } from '../inputs.mjs';
 
-/** Words that are one token each. The bench finds out when one is not. */
+/** Words that are one token each. The bench fails if one of them is not. */
 const THINGS =
   'lamp chair table phone door window engine garden letter bottle camera button mirror pillow wheel basket'.split(' ');
 const SIDES =
@@ -11,7 +11,9 @@ const OTHERS =
 
 export const QUESTION_TOKENS = 20;
 
-/** A number of pairs of words, as many as there are kinds of either, no two alike. */
+/**
+ * Returns `count` different pairs of a side and a thing; once all pairs are used up, the same in the opposite order.
+ */
 function pairs(count) {
   const all = SIDES.flatMap((side) => THINGS.map((thing) => [side, thing]));
   if (count > 2 * all.length) throw new Error(`there are ${2 * all.length} pairs, not ${count}`);
@@ -21,7 +23,7 @@ function pairs(count) {
   });
 }
 
-/** A number of yes/no questions of `QUESTION_TOKENS` tokens each. */
+/** Returns `count` yes/no questions of `QUESTION_TOKENS` tokens each. */
 export function questions(count) {
   const entries = pairs(count).map(([first, second], index) => [
     `q${index}`,
@@ -30,18 +32,18 @@ export function questions(count) {
   return Object.fromEntries(entries);
 }
 
-/** One choice of a number of options, with or without a description of eight tokens. */
+/** Returns one choice question with `count` options, each with or without a description of eight tokens. */
 export function choice(count, isDescribed) {
   const text = 'it was sent to us before today';
   const criteria = pairs(count).map(([first, second]) => [`${first} ${second}`, isDescribed ? text : null]);
   return { q0: { type: 'choice', instructions: 'what is it about?', criteria: Object.fromEntries(criteria) } };
 }
 
-/** A text that becomes a state of exactly so many tokens, the special ones of its chunks included. */
+/** Returns a text that becomes a state of exactly `tokens` tokens, including the special ones of its chunks. */
 export function state(tokens) {
   const { chunk } = modelConfig();
   const words = [...THINGS, ...SIDES, ...OTHERS];
-  // A fixed sequence that does not repeat (Numerical Recipes' generator), begun anew for each length.
+  // The words follow a fixed sequence that does not repeat (Numerical Recipes' generator) and starts from each length.
   let seed = tokens;
   const next = () => {
     seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0;

@@ -2,9 +2,9 @@
 
     python decide.py INPUT OUTPUT --questions questions.json --state subject --state body
 
-docs/scaling.md says what it needs and what it writes. On each machine one actor runs one `svc serve` on loopback; what
-is read there is asked there. A decision changes nothing and is always the same, so whatever is lost with a machine, a
-process or a server is simply done again: the file that a task writes has the same name each time.
+docs/scaling.md says what it needs and what it writes. On each machine, one actor runs one `svc serve` on loopback; rows
+are asked about on the machine that reads them. A decision changes nothing and is always the same, so work that is lost
+with a machine, a process or a server is simply done again: the file that a task writes has the same name each time.
 """
 
 from __future__ import annotations
@@ -36,30 +36,31 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 START_TIMEOUT_S = 300
 ANSWER_TIMEOUT_S = 600
-# A server that cannot be started again, or is busy for so long, ends the run.
+# A server that cannot be started again, or stays busy for this many attempts, ends the run.
 ATTEMPTS = 30
 LONGEST_PAUSE_S = 30
 
-# What the outcome of a question's type is called in an answer, and its type.
+# The name of the outcome in an answer for each type of question, and the type of its column.
 OUTCOMES = {"noul": pa.float64(), "choice": pa.string(), "score": pa.float64()}
 
 
 class BadInput(Exception):
-    """Something that the person who started it has to change; its text is one line."""
+    """An error that the person who started the run has to correct; its text is one line."""
 
 
 # The server
 
 
 def die_with_parent() -> None:
-    """A process that is killed cannot stop what it has started: Linux does."""
+    """Makes Linux end this process with its parent, because a killed parent cannot stop the processes that it
+    started."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Server:
-    """One `svc serve` on this machine. It takes the processors that it finds, beside what Ray counts."""
+    """One `svc serve` on this machine. It uses all processors that it finds, outside of Ray's count."""
 
     def __init__(self, command: Sequence[str]):
         self._command = [*command, "serve", "--listen", "127.0.0.1:0"]
@@ -67,13 +68,14 @@ class Server:
         self._url = ""
 
     def url(self) -> str:
-        """Where it listens; it is started when it does not run."""
+        """Returns the URL of the server, which is started if it does not run."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         return self._url
 
     def _start(self) -> None:
-        # A folder of its own: two servers on one machine do not share what they write. On loopback nobody needs a key.
+        # The server has a folder of its own, so that two servers on one machine do not share files. It needs no key,
+        # because it listens only on loopback.
         folder = tempfile.TemporaryDirectory(prefix="svc-ray-", ignore_cleanup_errors=True)
         log = Path(folder.name, "log")
         env = {**os.environ, "SVC_ALLOW_NO_API_KEY": "1", "SVC_LOG_LEVEL": "info", "SVC_LOG_FORMAT": "json"}
@@ -114,14 +116,14 @@ def is_ready(url: str) -> bool:
 
 @ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)
 class Machines:
-    """The servers, one a machine; they live as long as this."""
+    """The servers, one per machine; they live as long as this actor."""
 
     def __init__(self, command: Sequence[str]):
         self._command = command
         self._servers: dict[str, ray.actor.ActorHandle] = {}
 
     def server(self, node: str) -> list[ray.actor.ActorHandle]:
-        """That of a machine, in a list: a handle by itself would be waited for."""
+        """Returns the server of a machine, in a list, because Ray would wait for a bare handle."""
         if node not in self._servers:
             here = NodeAffinitySchedulingStrategy(node, soft=False)
             self._servers[node] = Server.options(scheduling_strategy=here).remote(self._command)
@@ -133,17 +135,17 @@ class Machines:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked about which part of a row."""
+    """The questions about each row, and the part of the row that they are about."""
 
     questions: dict
-    # None: the whole row. One: its value. Several: an object of them.
+    # The columns of the state. None means the whole row; one, its value; several, an object of them.
     state: tuple[str, ...]
-    # What the answers become, in this order.
+    # The columns of the answers, in their order.
     columns: pa.Schema
 
 
 def plain(value: object) -> object:
-    """A value of Parquet as JSON has it."""
+    """Returns a value of Parquet in the form of JSON."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, (bool, int, str)):
@@ -160,20 +162,21 @@ def plain(value: object) -> object:
 
 
 def states(rows: pa.Table, columns: Sequence[str]) -> list[object]:
-    """What the questions are about, of each row."""
+    """Returns the state of each row, which the questions are about."""
     if len(columns) == 1:
         return [plain(value) for value in rows.column(columns[0]).to_pylist()]
     return [plain(row) for row in (rows.select(list(columns)) if columns else rows).to_pylist()]
 
 
 def server_url(machines: ray.actor.ActorHandle) -> str:
-    """Where the server of the machine that this runs on listens."""
+    """Returns the URL of the server on this task's machine."""
     [server] = ray.get(machines.server.remote(ray.get_runtime_context().get_node_id()))
     return ray.get(server.url.remote())
 
 
 def ask(machines: ray.actor.ActorHandle, asked: Sequence[object], questions: dict) -> list[dict]:
-    """The results for these states, in their order, of the server on this machine. What does not come is asked again."""
+    """Returns the results of this machine's server for these states, in their order; a request that fails is
+    repeated."""
     body = json.dumps({"states": asked, "questions": questions}, ensure_ascii=False).encode("utf-8", "replace")
     problem = ""
     for attempt in range(ATTEMPTS):
@@ -198,7 +201,7 @@ def ask(machines: ray.actor.ActorHandle, asked: Sequence[object], questions: dic
 
 
 def answer_columns(answers: dict) -> pa.Schema:
-    """The columns that an answer to these questions fills."""
+    """Returns the columns that an answer to these questions fills."""
     fields = []
     for name, answer in answers.items():
         fields.append(pa.field(name, OUTCOMES[answer["type"]]))
@@ -209,7 +212,7 @@ def answer_columns(answers: dict) -> pa.Schema:
 
 
 def cells(result: dict) -> dict[str, object]:
-    """One result as the columns' values."""
+    """Returns the values of the columns for one result."""
     if "error" in result:
         error = result["error"]
         return {"svc.error": error["message"] if isinstance(error, dict) else str(error)}
@@ -223,7 +226,7 @@ def cells(result: dict) -> dict[str, object]:
 
 
 def decide(rows: pa.Table, plan: Plan, machines: ray.actor.ActorHandle) -> pa.Table:
-    """The rows, with the columns of their answers behind their own."""
+    """Returns the rows with the columns of their answers behind their own columns."""
     results = ask(machines, states(rows, plan.state), plan.questions) if rows.num_rows else []
     if len(results) != rows.num_rows:
         raise RuntimeError(f"{len(results)} results for {rows.num_rows} rows")
@@ -235,7 +238,7 @@ def decide(rows: pa.Table, plan: Plan, machines: ray.actor.ActorHandle) -> pa.Ta
 
 @ray.remote
 def first_answers(questions: dict, machines: ray.actor.ActorHandle) -> dict:
-    """The answers about no text at all: they tell what the questions are, and whether they can be asked."""
+    """Returns the answers about an empty text, which show the columns, and whether the questions can be asked."""
     return ask(machines, [""], questions)[0]["answers"]
 
 
@@ -276,19 +279,19 @@ def require_paths(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Asks and writes; how many rows that were."""
+    """Asks and writes, and returns the number of rows."""
     questions = read_questions(options.questions)
     require_paths(options)
     ray.init(logging_level="warning")
     try:
         return decide_all(options, questions)
     finally:
-        # The last line is ours, whatever the cluster still has to say about a machine that went away.
+        # After this, the last line is ours, whatever messages the cluster still has about a machine that went away.
         ray.shutdown()
 
 
 def decide_all(options: argparse.Namespace, questions: dict) -> int:
-    """The same, on the cluster that this is joined to."""
+    """Asks and writes on the cluster that this process has joined, and returns the number of rows."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     machines = Machines.options(scheduling_strategy=here).remote(shlex.split(options.svc))
     columns = answer_columns(ray.get(first_answers.remote(questions, machines)))
@@ -299,9 +302,9 @@ def decide_all(options: argparse.Namespace, questions: dict) -> int:
     rows = source.count()
     if rows == 0:
         raise BadInput(f"{options.input}: has no rows")
-    # Two tasks a machine keep its server busy: while one is answered, the next one reads and writes.
+    # Two tasks per machine keep its server busy: while one waits for its answers, the other reads and writes.
     tasks = 2 * sum(node["Alive"] for node in ray.nodes())
-    # By itself Ray makes few large tasks of small files, and some machines would have nothing to do.
+    # By default, Ray makes a few large tasks from small files, and some machines would have nothing to do.
     source.repartition(target_num_rows_per_block=options.task_rows).map_batches(
         decide,
         fn_args=(plan, machines),
@@ -315,7 +318,7 @@ def decide_all(options: argparse.Namespace, questions: dict) -> int:
     written = read_rows(options.output).count()
     if rows != written:
         raise RuntimeError(f"{written} rows were written of {rows}")
-    # Who finds it knows that nothing is missing.
+    # This file tells a reader that no part of the output is missing.
     filesystem, folder = pa.fs.FileSystem.from_uri(absolute(options.output))
     filesystem.open_output_stream(f"{folder}/_SUCCESS").close()
     return rows
@@ -326,12 +329,12 @@ def read_rows(path: str) -> ray.data.Dataset:
 
 
 def absolute(path: str) -> str:
-    """Of a local path: a task runs in another folder."""
+    """Makes a local path absolute, because a task runs in another folder."""
     return path if "://" in path else str(Path(path).resolve())
 
 
 def cause(error: BaseException) -> BaseException:
-    """What a task of Ray failed of."""
+    """Returns the error that made a task of Ray fail."""
     while isinstance(error, ray.exceptions.RayTaskError) and error.cause is not None:
         error = error.cause
     return error

@@ -1,12 +1,12 @@
-/** Where a release can be had: the installers are told when they are packed. */
+/** Sets the address from which the installers fetch releases, when they are packed. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
 
-/** What the installers have as long as nobody has released them. */
+/** The address in the installers before they are packed for a release. */
 const NOBODY = 'https://github.com/svc/server';
 
-/** Lets the installers in a folder look for releases in the repository whose workflow makes this one, if one does. */
+/** Makes the installers in a folder look for releases in the repository whose workflow makes this one, if one does. */
 export function addressInstallers(folder) {
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
   const url = server && name ? `${server}/${name}` : NOBODY;

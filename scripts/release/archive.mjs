@@ -1,8 +1,8 @@
 /**
  * Makes the archives of the server: `node scripts/release/archive.mjs [--local] [PLATFORM...]` writes
  * dist/release/archives/svc-VERSION-PLATFORM.tar.gz, or .zip for Windows, and SHA256SUMS over all archives there. An
- * archive has its own Node and the packages as npm installs them, so it needs nothing else; docs/releasing.md has its
- * layout. The same content makes the same bytes.
+ * archive has its own Node and the packages as npm installs them, so it needs nothing else; docs/releasing.md describes
+ * its layout. The same content makes the same bytes.
  */
 import { createHash } from 'node:crypto';
 import {
@@ -33,27 +33,29 @@ export const ARCHIVES = join(RELEASE, 'archives');
 
 const LAUNCHERS = join('scripts', 'release', 'launcher');
 
-/** What an archive carries of `deploy/` for each system: what installs it, and what runs it as a service. */
+/** The parts of `deploy/` in an archive for each system: its installer, and the files that run it as a service. */
 const DEPLOY = {
   linux: ['install.sh', 'systemd'],
   darwin: ['install.sh', 'launchd'],
   win32: ['install.ps1'],
 };
 
-/** The time of every entry: a zip can hold none before 1980. */
+/** The time of every entry; a zip cannot hold a time before 1980. */
 const TIME = new Date('1985-10-26T08:15:00Z');
 
-/** The bill of materials, in an archive and behind its name beside it. */
+/**
+ * The file name of the bill of materials in an archive; its copy next to the archive has the archive's name before it.
+ */
 const SBOM = 'cdx.json';
 
-/** The folder in every archive that holds all else. */
+/** The top folder of every archive, which holds everything else. */
 const TOP = `svc-${VERSION}`;
 
 export function archiveName({ archive, os }) {
   return `${TOP}-${archive}.${os === 'win32' ? 'zip' : 'tar.gz'}`;
 }
 
-/** Lays out what is in the archive of a platform, and returns the folder that holds the top one. */
+/** Lays out the content of a platform's archive, and returns the folder that holds the top folder. */
 function stage(platform) {
   const folder = join(RELEASE, 'stage', platform.name);
   rmSync(folder, { recursive: true, force: true });
@@ -77,7 +79,7 @@ function stage(platform) {
   return folder;
 }
 
-/** Packs all files below `folder`, sorted, owned by nobody in particular. */
+/** Packs all files below `folder`, sorted, without an owner. */
 async function pack(folder, file) {
   const entries = filesUnder(folder).map((path) => relative(folder, path).replaceAll('\\', '/'));
   if (file.endsWith('.zip')) {
@@ -90,7 +92,7 @@ async function pack(folder, file) {
   }
 }
 
-/** Writes the sums of all archives that are there, as `sha256sum --check` reads them, and returns their names. */
+/** Writes the checksums of all present archives in the format of `sha256sum --check`, and returns their names. */
 export function writeSums() {
   const names = PLATFORMS.map(archiveName).filter((name) => readdirSync(ARCHIVES).includes(name));
   const sum = (name) =>

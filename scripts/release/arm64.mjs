@@ -1,6 +1,7 @@
 /**
- * Builds the addon for Linux on arm64 on a Debian machine of another kind, installs the packages there under emulation,
- * and makes one decision: `node scripts/release/arm64.mjs`, after `npm run build`. The compiler, its standard library,
+ * Builds the addon for Linux on arm64 on a Debian machine with another processor, installs the packages under
+ * emulation, and makes one decision: `node scripts/release/arm64.mjs`, after `npm run build`. The compiler, its
+ * standard library,
  * the system's libraries and the emulator are Debian's packages, unpacked below dist/release/arm64/ and not installed.
  * The release itself is built on arm64, by .github/workflows/release.yml. With `--addon` it ends when the addon is built,
  * and its last line is, as JSON, the command that runs Node for arm64 here.
@@ -18,18 +19,24 @@ const FOLDER = resolve(join(RELEASE, 'arm64'));
 const HOST = join(FOLDER, 'host');
 const GUEST = join(FOLDER, 'guest');
 
-/** Where Debian's own sources stand. */
+/** The files in which Debian names its package sources. */
 const SOURCES = ['/etc/apt/sources.list.d/debian.sources', '/etc/apt/sources.list'];
 
-/** Debian's compiler is of the version of its standard library for arm64, which no other compiler can use. */
+/** Debian's compiler has the same version as its standard library for arm64, which no other compiler can use. */
 const TOOLS = ['rustc-web', 'libstd-rust-web-dev'];
 const GUEST_PACKAGES = ['libstd-rust-web-dev:arm64', 'libc6:arm64', 'libgcc-s1:arm64', 'libstdc++6:arm64'];
 
-/** The emulator of Debian 12 does not survive loading ONNX Runtime; that of Debian 13 is linked statically. */
+/**
+ * The package of the emulator. That of Debian 12 crashes when it loads ONNX Runtime; that of Debian 13 is linked
+ * statically.
+ */
 const EMULATOR = ['qemu-user'];
 const [RELEASE_NAME, NEWER_RELEASE_NAME] = ['bookworm', 'trixie'];
 
-/** The environment of an apt with a state of its own, so that the machine's is left alone, and the machine's sources. */
+/**
+ * Returns the environment of an apt with the machine's sources but a state of its own, so that the machine's state is
+ * left alone.
+ */
 function aptOf(suite) {
   const state = join(FOLDER, 'apt', suite);
   for (const folder of ['state/lists/partial', 'cache/archives/partial', 'sources']) {
@@ -54,7 +61,7 @@ APT::Architectures {"amd64";"arm64";};
   return env;
 }
 
-/** A package, and those that it needs of what Rust and LLVM are made of. */
+/** Returns a package and the packages of Rust's standard library and LLVM that it needs. */
 function withRustPackages(name, env) {
   const args = ['depends', '--recurse', '--no-recommends', '--no-suggests', '--no-conflicts', '--no-breaks'];
   const text = output('apt-cache', [...args, '--no-replaces', '--no-enhances', name], { env });
@@ -82,7 +89,7 @@ function fetchTools() {
   const guest = `${GUEST}.partial`;
   rmSync(guest, { recursive: true, force: true });
   unpack(GUEST_PACKAGES, guest, env);
-  // The compiler looks for every standard library beside its own.
+  // The compiler looks for every standard library next to its own.
   const rustlib = join('usr', 'lib', 'rustlib');
   run('cp', ['-r', join(guest, rustlib, 'aarch64-unknown-linux-gnu'), join(HOST, rustlib)]);
   renameSync(guest, GUEST);

@@ -1,4 +1,4 @@
-/** The crates that the addon of a platform is made of, and their licences. */
+/** Finds the crates in the addon of a platform, and their licences. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { output } from './run.mjs';
@@ -10,20 +10,23 @@ function metadata(target) {
   return JSON.parse(output('cargo', args));
 }
 
-/** What is only compiled for the build or for tests is not in the addon. */
+/** Whether a dependency is linked into the addon, and not only used by the build or by tests. */
 const isLinked = ({ dep_kinds }) => dep_kinds.some(({ kind }) => kind === null);
 
-/** Whether a crate runs in the compiler alone. */
+/** Whether a crate runs only in the compiler. */
 const isMacro = ({ targets }) => targets.some(({ kind }) => kind.includes('proc-macro'));
 
-/** The crates that are linked into the addon for `target`, sorted, without our own: as `cargo metadata` tells of them. */
+/**
+ * Returns the crates that are linked into the addon for `target`, sorted and without our own, in the form of
+ * `cargo metadata`.
+ */
 export function linkedCrates({ target }) {
   const { packages, resolve } = metadata(target);
   const byId = new Map(packages.map((one) => [one.id, one]));
   const nodes = new Map(resolve.nodes.map((node) => [node.id, node]));
   const root = packages.find(({ name }) => name === ROOT_CRATE).id;
   const reached = new Set([root]);
-  // A set is gone through to its end, also what is added meanwhile.
+  // The loop also visits the elements that are added to the set meanwhile.
   for (const id of reached) {
     for (const dependency of nodes.get(id).deps.filter(isLinked)) {
       if (!isMacro(byId.get(dependency.pkg))) reached.add(dependency.pkg);
@@ -40,7 +43,10 @@ function licenceTexts({ manifest_path: manifest }) {
   return names.sort().map((name) => readFileSync(join(folder, name), 'utf8').trim());
 }
 
-/** The names, versions and licences of all crates, and every text of a licence once, under those that it belongs to. */
+/**
+ * Returns the names, versions and licences of all crates, with every licence text once, under the crates that it
+ * belongs to.
+ */
 export function crateNotices(crates) {
   const owners = new Map();
   const title = ({ name, version, license }) => `${name} ${version} (${license ?? 'see below'})`;

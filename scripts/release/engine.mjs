@@ -1,8 +1,8 @@
 /**
  * Builds the addon for a release: `node scripts/release/engine.mjs [PLATFORM...]` writes dist/release/engine/PLATFORM/.
- * For Linux it is linked by zig against the oldest glibc that is supported, whatever this machine has, and the symbols
- * that it and ONNX Runtime ask for are read afterwards. The compiler needs the standard library of each platform; for Linux
- * `pip install -r scripts/release/requirements.txt` has the linker.
+ * For Linux, zig links it against the oldest supported glibc, whatever this machine has, and the symbols that it and
+ * ONNX Runtime require are checked afterwards. The compiler needs the standard library of each platform; for Linux,
+ * `pip install -r scripts/release/requirements.txt` installs the linker.
  */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -16,7 +16,9 @@ import { run } from './run.mjs';
 
 const BUILD = ['--release', '--locked', '-p', 'svc-engine', '--lib', '--target'];
 
-/** Paths of this machine would be told in the text of every panic. */
+/**
+ * Returns an environment that keeps this machine's paths out of the addon: otherwise the text of every panic has them.
+ */
 function environment() {
   const cargoHome = process.env.CARGO_HOME ?? join(homedir(), '.cargo');
   const flags = [`--remap-path-prefix=${cargoHome}=cargo`, `--remap-path-prefix=${process.cwd()}=svc`];

@@ -1,4 +1,4 @@
-/** Puts the installers beside the archives of a release: `node scripts/release/installers.mjs`. */
+/** Puts the installers next to the archives of a release: `node scripts/release/installers.mjs`. */
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { addressInstallers } from './address.mjs';

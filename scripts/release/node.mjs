@@ -1,4 +1,4 @@
-/** The Node that goes into an archive: a package of npm with the official build in it, checked against `npm/`. */
+/** Fetches the Node for an archive: an npm package that contains the official build, checked against `npm/`. */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -6,7 +6,7 @@ import { extract } from 'tar';
 import { NODE_VERSION, PLATFORMS, RELEASE } from './platforms.mjs';
 import { output } from './run.mjs';
 
-/** The folder of Node's package for a platform, fetched when it is not there yet. */
+/** Returns the folder of Node's package for a platform, and fetches the package if it is not there yet. */
 export function nodeFolder({ node }) {
   const folder = join(RELEASE, 'node', `${node.package}-${NODE_VERSION}`);
   if (existsSync(folder)) return folder;
@@ -19,7 +19,7 @@ export function nodeFolder({ node }) {
   return folder;
 }
 
-/** The file of Node's licence, which is the same on all platforms: the package for Windows lacks it. */
+/** Returns the path of Node's licence. It is the same on all platforms, but the package for Windows lacks it. */
 export function nodeLicence(platform) {
   const own = join(nodeFolder(platform), 'LICENSE');
   return existsSync(own) ? own : join(nodeFolder(PLATFORMS[0]), 'LICENSE');
@@ -27,7 +27,7 @@ export function nodeLicence(platform) {
 
 function fetchPackage({ package: name, integrity }, destination) {
   const args = ['pack', `${name}@${NODE_VERSION}`, '--json', '--pack-destination', destination];
-  // A list, or an object by the packages' names: versions of npm differ.
+  // Depending on its version, npm prints a list, or an object by the packages' names.
   const [packed] = Object.values(JSON.parse(output('npm', args)));
   if (packed.integrity !== integrity) throw new Error(`${name}@${NODE_VERSION} is not what npm/platforms.json has`);
   return packed.filename;

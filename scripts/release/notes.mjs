@@ -1,4 +1,4 @@
-/** Prints what CHANGELOG.md says of the version that is released. */
+/** Prints the section of CHANGELOG.md about the version that is released. */
 import { readFileSync } from 'node:fs';
 import process from 'node:process';
 import { asProgram } from './command.mjs';

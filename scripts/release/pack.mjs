@@ -1,6 +1,6 @@
 /**
- * Packs the packages of a platform as npm publishes them: `node scripts/release/pack.mjs [PLATFORM]` writes
- * dist/release/packed/. Those that are the same on all platforms are packed with the first of the list.
+ * Packs the packages of a platform in the form that npm publishes: `node scripts/release/pack.mjs [PLATFORM]` writes
+ * dist/release/packed/. The packages that are the same on all platforms are packed with the first platform of the list.
  */
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Makes the npm packages of a release as folders in dist/release/node_modules/, as they lie where they are installed:
- * `node scripts/release/packages.mjs [--local] [PLATFORM...]`. It needs `npm run build`, and for each platform its addon
- * from `engine.mjs`; with `--local` the addon of the build is taken, for tests on this machine.
+ * Makes the npm packages of a release as folders in dist/release/node_modules/, laid out as in an installation:
+ * `node scripts/release/packages.mjs [--local] [PLATFORM...]`. It needs `npm run build`, and for each platform its
+ * addon from `engine.mjs`; with `--local` it takes the addon of the build instead, for tests on this machine.
  */
 import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -19,22 +19,22 @@ import {
   VERSION,
 } from './platforms.mjs';
 
-/** The package that programs install, and that of the embedded model. */
+/** The name of the package that users install; `MODEL` is that of the embedded model. */
 export const MAIN = ROOT_PACKAGE.name;
 export const MODEL = '@svc/model-small';
 
 const MODEL_FOLDER = join('models', 'svc-small');
 
-/** What the main package is made of beside its `package.json`; of its script, style and pages all is bundled. */
+/** The files of the main package in addition to its `package.json`. Its scripts, styles and pages are all bundled. */
 const MAIN_FILES = ['bin', 'dist/app', 'dist/assets', 'dist/docs', 'dist/lib', 'LICENSE', 'README.md'];
 
-/** Where the packages are made from, which their provenance is checked against. */
+/** Returns the repository field that names the source of the packages; their provenance is checked against it. */
 function repository() {
   const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
   return server && name ? { repository: { type: 'git', url: `git+${server}/${name}.git` } } : {};
 }
 
-/** What every package says of itself in the same words. */
+/** The fields that are the same in every package. */
 const COMMON = { version: VERSION, license: ROOT_PACKAGE.license, ...repository() };
 
 function startPackage(description) {
@@ -46,7 +46,7 @@ function startPackage(description) {
   return folder;
 }
 
-/** The main package: the bundles carry all packages that they use, so what is left to install are the parts. */
+/** Makes the main package. The bundles contain all packages that they use, so only the parts remain to be installed. */
 function makeMain() {
   const { name, description, type, engines, bin, main, types, exports } = ROOT_PACKAGE;
   const folder = startPackage({
@@ -85,7 +85,7 @@ function makeEngine(platform, isLocal) {
   writeFileSync(join(folder, 'third-party-notices.txt'), crateNotices(linkedCrates(platform)));
 }
 
-/** Makes the packages for `platforms`, and returns the folder that they are in. */
+/** Makes the packages for `platforms`, and returns the folder that holds them. */
 export function makePackages(platforms, { isLocal = false } = {}) {
   makeMain();
   makeModel();

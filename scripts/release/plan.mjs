@@ -1,6 +1,6 @@
 /**
- * Prints what the jobs of .github/workflows/release.yml need to know, as lines of its outputs: the version, and the
- * platforms. With the name of a tag it fails unless that is `v` and the version.
+ * Prints the values that the jobs of .github/workflows/release.yml need, as lines of its outputs: the version and the
+ * platforms. With the name of a tag, it fails unless the name is `v` followed by the version.
  */
 import process from 'node:process';
 import { asProgram } from './command.mjs';

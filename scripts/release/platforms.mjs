@@ -1,4 +1,4 @@
-/** The platforms of a release, from the one list in `npm/`, and what is called after them. */
+/** The platforms of a release, from the one list in `npm/`, and the names and folders that depend on them. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
@@ -7,7 +7,7 @@ const read = (path) => JSON.parse(readFileSync(new URL(`../../${path}`, import.m
 
 const LIST = read('npm/platforms.json');
 
-/** The root's `package.json`: the one place of the version. */
+/** The root's `package.json`, which is the one place of the version. */
 export const ROOT_PACKAGE = read('package.json');
 
 export const VERSION = ROOT_PACKAGE.version;
@@ -23,25 +23,25 @@ export const NODE_VERSION = LIST.node;
 
 export const PLATFORMS = LIST.platforms;
 
-/** Where everything of a release is made; a test that makes one beside others has a folder of its own. */
+/** The folder in which a release is made; a test that runs next to others sets a folder of its own. */
 export const RELEASE = process.env.SVC_RELEASE_FOLDER || join('dist', 'release');
 
-/** The npm package of a platform. */
+/** Returns the name of a platform's npm package. */
 export function enginePackage({ name }) {
   return `@svc/engine-${name}`;
 }
 
-/** The folder of a package before it is packed. */
+/** Returns the folder of a package before it is packed. */
 export function packageFolder(name) {
   return join(RELEASE, 'node_modules', ...name.split('/'));
 }
 
-/** Where the addon of a platform lies after `engine.mjs`. */
+/** Returns the folder into which `engine.mjs` puts the addon of a platform. */
 export function engineFolder({ name }) {
   return join(RELEASE, 'engine', name);
 }
 
-/** The platforms that `names` name, or that of this machine when there are none. */
+/** Returns the platforms with these names, or that of this machine if there are no names. */
 export function chosenPlatforms(names) {
   if (names.length === 0) return PLATFORMS.filter(({ os, cpu }) => os === process.platform && cpu === process.arch);
   return names.map((name) => {

@@ -1,7 +1,7 @@
 /**
- * Publishes what is in dist/release/packed/: `node scripts/release/publish.mjs [FLAG...]`, the flags being those of
- * `npm publish`. Every package of the release must be there. The main one is last, so that whoever finds it finds all;
- * one that is published already is left, so that a release that broke off can be run again.
+ * Publishes the packages in dist/release/packed/: `node scripts/release/publish.mjs [FLAG...]`, with the flags of
+ * `npm publish`. Every package of the release must be there. The main package is the last, so that a user who finds it
+ * finds all of them. A package that is already published is skipped, so that a release that broke off can be run again.
  */
 import { readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -14,7 +14,7 @@ import { attempt, run } from './run.mjs';
 
 const NAMES = [...PLATFORMS.map(enginePackage), MODEL, MAIN];
 
-/** What `npm pack` calls the file of a package. */
+/** Returns the name that `npm pack` gives to the file of a package. */
 const fileOf = (name) => `${name.replace('@', '').replace('/', '-')}-${VERSION}.tgz`;
 
 function isPublished(name) {
@@ -31,7 +31,7 @@ await asProgram(import.meta.url, (flags) => {
   if (missing.length > 0) throw new Error(`there is no package of ${missing.join(', ')} in ${PACKED}`);
   for (const name of NAMES) {
     if (isPublished(name)) process.stdout.write(`publish: ${name} ${VERSION} is there\n`);
-    // npm may ask for a code.
+    // npm may ask for a one-time code, so it gets the terminal.
     else run('npm', ['publish', resolve(join(PACKED, fileOf(name))), ...flags], { stdio: 'inherit' });
   }
 });

@@ -1,10 +1,10 @@
-/** How a script of a release runs other programs. */
+/** Runs other programs for the scripts of a release. */
 import { spawnSync } from 'node:child_process';
 import process from 'node:process';
 
-/** How a program ended: `status`, `signal`, and what it said, where `options.stdio` pipes that. */
+/** Runs a program, and returns its `status`, its `signal`, and its output if `options.stdio` pipes it. */
 export function attempt(command, args, options = {}) {
-  // npm is a script on Windows, which only a shell starts.
+  // On Windows, npm is a script, which only a shell can start.
   const shell = command === 'npm' && process.platform === 'win32';
   const ended = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 2 ** 28, shell, ...options });
   if (ended.error?.code === 'ENOENT') throw new Error(`${command} is not installed`);
@@ -12,12 +12,12 @@ export function attempt(command, args, options = {}) {
   return ended;
 }
 
-/** Runs a program that shows what it says, and throws unless it ends well. */
+/** Runs a program whose output is shown, and throws unless it succeeds. */
 export function run(command, args, options = {}) {
   requireSuccess(command, args, attempt(command, args, { stdio: ['ignore', 'inherit', 'inherit'], ...options }));
 }
 
-/** What a program prints; what else it says is shown only when it fails, which throws. */
+/** Runs a program, and returns its stdout; throws and shows its stderr if it fails. */
 export function output(command, args, options = {}) {
   const ended = attempt(command, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
   if (ended.status !== 0) process.stderr.write(ended.stderr);

@@ -1,6 +1,6 @@
 /**
- * The bill of materials of an archive, in CycloneDX 1.5: the npm packages that are bundled, the crates that are linked,
- * ONNX Runtime and Node. What npm knows of its packages is what `npm sbom` says.
+ * Makes the bill of materials of an archive, in CycloneDX 1.5: the bundled npm packages, the linked crates, ONNX
+ * Runtime and Node. The data about npm packages come from `npm sbom`.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,20 +8,20 @@ import { linkedCrates } from './crates.mjs';
 import { NODE_VERSION, ROOT_PACKAGE, VERSION } from './platforms.mjs';
 import { output } from './run.mjs';
 
-/** The bundles, and beside each the notices of what is in it. */
+/** The folders of the bundles, each of which also has the notices of the bundled packages. */
 const BUNDLES = ['app', 'assets', 'docs', 'lib'];
 
 /** The package that ONNX Runtime's library is taken from. */
 const RUNTIME = 'onnxruntime-node';
 
-/** `name@version` of each package that is in a bundle. */
+/** Returns `name@version` of each package that is in a bundle. */
 function bundledPackages() {
   const texts = BUNDLES.map((name) => readFileSync(join('dist', name, 'third-party-notices.txt'), 'utf8'));
   const titles = texts.flatMap((text) => text.split(`\n${'-'.repeat(80)}\n\n`).map((part) => part.split('\n', 1)[0]));
   return new Set(titles.flatMap((title) => /^(\S+) (\d\S*) \(.*\)$/.exec(title)?.slice(1, 3).join('@') ?? []));
 }
 
-/** What npm tells of the packages of the lockfile. */
+/** Returns npm's bill of materials of the packages in the lockfile. */
 function npmSbom() {
   return JSON.parse(output('npm', ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only']));
 }
@@ -32,7 +32,7 @@ function npmComponents() {
   const found = components.filter(({ name, version }) => name === RUNTIME || wanted.has(`${name}@${version}`));
   const missing = [...wanted].filter((name) => !found.some((one) => name === `${one.name}@${one.version}`));
   if (missing.length > 0) throw new Error(`npm sbom does not tell of ${missing.join(', ')}`);
-  // Where it lay and what it was for in the checkout is over: here it is part of the whole.
+  // A component's path and purpose in the checkout no longer apply: in the archive it is part of the whole.
   return found.map(({ properties, ...component }) => ({ ...component, scope: 'required' }));
 }
 
@@ -45,12 +45,12 @@ function crateComponent({ name, version, license, checksum }) {
     scope: 'required',
     purl: `pkg:cargo/${name}@${version}`,
     ...(checksum === undefined ? {} : { hashes: [{ alg: 'SHA-256', content: checksum }] }),
-    // The older way to write "OR" is none that CycloneDX reads.
+    // CycloneDX does not read a slash, the older way to write "OR".
     ...(license ? { licenses: [{ expression: license.replaceAll('/', ' OR ') }] } : {}),
   };
 }
 
-/** The sha256 of each crate's file, by `name version`, from the lockfile. */
+/** Returns the SHA-256 of each crate's file, by `name version`, from the lockfile. */
 function crateChecksums() {
   const entry = /^name = "(.+)"\nversion = "(.+)"\nsource = ".+"\nchecksum = "(.+)"$/gm;
   const entries = [...readFileSync('Cargo.lock', 'utf8').matchAll(entry)];
@@ -78,7 +78,7 @@ function nodeComponent({ node }) {
   };
 }
 
-/** The bill of materials of the archive for `platform`, as an object. */
+/** Returns the bill of materials of the archive for `platform`, as an object. */
 export function billOfMaterials(platform) {
   const { name, license, description } = ROOT_PACKAGE;
   const purl = `pkg:npm/${name.replace('@', '%40')}@${VERSION}`;

@@ -1,4 +1,4 @@
-/** Writes SHA256SUMS over all archives that are in dist/release/archives/, and fails unless each platform's is there. */
+/** Writes SHA256SUMS over all archives in dist/release/archives/, and fails if a platform's archive is missing. */
 import { archiveName, writeSums } from './archive.mjs';
 import { asProgram } from './command.mjs';
 import { PLATFORMS } from './platforms.mjs';

@@ -1,6 +1,6 @@
 /**
- * Runs the tests of the addon on the one that is released, which another linker has made than that of the build:
- * `node scripts/release/test-engine.mjs [PLATFORM]`, after `npm run build` and `engine.mjs`. It takes the place of the
+ * Runs the tests of the addon on the released addon, which was linked by another linker than that of the build: `node
+ * scripts/release/test-engine.mjs [PLATFORM]`, after `npm run build` and `engine.mjs`. The released addon replaces the
  * addon of the build.
  */
 import { copyFileSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ const FOLDERS = ['addon', 'in-process', 'real'];
 
 await asProgram(import.meta.url, async (names) => {
   const [platform] = chosenPlatforms(names);
-  // A process that has the old one loaded keeps it.
+  // The old file is removed first, so that a process that has loaded it keeps it.
   rmSync(ADDON, { force: true });
   copyFileSync(join(engineFolder(platform), ADDON_NAME), ADDON);
   const files = FOLDERS.flatMap((name) => filesUnder(join('dist', 'test', name)));

@@ -16,12 +16,12 @@ const QUESTION = ['ask', '--state', 'I was charged twice.', '--question', 'refun
 function unpack(platform) {
   rmSync(TRY, { recursive: true, force: true });
   mkdirSync(TRY, { recursive: true });
-  // The tar of Windows reads a zip, too; another one may be found first.
+  // The tar of Windows also reads a zip, but another tar may come first on PATH.
   const tar = platform.os === 'win32' ? join(process.env.SystemRoot ?? '', 'System32', 'tar.exe') : 'tar';
   run(tar, ['-xf', resolve(join(ARCHIVES, archiveName(platform)))], { cwd: TRY });
 }
 
-/** What `svc` of the archive prints. */
+/** Runs `svc` of the archive, and returns its output. */
 function svc(os, args) {
   const program = resolve(join(TRY, `svc-${VERSION}`, 'bin', os === 'win32' ? 'svc.cmd' : 'svc'));
   const env = os === 'win32' ? process.env : { PATH: '/usr/bin:/bin' };

@@ -1,13 +1,13 @@
 /**
- * Holds every place that names the version to the one in package.json: `node scripts/release/version.mjs` fails when one
- * has another; with a version, `node scripts/release/version.mjs X.Y.Z`, writes it everywhere.
+ * Compares every place that names the version with the one in package.json: `node scripts/release/version.mjs` fails if
+ * a place has another version, and `node scripts/release/version.mjs X.Y.Z` writes that version everywhere.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import process from 'node:process';
 import { asProgram } from './command.mjs';
 import { VERSION } from './platforms.mjs';
 
-/** Each file, and where the version stands in it: between the two groups. */
+/** Each file, and the pattern of its version, which stands between the two groups. */
 const PLACES = [
   ['package.json', /^( {2}"version": ")[^"]+(")/m],
   ['package-lock.json', /^( {2}"version": ")[^"]+(")/m],

@@ -1,12 +1,13 @@
-"""Comments that attack somebody and ones that do not, put together from what each says, and what a moderator asks about them."""
+"""Generates comments that attack somebody and comments that do not, from statements with known meaning, and a
+moderator's questions about them."""
 from random import Random
 from typing import Any
 
 Item = tuple[Any, dict[str, Any], Any]
 
-# The kind of a comment that attacks nobody.
+# The kind of a comment without an attack.
 NONE = "harmless"
-# Who or what is talked about: a person, several, and things.
+# The subjects of comments: a person, several people, and things.
 PERSON = ("the mayor", "this senator", "our president", "that actor", "the referee", "the new coach", "this host", "the author", "our boss", "the guy in the video", "the minister", "that singer",
           "the woman who wrote this", "this streamer", "the driver", "the person above me", "that billionaire", "the goalkeeper", "my neighbour", "the cashier")
 PEOPLE = ("these people", "their fans", "people like you", "the voters of that party", "journalists", "both of them", "the mods here", "those drivers", "the other team", "everybody who defends this",
@@ -14,7 +15,7 @@ PEOPLE = ("these people", "their fans", "people like you", "the voters of that p
 THING = ("the new season", "this update", "the soup", "the second half", "that law", "the ending", "the traffic", "this phone", "the budget plan", "the referee's decision", "the weather today", "the article",
          "the interview", "the price", "that song", "the bridge", "my old laptop", "the museum")
 
-# What attacks, by how: each is said about {p} (one), {g} (several) or the reader.
+# Attacks by kind: each is about {p} (one person), {g} (several) or the reader.
 ATTACKS = {
     "insult": ("{p} is a complete idiot", "what a clown {p} is", "{p} is dumber than a rock", "you are pathetic", "{p} is a lying piece of garbage", "only a moron would write that", "{g} are brainless sheep",
                "{p} is a disgusting pig", "shut up, you fool", "{p} is a worthless coward", "nobody likes you, loser", "{p} is an ugly old fool", "you have the brain of a goldfish", "{p} is a senile crook",
@@ -26,7 +27,8 @@ ATTACKS = {
     "obscene": ("{p} can kiss my ass", "screw {p} and screw you too", "{p} is full of shit", "what an asshole {p} is", "go to hell, {p}", "piss off, all of you", "{p} is a bitch", "fuck {p}",
                 "{g} are a bunch of bastards", "eat shit, {p}"),
 }
-# What does not: opinions, hard ones as well, coarse words at nobody, facts, jokes, thanks.
+# Statements without an attack: opinions, including hard ones, coarse words that are aimed at no person, facts, jokes,
+# thanks.
 HARMLESS = ("I do not agree with {p} on this", "{p} made a mistake, I think", "{t} was a disappointment", "I am tired of {t}", "{t} is a bad idea and will cost us", "{p} should explain this in public",
             "damn, {t} was good", "holy shit, what a goal", "hell of a ride, I loved {t}", "this is crap weather", "{t} sucks, I want a refund", "I hate {t}", "I am so mad about {t}",
             "could somebody explain {t} to me?", "where can I read more about {t}?", "thanks for sharing, I learned a lot about {t}", "{p} did a great job", "I met {p} once, very friendly", "{t} killed me, so funny",
@@ -37,7 +39,8 @@ HARMLESS = ("I do not agree with {p} on this", "{p} made a mistake, I think", "{
             "{t} is a fucking masterpiece", "fuck, I missed the bus", "kill the lights when you leave", "this game is insane, I am dead", "{t} deserves all the hate it gets", "bloody hell, {t} is expensive",
             "that shot was filthy", "I could kill for a coffee", "what an idiotic ending {t} has", "all spam bots should be destroyed", "I hate it when {p} is late", "the film is about a murderer", "women and men were asked, and {g} said no")
 
-# What somebody is, which alone says nothing about a comment; said in harmless ways more often than in attacks, as it is in life.
+# Identities, which by themselves tell nothing about a comment; as in life, they are named in harmless ways more often
+# than in attacks.
 IDENTITIES = ("tall", "young", "old", "Muslim", "Christian", "Jewish", "Hindu", "Buddhist", "Sikh", "atheist", "gay", "straight", "lesbian", "bisexual", "queer", "transgender", "trans", "nonbinary",
               "Black", "white", "brown", "Asian", "Latino", "African", "European", "Mexican", "Arab", "Chinese", "Indian", "Turkish", "Polish", "Native American", "blind", "deaf", "disabled", "autistic",
               "female", "male", "immigrant", "refugee", "poor", "rich", "homeless", "elderly", "fat", "pregnant", "Catholic", "religious", "conservative", "liberal")
@@ -57,19 +60,19 @@ AGAINST = ("{i} people are animals", "I hate {i} people", "{i} people should all
            "why are {i} people so stupid?", "somebody should teach this {i} bitch a lesson", "{i} kids should not be allowed in our school", "{i} people do not deserve to live", "send every {i} family back",
            "keep {i} people away from me", "the world would be better without {i} people", "ugly {i} pigs, all of them")
 
-# What one may be called, which attacks nobody where it is quoted or said of oneself or of a thing.
+# Abusive names, which are no attack if they are quoted, or used for oneself or for a thing.
 NAMES = ("loser", "clown", "moron", "idiot", "pig", "piece of garbage", "fool", "piece of shit", "brat", "coward")
 
-# The share of comments whose harmless parts are about what somebody is.
+# The share of comments whose harmless parts are about somebody's identity.
 ABOUT_SHARE = 0.45
 
-# How it is asked whether a comment is toxic, and whether yes means that it is.
+# Questions whether a comment is toxic, and whether yes means that it is.
 TOXIC = (("Is it toxic?", True), ("Is this message abusive?", True), ("The comment is toxic.", True), ("Does the comment attack somebody?", True), ("Would this hurt the person it is about?", True),
          ("Is it an insult?", True), ("Is somebody insulted, threatened or put down?", True), ("Should this comment be hidden?", True), ("Does it break the rule \"be kind\"?", True), ("Is the tone hostile?", True),
          ("Is this harassment?", True), ("Flag as toxic?", True), ("The author shows contempt for others.", True), ("The language is disrespectful.", True), ("Would most readers find this rude?", True),
          ("A moderator should look at this.", True), ("Is the tone polite?", False), ("Is the comment civil?", False), ("Can this stay up?", False), ("Is the message acceptable?", False),
          ("The comment is respectful.", False), ("Nobody is attacked here.", False))
-# What some attacks are and others are not: how it is asked, which are, and which leave it open.
+# Properties of some attacks: the questions about each, the kinds of attacks that have it, and those that leave it open.
 KINDS = {
     "insult": (("Is somebody insulted?", "Does it contain a personal insult?"), {"insult", "obscene", "contempt"}, set()),
     "threat": (("Is this a threat or a wish of harm?", "Does the writer wish somebody harm?"), {"threat"}, {"contempt"}),
@@ -81,12 +84,13 @@ ASKED = ("Moderate the comment.", "Is the comment acceptable?", "What should a m
 
 
 def said(rng: Random, template: str) -> str:
-    """A statement about somebody or something."""
+    """Returns a statement about somebody or something."""
     return template.format(p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING), i=rng.choice(IDENTITIES), q=rng.choice(NAMES))
 
 
 def written(rng: Random, kind: str) -> Any:
-    """A comment of one to three statements, one of them an attack of this kind; as text, or with its likes."""
+    """Returns a comment of one to three statements, one of them an attack of this kind; as text, or with its number of
+    likes."""
     harmless = ABOUT if rng.random() < ABOUT_SHARE else HARMLESS
     parts = [said(rng, rng.choice(harmless)) for _ in range(rng.choice((0, 1, 1, 2)) + (kind == NONE))]
     if kind != NONE:
@@ -99,7 +103,7 @@ def written(rng: Random, kind: str) -> Any:
 
 
 def comment(rng: Random) -> Item:
-    """A comment, a question and its answer."""
+    """Returns a comment, a question and its answer."""
     kind = rng.choice(list(ATTACKS)) if rng.random() < 0.5 else NONE
     state, toxic, draw = written(rng, kind), kind != NONE, rng.random()
     if draw < 0.25:

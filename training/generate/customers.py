@@ -1,11 +1,11 @@
-"""Messages of customers, put together from what each says, and the questions that people ask about them."""
+"""Generates messages of customers from statements with known meaning, and the questions that people ask about them."""
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 Item = tuple[Any, dict[str, Any], Any]
 
-# What a customer may say, each in several wordings.
+# The statements that a customer may make, each in several wordings.
 SAID = {
     "charged_twice": ("I paid two times for one thing", "you billed my card two times for one order", "there are two identical payments on my statement", "the same invoice was debited twice",
                       "my bank shows a double charge from you"),
@@ -33,7 +33,8 @@ SAID = {
 
 @dataclass(frozen=True)
 class Aspect:
-    """What may be asked: statements of which one makes the answer yes, ones that leave it open, and the question's wordings."""
+    """A possible question: the statements of which any makes the answer yes, those that leave it open, and the
+    question's wordings."""
 
     yes: frozenset[str]
     open: frozenset[str]
@@ -42,7 +43,7 @@ class Aspect:
 
 
 def aspect(yes: str, open_: str, asked: tuple[str, ...], denied: tuple[str, ...] = ()) -> Aspect:
-    """An aspect, its statements in words between spaces."""
+    """Returns an aspect from its statements' names, which are separated by spaces."""
     return Aspect(frozenset(yes.split()), frozenset(open_.split()), asked, denied)
 
 
@@ -88,12 +89,12 @@ APART = (frozenset({"deadline", "no_hurry"}), frozenset({"praise", "furious"}), 
 
 
 def fits(chosen: list[str], name: str) -> bool:
-    """Whether a customer who says `chosen` may say `name`, too."""
+    """Whether a customer who makes the statements `chosen` may also make `name`."""
     return name not in chosen and not any(name in pair and pair & set(chosen) for pair in APART)
 
 
 def drawn(rng: Random, first: str | None, allowed: list[str]) -> list[str]:
-    """One to four statements, `first` among them."""
+    """Returns one to four statements, `first` among them."""
     chosen = [first] if first else []
     for _ in range(rng.choice((0, 1, 1, 2, 3)) + (not first)):
         name = rng.choice(allowed)
@@ -103,7 +104,7 @@ def drawn(rng: Random, first: str | None, allowed: list[str]) -> list[str]:
 
 
 def written(rng: Random, chosen: list[str]) -> Any:
-    """The message: text, a mail, or JSON."""
+    """Returns the message as text, as a mail, or as JSON."""
     parts = [rng.choice(SAID[name]).format(n=rng.randrange(1000, 9999), m=rng.randrange(2, 90)) for name in rng.sample(chosen, len(chosen))]
     joined = ""
     for part in parts:
@@ -119,7 +120,7 @@ def written(rng: Random, chosen: list[str]) -> Any:
 
 
 def yes_no(rng: Random) -> Item:
-    """A message and a question of which the message settles the answer."""
+    """Returns a message, and a question that the message answers."""
     one, holds = rng.choice(ASPECTS), rng.random() < 0.5
     settled = [name for name in SAID if name not in one.open]
     if holds:
@@ -131,7 +132,7 @@ def yes_no(rng: Random) -> Item:
 
 
 def team(rng: Random) -> Item:
-    """A message and the team whose business it is; of none of them, "none" is right."""
+    """Returns a message, and the choice of the team that is responsible for it; if none of them is, "none" is right."""
     names = rng.sample(sorted(TEAMS), rng.randint(2, len(TEAMS)))
     everything = frozenset().union(*(TEAMS[name][2] for name in TEAMS))
     others = [name for name in SAID if name not in everything]
@@ -147,7 +148,7 @@ def team(rng: Random) -> Item:
 
 
 def anger(rng: Random) -> Item:
-    """A message and how angry its writer is."""
+    """Returns a message, and the question how angry its writer is."""
     level = rng.randrange(3)
     first = (rng.choice(("how", "buy", "praise", "no_hurry", "personal", "cancel")), rng.choice(PROBLEMS.split()), rng.choice(("furious", "lawyer")))[level]
     calm = ["how", "personal", "cancel", "refund", "replacement"]
@@ -157,5 +158,5 @@ def anger(rng: Random) -> Item:
 
 
 def customer(rng: Random) -> Item:
-    """A state, a question and its answer."""
+    """Returns a state, a question and its answer."""
     return rng.choice((yes_no, yes_no, yes_no, yes_no, team, anger))(rng)

@@ -1,4 +1,4 @@
-"""Long texts in which single sentences hold the answers, and the questions about those."""
+"""Generates long texts in which single sentences hold the answers, and questions about those sentences."""
 import json
 from dataclasses import dataclass
 from random import Random
@@ -14,7 +14,7 @@ PROJECTS = ("the migration", "the new website", "project Falcon", "the survey", 
 
 @dataclass(frozen=True)
 class Kind:
-    """What may be said of a subject, the wordings of the question about it, and the values it may have."""
+    """A kind of fact: the sentences about a subject, the wordings of the question about it, and its possible values."""
 
     said: tuple[str, ...]
     asked: tuple[str, ...]
@@ -53,20 +53,20 @@ ABSENT = ("not mentioned", "the text does not say", "not stated", "unknown")
 
 @dataclass(frozen=True)
 class Fact:
-    """One value of one subject."""
+    """A fact: one value of one subject."""
 
     kind: Kind
     subject: str
     value: str
 
     def text(self, rng: Random) -> str:
-        """The sentence that says it."""
+        """Returns the sentence that states the fact."""
         made = rng.choice(self.kind.said).format(s=self.subject, v=self.value)
         return made[0].upper() + made[1:]
 
 
 def facts(rng: Random, count: int) -> list[Fact]:
-    """Facts of which no two are about the same kind and subject; at times several of one kind."""
+    """Returns facts of which no two have the same kind and subject; sometimes several are of one kind."""
     kinds = rng.choices(KINDS, k=count) if rng.random() < 0.7 else [rng.choice(KINDS)] * count
     made = {}
     for kind in kinds:
@@ -76,7 +76,8 @@ def facts(rng: Random, count: int) -> list[Fact]:
 
 
 def which(rng: Random, fact: Fact, is_there: bool) -> tuple[dict[str, Any], str]:
-    """A choice of values, with one for a text that does not say it where that is so, and at times where it is not."""
+    """Returns a choice of values. An option for "not in the text" is added if the text does not state the fact, and
+    sometimes if it does."""
     others = rng.sample([value for value in fact.kind.values if value != fact.value], rng.randint(1, 6))
     options = [fact.value, *others] + ([rng.choice(ABSENT)] if not is_there or rng.random() < 0.2 else [])
     answer = fact.value if is_there else options[-1]
@@ -86,7 +87,7 @@ def which(rng: Random, fact: Fact, is_there: bool) -> tuple[dict[str, Any], str]
 
 
 def whether(rng: Random, fact: Fact, is_there: bool) -> tuple[dict[str, Any], bool]:
-    """A statement, of another value half of the time."""
+    """Returns a yes/no question about a statement, which has another value half of the time."""
     value = fact.value if rng.random() < 0.5 else rng.choice(fact.kind.values)
     claim = fact.kind.claimed.format(s=fact.subject, v=value)
     asked = rng.choice(("{}", "Does the text say this: {}", "True? {}", "Is it said that {}")).format(claim[0].upper() + claim[1:])
@@ -94,7 +95,7 @@ def whether(rng: Random, fact: Fact, is_there: bool) -> tuple[dict[str, Any], bo
 
 
 def line(rng: Random, texts: list[str]) -> str:
-    """One line that has nothing to do with the facts."""
+    """Returns one line that has nothing to do with the facts."""
     if texts and rng.random() < 0.4:
         return rng.choice(texts)
     state = (messages.log_line if rng.random() < 0.5 else messages.request)(rng)[0]
@@ -102,7 +103,7 @@ def line(rng: Random, texts: list[str]) -> str:
 
 
 def joined(rng: Random, lines: list[str]) -> str:
-    """Lines as a text, a list, or records."""
+    """Returns lines as a text, as a list, or as records."""
     draw = rng.random()
     if draw < 0.75:
         return ("\n" if draw < 0.5 else " ").join(lines)
@@ -110,7 +111,7 @@ def joined(rng: Random, lines: list[str]) -> str:
 
 
 def document(rng: Random, texts: list[str], words: int) -> tuple[str, list[tuple[dict[str, Any], Any]]]:
-    """A text of about so many words, with questions and answers about the facts that stand anywhere in it."""
+    """Returns a text of about `words` words, with questions and answers about facts that stand anywhere in it."""
     known, lines, length = facts(rng, rng.randint(1, 8)), [], 0
     while length < words:
         lines.append(line(rng, texts))

@@ -1,4 +1,5 @@
-"""Issues of software projects as people file them: a title and a body with a form's headings, versions, code and traces around what is said."""
+"""Generates issues of software projects in the style of users: a title and a body, with a form's headings, versions,
+code and traces around the statement."""
 from random import Random
 from typing import Any
 
@@ -18,7 +19,8 @@ WISHES = ("support for Arm", "an option to disable it", "a dark theme", "keyboar
 PLATFORMS = ("Arm", "Windows", "Python 3.13", "HTTP/3", "Wayland")
 # The kinds that most trackers tell apart.
 USUAL = ("bug", "feature", "question")
-# Title and what the body says, by kind: {P} a part, {p} the same inside a sentence, {f} a failure, {s} a situation, {w} a wish, {o} a platform, {v} a version.
+# Titles and bodies by kind: {P} is a part, {p} the same inside a sentence, {f} a failure, {s} a situation, {w} a wish,
+# {o} a platform, {v} a version.
 TITLES = {
     "bug": ("{P} {f} {s}", "[Bug] {P} {f}", "{P} {f} since {v}", "Bug: {p} {f} {s}", "Regression: {p} {f}", "{P}: wrong output {s}", "{P} broken in {v}", "Unexpected behaviour of {p} {s}", "{P} does not work {s}",
             "Error in {p}", "{P} no longer works"),
@@ -41,7 +43,7 @@ BODIES = {
     "documentation": ("The page about {p} says the opposite of what the code does.", "The link in the guide to {p} leads nowhere.", "There is no example {s}.", "The readme should mention {p}.",
                       "The docs of {p} have a typo in the second paragraph."),
 }
-# What issues of every kind say, which leaves it open.
+# Titles and bodies of issues of every kind, which leave the kind open.
 PLAIN_TITLES = ("{P} {s}", "{P}", "{P} and {w}", "{P} in {v}", "{w} {s}", "Problem with {p}", "{P}: {w} {s}", "{o}: {p}", "Behaviour of {p} {s}", "{P} {s}, {v}")
 PLAIN_BODIES = ("I am using {p} {s}.", "This is about {p} in {v}.", "We have {w} in another tool.", "I looked into {p} and found that it depends on the platform.", "Here is what I do:\n1. Open the project\n2. Use {p} {s}",
                 "We run this {s} with {v}.", "I could not find anything about {p} in the existing issues.", "{P} behaves in another way {s}.", "The code in question is below.", "I noticed it with {p}.",
@@ -49,9 +51,9 @@ PLAIN_BODIES = ("I am using {p} {s}.", "This is about {p} in {v}.", "We have {w}
                 "There was a discussion of {w} some time ago.", "Not sure whether this is the right place.")
 HEADINGS = {"bug": ("### Describe the bug", "**Current behaviour**", "## What happened?", "### Issue type\n\nBug\n\n### Current behaviour?"), "feature": ("### Feature", "**Describe the feature**", "## Summary"),
             "question": ("### Question", "**What I want to do**", "## Details"), "documentation": ("### Documentation", "## Where")}
-# A form is not always the right one: people ask questions with the form for bugs.
+# The form of an issue is not always the right one: people ask questions with the form for bugs.
 FORMS = {"bug": ("bug", "bug", "bug", ""), "feature": ("feature", "feature", "", ""), "question": ("question", "bug", "", ""), "documentation": ("documentation", "", "")}
-# The share of issues with a trace, by kind; of the others few have one.
+# The share of issues with a trace, by kind; few issues of the other kinds have one.
 TRACES = {"bug": 0.5, "question": 0.2}
 NOTES = ("<!-- Please search for existing issues first. -->", "<!-- Describe it as clearly as you can. -->", "- [x] I have searched the existing issues", "Does this occur when all extensions are disabled?: Yes", "Thanks in advance!",
          "Thank you for this great project.", "See also #{n}.", "Screenshots: none", "cc @maintainers", "Version: {v}\nOS: Linux", "Python 3.{m}, {v} from pip", "Browser: Firefox 1{m}", "Environment: Ubuntu 22.04, gcc 11",
@@ -71,12 +73,13 @@ HOLDS = {"bug": ("Is this a bug report?", "Does somebody report a defect?", "Is 
 
 
 def filed(rng: Random, kind: str) -> Any:
-    """An issue of this kind: an object with title and body, or text."""
+    """Returns an issue of this kind: an object with title and body, or a text."""
     n, m, version = rng.randrange(2, 900), rng.randrange(8, 14), f"{rng.randrange(1, 5)}.{rng.randrange(20)}.{rng.randrange(9)}"
     part, wish = rng.choice(PARTS), rng.choice(WISHES)
     words = {"p": part, "P": part[0].upper() + part[1:], "f": rng.choice(FAILURES), "w": wish, "W": wish[0].upper() + wish[1:], "o": rng.choice(PLATFORMS), "v": version}
     words["s"] = rng.choice(SITUATIONS).format(v=version, n=n)
-    # Real ones are often not plain: what is typical is missing from the title, from the body or, at times, from both; or the title sounds like another kind.
+    # Real issues are often not clear: the typical words are missing from the title, from the body or sometimes from
+    # both, or the title sounds like another kind.
     sounds = kind if rng.random() < 0.88 else rng.choice(list(TITLES))
     title = rng.choice(TITLES[sounds] if rng.random() < 0.65 else PLAIN_TITLES).format(**words)
     typical = rng.sample(BODIES[kind], rng.choice((0, 1, 1, 2)))
@@ -96,9 +99,9 @@ def filed(rng: Random, kind: str) -> Any:
 
 
 def issue(rng: Random) -> Item:
-    """An issue, a question and its answer."""
+    """Returns an issue, a question and its answer."""
     kind = rng.choice(USUAL) if rng.random() < 0.88 else "documentation"
-    # Who labels an issue knows more than it says, or errs.
+    # The person who labels an issue knows more than its text, or makes mistakes.
     state = filed(rng, kind if rng.random() < 0.85 else rng.choice(USUAL))
     kinds = list(BODIES) if kind == "documentation" or rng.random() < 0.2 else list(USUAL)
     if rng.random() < 0.35:

@@ -1,4 +1,4 @@
-"""Short texts from templates: log lines, requests of some urgency, reviews, counts and quantifiers."""
+"""Generates short texts from templates: log lines, requests of some urgency, reviews, counts and quantifiers."""
 from random import Random
 from typing import Any
 
@@ -50,13 +50,13 @@ THINGS = ("apple", "box", "server", "invoice", "ticket", "chair", "error", "user
 
 
 def filled(rng: Random, template: str) -> str:
-    """A template with random numbers."""
+    """Returns a template with random numbers."""
     subject = rng.choice(SUBJECTS)
     return template.format(n=rng.randrange(100, 9999), m=rng.randrange(2, 30), p=rng.randrange(80, 99), s=subject, S=subject[0].upper() + subject[1:])
 
 
 def log_line(rng: Random) -> Item:
-    """A log line and how severe it is; the level is not always written in it."""
+    """Returns a log line and the question how severe it is; the level is not always written in it."""
     level = rng.choice(SEVERITIES)
     text, service = filled(rng, rng.choice(LOGS[level])), rng.choice(SERVICES)
     stamp = f"2025-{rng.randrange(1, 13):02}-{rng.randrange(1, 28):02}T{rng.randrange(24):02}:{rng.randrange(60):02}:07Z"
@@ -69,7 +69,7 @@ def log_line(rng: Random) -> Item:
 
 
 def request(rng: Random) -> Item:
-    """A message and how urgent it is."""
+    """Returns a message and the question how urgent it is."""
     index = rng.randrange(4)
     text = f"{filled(rng, rng.choice(REPORTS))}. {rng.choice(URGENCY[index]).capitalize()}."
     if rng.random() < 0.5:
@@ -79,7 +79,7 @@ def request(rng: Random) -> Item:
 
 
 def review(rng: Random) -> Item:
-    """A review and its stars."""
+    """Returns a review and the question about its stars."""
     index = rng.randrange(5)
     text = " ".join(rng.sample(REVIEWS[index], rng.randint(1, 2)))
     if rng.random() < 0.6:
@@ -88,7 +88,7 @@ def review(rng: Random) -> Item:
 
 
 def unwanted(rng: Random) -> Item:
-    """A message that is spam or is not."""
+    """Returns a message and the question whether it is spam."""
     spam = rng.random() < 0.5
     text = filled(rng, rng.choice(UNWANTED if spam else WANTED))
     text = rng.choice((text, text, text.lower(), text.upper() if spam else text))
@@ -103,7 +103,7 @@ def unwanted(rng: Random) -> Item:
 
 
 def counting(rng: Random) -> Item:
-    """How many things there are in a list."""
+    """Returns a list and a question how many things of one kind it has."""
     thing, count = rng.choice(THINGS), rng.randint(0, 6)
     items = [thing] * count + [rng.choice([other for other in THINGS if other != thing]) for _ in range(rng.randint(0, 4))]
     rng.shuffle(items)
@@ -115,7 +115,7 @@ def counting(rng: Random) -> Item:
 
 
 def quantifier(rng: Random) -> Item:
-    """All, some, none or most of a few records."""
+    """Returns a few records and a question about all, some, none or most of them."""
     size, key = rng.randint(2, 5), rng.choice(("passed", "paid", "signed", "shipped"))
     share = rng.choice((0.0, 0.5, 0.5, 1.0))
     state = [{"id": i + 1, key: rng.random() < share} for i in range(size)]
@@ -129,5 +129,5 @@ MAKERS = (log_line, request, review, unwanted, unwanted, counting, quantifier)
 
 
 def message(rng: Random) -> Item:
-    """A state, a question and its answer."""
+    """Returns a state, a question and its answer."""
     return rng.choice(MAKERS)(rng)

@@ -1,4 +1,4 @@
-"""Rules and thresholds over JSON records, with answers that are computed."""
+"""Generates rules and thresholds over JSON records, with computed answers."""
 from datetime import date, timedelta
 from random import Random
 from typing import Any, Callable
@@ -29,12 +29,12 @@ COMPARE: tuple[tuple[tuple[str, ...], Callable[[int, int], bool]], ...] = (
 
 
 def words(key: str) -> str:
-    """A key as people say it."""
+    """Returns a key as words."""
     return key.replace("_", " ")
 
 
 def record(rng: Random) -> dict[str, Any]:
-    """A flat record of a few typed fields, one of them null at times."""
+    """Returns a flat record of a few typed fields, of which one is sometimes null."""
     fields: dict[str, Any] = {key: rng.randint(*NUMBERS[key]) for key in rng.sample(list(NUMBERS), rng.randint(1, 3))}
     fields |= {key: rng.choice(NAMES[key]) for key in rng.sample(list(NAMES), rng.randint(0, 3))}
     fields |= {key: rng.random() < 0.5 for key in rng.sample(FLAGS, rng.randint(0, 2))}
@@ -50,7 +50,7 @@ def record(rng: Random) -> dict[str, Any]:
 
 
 def nested(rng: Random, flat: dict[str, Any]) -> Any:
-    """The same record, at times inside another or among its parts."""
+    """Returns the same record, sometimes inside another or among other parts."""
     draw = rng.random()
     if draw < 0.75:
         return flat
@@ -62,13 +62,13 @@ def nested(rng: Random, flat: dict[str, Any]) -> Any:
 
 
 def near(rng: Random, value: int, high: int) -> int:
-    """A threshold at the value, one beside it, or further off."""
+    """Returns a threshold that equals the value, is next to it, or is further away."""
     step = rng.choice((0, 1, -1, rng.randint(1, 20), -rng.randint(1, 20), rng.randint(20, max(21, high // 2)), -rng.randint(20, max(21, high // 2))))
     return value + step
 
 
 def number_condition(rng: Random, key: str, value: int) -> Condition:
-    """A comparison of a number with a threshold."""
+    """Returns a comparison of a number with a threshold, and whether it holds."""
     threshold = near(rng, value, NUMBERS[key][1])
     if rng.random() < 0.12:
         low, high = sorted((threshold, near(rng, value, NUMBERS[key][1])))
@@ -82,7 +82,7 @@ def number_condition(rng: Random, key: str, value: int) -> Condition:
 
 
 def name_condition(rng: Random, key: str, value: str) -> Condition:
-    """Equality or membership."""
+    """Returns a condition of equality or membership, and whether it holds."""
     pool = NAMES[key]
     other = value if rng.random() < 0.5 else rng.choice(pool)
     draw = rng.random()
@@ -99,7 +99,7 @@ def name_condition(rng: Random, key: str, value: str) -> Condition:
 
 
 def condition(rng: Random, fields: dict[str, Any]) -> Condition:
-    """A condition on one field, and whether it holds."""
+    """Returns a condition on one field, and whether it holds."""
     key = rng.choice([key for key in fields if key != "id"])
     value = fields[key]
     if isinstance(value, bool):
@@ -122,7 +122,7 @@ def condition(rng: Random, fields: dict[str, Any]) -> Condition:
 
 
 def rule(rng: Random, fields: dict[str, Any]) -> Condition:
-    """One condition, or two joined by and, or, but not."""
+    """Returns one condition, or two that are joined by "and", "or" or "but not", and whether it holds."""
     text, holds = condition(rng, fields)
     if rng.random() < 0.3:
         other, also = condition(rng, fields)
@@ -136,7 +136,7 @@ def rule(rng: Random, fields: dict[str, Any]) -> Condition:
 
 
 def yes_no(rng: Random, fields: dict[str, Any]) -> tuple[dict[str, Any], bool, str | None]:
-    """A noul question on a rule, its answer, and the policy where it belongs to the state."""
+    """Returns a noul question on a rule, its answer, and the policy if it belongs to the state."""
     (text, holds), action = rule(rng, fields), rng.choice(ACTIONS)
     draw, small = rng.random(), action[0].lower() + action[1:]
     policy = None
@@ -157,7 +157,7 @@ def yes_no(rng: Random, fields: dict[str, Any]) -> tuple[dict[str, Any], bool, s
 
 
 def band(rng: Random, key: str, value: int) -> tuple[dict[str, Any], int | str]:
-    """Which of three ranges a number is in, as a score or a choice."""
+    """Returns the question in which of three ranges a number is, as a score or a choice."""
     low, high = NUMBERS[key]
     first = rng.randint(low + (high - low) // 6, low + (high - low) // 2)
     second = rng.randint(first + 1, high)
@@ -170,7 +170,7 @@ def band(rng: Random, key: str, value: int) -> tuple[dict[str, Any], int | str]:
 
 
 def lookup(rng: Random, key: str, value: str) -> tuple[dict[str, Any], str]:
-    """What a field says, or which team it sends the record to."""
+    """Returns the question for the value of a field, or for the team to which that value sends the record."""
     pool = NAMES[key]
     if rng.random() < 0.5:
         return {"type": "choice", "instructions": rng.choice((f"What is the {words(key)}?", f"Read the {words(key)}.")), "criteria": dict.fromkeys(pool, "")}, value

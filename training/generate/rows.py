@@ -1,4 +1,4 @@
-"""Rows for what no data exists for; the same seed makes the same rows."""
+"""Generates rows for kinds of questions without data; the same seed makes the same rows."""
 from random import Random
 from typing import Iterator
 
@@ -6,13 +6,13 @@ from ..rows import Row
 from . import comments, customers, issues, messages, records
 
 SOURCE = "generated"
-# The share of records, and what makes the rest, up to which draw.
+# The share of records, and the makers of the other rows, each with the upper end of its draws.
 RECORDS = 0.36
 ONE = ((0.44, messages.message), (0.6, customers.customer), (0.88, comments.comment), (1.0, issues.issue))
 
 
 def about_record(rng: Random) -> Iterator[Row]:
-    """Up to three questions about one record."""
+    """Yields rows with questions about one record."""
     fields = records.record(rng)
     state = records.nested(rng, fields)
     kept = []
@@ -34,7 +34,7 @@ def about_record(rng: Random) -> Iterator[Row]:
 
 
 def generated(seed: int, count: int) -> Iterator[Row]:
-    """At least `count` rows; rows about one state follow each other."""
+    """Yields at least `count` rows; rows about one state follow each other."""
     rng, made = Random(seed), 0
     while made < count:
         draw = rng.random()

@@ -7,7 +7,8 @@ from training.golden import requests
 
 @pytest.fixture(scope="session", autouse=True)
 def few():
-    """Of what commands draw by the thousand, tests need some: phrases to be like, groups for calibration, reference requests of the folders that are written."""
+    """Reduces the numbers of phrases, of groups for calibration and of reference requests, of which the commands draw
+    thousands and tests need only a few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.likeness.PHRASES_EACH", 200)
         patch.setattr("training.data.ASKED_GROUPS", 200)

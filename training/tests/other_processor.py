@@ -1,4 +1,5 @@
-"""A processor whose floats differ from this one's in the last bits: a `--runner` of `settle`, run as `python other_processor.py GRAPH INPUTS OUTPUTS`."""
+"""A processor whose floats differ from this one's in the last bits: a `--runner` of `settle`, run as `python
+other_processor.py GRAPH INPUTS OUTPUTS`."""
 import sys
 from pathlib import Path
 
@@ -7,12 +8,12 @@ import onnx
 
 from training.processors import Here, Tensors, read_tensors, write_tensors
 
-# How far apart the floats are, as a part of them.
+# The relative difference of the floats.
 APART = 1e-5
 
 
 def disturbed(run: Tensors) -> Tensors:
-    """The same but for the last bits, and each time with the same differences."""
+    """Returns the same tensors except for the last bits, with the same differences each time."""
     return {name: (value * (1 + APART * np.random.default_rng(value.size).uniform(-1, 1, value.shape))).astype(np.float32) for name, value in run.items()}
 
 

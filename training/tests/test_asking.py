@@ -40,7 +40,8 @@ def test_yes_is_right_in_half_of_what_is_asked_and_in_no_wording_always():
                 by_wording[asked.question["instructions"]].add(asked.target[1] > 0.5)
     for source in ("spamassassin", "cad_sentiment", "boolq_train1886", "perspectrum", "med_help", "snli_dev", "persona"):
         values = by_source[source]
-        # snli_dev and persona have one side alone here: what turns their claims around is what is left.
+        # snli_dev and persona have only one side here, so only the wordings that turn a claim around give the other
+        # side.
         low, high = (0.4, 0.6) if source not in ("snli_dev", "persona") else (0.05, 0.95)
         assert len(values) > 20 and low < np.mean(values) < high, (source, len(values), np.mean(values))
     for known in (properties.SPAM,):
@@ -57,7 +58,7 @@ def test_what_a_property_row_says_does_not_depend_on_the_side_that_it_was_asked_
 def test_the_rate_is_constant_until_the_end_comes_in_sight():
     rates = [share_of_rate(step, 10_000, 100, 2000) for step in range(10_000)]
     assert rates[0] < 0.02 and rates[99] == rates[5000] == rates[7999] == 1.0 and rates[9000] == pytest.approx(0.5) and rates[-1] < 0.01
-    # The same run told to end sooner.
+    # This is the same run after it was told to end sooner.
     assert share_of_rate(5000, 6000, 100, 2000) == 0.5
 
 
@@ -107,7 +108,8 @@ def test_only_what_helps_sources_that_were_left_out_is_fitted():
     rows, logits, labels = [], [], []
     for source in range(8):
         for i in range(60):
-            # Statements are answered "no" too often everywhere; questions in half of the sources too often, in the others too seldom.
+            # Statements are answered "no" too often in all sources; questions too often in half of the sources, too
+            # seldom in the others.
             for text, bias in (("It is late.", -1.0), ("Is it late?", 1.0 if source % 2 else -1.0)):
                 margin = rng.normal() * 2
                 label = int(rng.random() < 1 / (1 + np.exp(-margin)))

@@ -20,7 +20,7 @@ INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balanc
 
 
 def sources():
-    """A few rows of every kind of source."""
+    """Yields a few rows of every kind of source."""
     pair = {"type": "choice", "instructions": "How does `hypothesis` relate to `premise`?", "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), "")}
     yield from (Row("mnli_dev", {"premise": f"A man sells {i} apples.", "hypothesis": "Somebody sells fruit."}, pair, "entailment") for i in range(20))
     yield from (Row("snli_dev", {"premise": f"A dog sleeps on {i} mats.", "hypothesis": "The dog runs."}, pair, "contradiction") for i in range(20))
@@ -69,7 +69,7 @@ def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
     assert set(claims) == {"island", "harbour"}
     moved = unsettled(Random(1), rows[0], claims)
     assert moved.label == "neutral" and moved.state == {"premise": pairs[0][0], "hypothesis": pairs[1][1]}
-    # One word alone, or none, is no common matter.
+    # A single common word, or none, does not make a common matter.
     assert unsettled(Random(1), rows[1], claims) is rows[1] and unsettled(Random(1), rows[2], claims) is rows[2]
 
 
@@ -140,7 +140,7 @@ def test_a_tie_costs_what_it_is_apart():
     noul = {"type": "noul", "instructions": "Is it late?"}
     likely, unlikely = torch.tensor([0.2, 0.8]).log(), torch.tensor([0.7, 0.3]).log()
     for tie, apart in ((Tie(((0, 1),), ((1, 1),)), 0.5), (Tie(((0, 1),), ((1, 0), (1, 1))), 0.2), (Tie(((0, 1),), ((1, 1),), at_most=True), 0.5), (Tie(((1, 1),), ((0, 1),), at_most=True), 0.0)):
-        # Behind a group without ties, whose question comes first.
+        # The tied group comes behind a group without ties, whose question is the first.
         rows = [encode(Group("x", "a", [Asked(noul, [0.0, 1.0])])), encode(Group("x", "a", [Asked(noul, [0.0, 1.0])] * 2, [tie]))]
         batch, logits = collate(rows), torch.stack([unlikely, likely, unlikely])
         free, tied = (loss_of(logits, batch, weight).item() for weight in (0.0, 3.0))

@@ -2,7 +2,7 @@ import pytest
 
 from training.jevbench import jevbench
 
-# A server that answers everything with equal probabilities, when it is started as ours is.
+# A server that is started like ours and answers everything with equal probabilities.
 EVEN = """
 const http = require('node:http');
 const [verb, listen, address] = process.argv.slice(2);

@@ -14,7 +14,7 @@ TEXTS = {"The striker scored twice in the last minutes of the match.": "football
 
 
 def rows():
-    """Texts, each with a label set that says nothing."""
+    """Returns texts, each with a question that tells nothing."""
     return [Row("own", {"text": text}, {"type": "noul", "instructions": "?"}, True) for text in TEXTS]
 
 

@@ -26,20 +26,20 @@ from training.train import share_of_rate
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
-    """Prepared generated rows."""
+    """Returns the folder of prepared generated rows."""
     folder = tmp_path_factory.mktemp("rows")
     main(["data", "--out", str(folder), "--generated", "1500", "--likeness", "300"])
     return folder
 
 
 def train(rows, out, steps, *more):
-    """Trains for so many small steps."""
+    """Trains for `steps` small steps."""
     main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", *more])
 
 
 @pytest.fixture(scope="session")
 def trained(prepared, tmp_path_factory):
-    """A run of four steps."""
+    """Returns the folder of a run of four steps."""
     out = tmp_path_factory.mktemp("run")
     train(prepared, out, 4)
     return out
@@ -89,7 +89,7 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
 
 
 def stop_after(patch, steps):
-    """Lets training be interrupted when it asks for its rate for the step after so many."""
+    """Interrupts training when it asks for the rate of the step after `steps`."""
     def rate(step, planned, *more):
         if step >= steps:
             raise KeyboardInterrupt
@@ -99,7 +99,7 @@ def stop_after(patch, steps):
 
 
 def odd_model():
-    """The base model, with other numbers where all are alike before training."""
+    """Returns the base model, with random numbers for weights that are all alike before training."""
     torch.manual_seed(3)
     model = load_model().eval()
     torch.nn.init.normal_(model.act.weight, std=0.1)
@@ -109,7 +109,8 @@ def odd_model():
 
 
 def asked():
-    """The text of a state, a question about it, and both as a batch of one: of a plain request, and of those at the edges of the layout."""
+    """Yields the text of a state, a question about it, and both as a batch of one, for a plain request and for those at
+    the edges of the layout."""
     for state, questions in (DOCUMENTED[0], *odd_requests()):
         for question in questions.values():
             text = state_text(state)
@@ -144,9 +145,9 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
         with torch.no_grad():
             for name, model in (("exact", exact), ("rounded", rounded)):
                 apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
-    # What rounds otherwise at the end of a step, and all that follows from it, stays.
+    # Values that round differently at the end of a step, and everything that follows from them, remain.
     assert apart["rounded"] < 0.6 * apart["exact"], apart
-    # A run that starts from the folder goes on in its ranges.
+    # A run that starts from the folder continues with its ranges.
     train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
     begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")
     for name, ends in begun.items():
@@ -174,7 +175,8 @@ def test_integers_of_a_folder_that_saturate_are_not_taken_over(tmp_path):
     graph, older = (onnx.load(str(EMBEDDED / "model.onnx")) for _ in range(2))
     weights = [tensor for tensor in older.graph.initializer if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")]
     expected = {tensor.name: tensor.raw_data for tensor in graph.graph.initializer}
-    # Two neighbours of each output of a product, and two rows of the table of words, which is in no product.
+    # The change affects two neighbours of each output of a product, and two rows of the table of words, which is in no
+    # product.
     changed = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))}
     for tensor in older.graph.initializer:
         if tensor.name in changed:
@@ -191,7 +193,7 @@ EMBEDDED = Path(__file__).parents[2] / "models/svc-small"
 
 
 def own_rows(path):
-    """Labelled rows of a rule that no instruction tells: red things are x, green ones y."""
+    """Writes labelled rows of a rule that no instruction tells: red things are x, green ones y."""
     rng, things = random.Random(0), {"x": ("tomato", "blood", "ruby"), "y": ("grass", "leaf", "lime")}
     rights = [rng.choice("xy") for _ in range(150)]
     rows = [{"state": f"item {i}: {rng.choice(things[right])}", "type": "choice", "instructions": "Which bin?", "criteria": json.dumps(CRITERIA), "label": right}
@@ -212,7 +214,8 @@ def test_rows_are_the_same_from_csv_and_from_json_lines(tmp_path):
     assert one == two and len(one) == 150
 
 
-# What says that red things are x is nowhere but in the rows: the embedded model, which goes by what options say, needs longer to learn it.
+# Only the rows tell that red things are x. The embedded model goes by the texts of options, so it needs longer to learn
+# this.
 @pytest.mark.parametrize(("kind", "steps"), [("checkpoint", 24), ("folder in int8", 80)])
 def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, steps, tmp_path):
     start, served = EMBEDDED, tmp_path / "served"

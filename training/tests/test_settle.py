@@ -18,7 +18,7 @@ from training.segments import quantized, stored
 from .other_processor import disturbed
 
 REPOSITORY = Path(__file__).parents[2]
-# Two layers of eight dimensions in int8; chunks of 16 tokens.
+# A model of two layers of eight dimensions in int8, with chunks of 16 tokens.
 TINY = REPOSITORY / "crates/engine/tests/fixtures/shared-state-int8"
 OTHER = f"env PYTHONPATH={shlex.quote(str(REPOSITORY))} {shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('other_processor.py')))}"
 TEXTS = ("the cat sat on the mat and looked at a dog", "", "my order 17 is late, where is it? " * 6, "yes", "a red lamp and two blue desks " * 3)
@@ -28,7 +28,7 @@ QUESTIONS = {"late": {"type": "noul", "instructions": "is it late?"},
 
 
 def asked():
-    """A few requests: chunks of states, an empty one, every type."""
+    """Returns a few requests: states of one and of several chunks, an empty state, and every type."""
     return [(text, QUESTIONS) for text in TEXTS]
 
 
@@ -40,7 +40,7 @@ class Other(Here):
 
 
 def differing(folder):
-    """How many integers in front of each product another processor has otherwise."""
+    """Returns for each product how many of its input integers differ on another processor."""
     recorded, model = settle.record(folder, asked()), onnx.load(str(folder / "model.onnx"))
     found = []
     for product, (here, there) in settle.Settling(model, recorded, [Here(), Other()]).products():
@@ -71,7 +71,7 @@ def test_a_settled_folder_has_the_same_integers_on_a_processor_with_other_last_b
 
 
 class Whole(Folder):
-    """A folder whose graph also gives the integers in front of its products."""
+    """A folder whose graph also outputs the input integers of its products."""
 
     def __init__(self, path: Path, names: list[str]) -> None:
         super().__init__(path)
@@ -107,7 +107,7 @@ def test_of_the_scales_that_round_alike_the_nearest_is_taken_and_one_with_room_f
     found, room = settle.settled_step(near, step, zero)
     assert room == 1.0 and found != step and abs(found / step - 1) < 5 * settle.STEP
     assert settle.settled_step([near[0], near[0]], step, zero) == (step, 1.0)
-    # Ties of one value or another at every scale: nothing rounds alike.
+    # At every scale, some of these values lie at a tie, so they never all round alike.
     many = np.linspace(1, 2, 10_000, dtype=np.float32)
     with pytest.raises(SystemExit, match="no scale within 1 %"):
         settle.settled_step([many, many + np.float32(1e-3)], step, zero)

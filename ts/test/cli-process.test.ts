@@ -12,7 +12,7 @@ const KEY = 'a-key-of-at-least-sixteen';
 const LISTEN = ['--listen', '127.0.0.1:0'];
 const QUESTION = 'team: Which team? = 10 | 9 | billing: payments';
 
-/** A server with its model loaded. */
+/** Returns a server with its model loaded. */
 async function started(t: TestContext, cwd: string, env: Readonly<Record<string, string>> = {}) {
   const svc = new SvcProcess(t, ['serve', ...LISTEN], { cwd, env });
   await svc.logged(/model .* loaded/);
@@ -125,7 +125,7 @@ suite('svc serve', { concurrency: 2 }, () => {
     assert.equal(code, 1);
   });
 
-  // 192.0.2.1 is no address of any machine: the key is made, then listening fails.
+  // No machine has the address 192.0.2.1, so the key is made and then listening fails.
   test('logs file and fingerprint of the key that it makes, into a pipe never the key', async (t) => {
     const cwd = temporaryFolder(t);
     const { code, stdout, stderr } = await runSvc(t, ['--listen', '192.0.2.1:0'], { cwd });
@@ -151,7 +151,7 @@ suite('svc serve', { concurrency: 2 }, () => {
   }
 });
 
-// Windows has no signals: to kill a process there is to end it at once.
+// Windows has no signals: killing a process there ends it at once.
 if (process.platform !== 'win32') {
   suite('a signal', { concurrency: 2 }, () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {

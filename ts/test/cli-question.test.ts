@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { requestText } from '../src/commands/question.ts';
 import { Refusal } from '../src/refusal.ts';
 
-/** The JSON text of one question with its id. */
+/** Returns the JSON text of one question with its id. */
 function questionText(line: string): string {
   const text = requestText('""', [line]);
   assert.doesNotThrow(() => JSON.parse(text));

@@ -4,7 +4,7 @@ import { CommanderError } from 'commander';
 import { createCommand } from '../src/cli.ts';
 import { Refusal } from '../src/refusal.ts';
 
-/** What the command line makes of `args`: the command, and what it is given. */
+/** Returns what the command line makes of `args`: the name of the command, and its arguments. */
 async function parsed(...args: string[]): Promise<readonly unknown[]> {
   const calls: (readonly unknown[])[] = [];
   const noted = (name: string) => async (flags: object) => void calls.push([name, { ...flags }]);

@@ -12,7 +12,7 @@ const BOTH = { SVC_PASSWORD: PASSWORD, SVC_API_KEY: KEY };
 const PUBLISHED = 'SVC_PASSWORD is the published default password, which counts as none: ';
 const OWN_OR = 'must be set, or an svc.json of your own mounted at /data/svc.json';
 
-/** Loads as `svc serve` does in the container. */
+/** Loads the configuration in the way of `svc serve` in the container. */
 function serve(cwd: string, env: Environment = BOTH) {
   return loadConfig({ cwd, env: { ...env, SVC_CONTAINER: '1' }, create: true });
 }

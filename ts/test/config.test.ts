@@ -9,7 +9,7 @@ import { Refusal } from '../src/refusal.ts';
 import { ConfigSchema } from '../src/schemas/config.ts';
 import { folderWithConfig, makeUnwritable, temporaryFolder, withoutPrivilege } from './temporary-folder.ts';
 
-/** Loads with nothing of this process's own environment. */
+/** Loads a configuration without this process's own environment. */
 function load(sources: ConfigSources) {
   return loadConfig({ env: {}, ...sources });
 }

@@ -29,7 +29,7 @@ function resolveIn(cwd: string, sources: ConfigSources = {}) {
   return resolveApiKeys(loadConfig({ cwd, env: {}, ...sources }).config);
 }
 
-/** Resolves with `settings` in an `svc.json` of its own. */
+/** Resolves the keys with `settings` in an `svc.json` of its own. */
 function resolveWith(t: TestContext, settings: object, sources: ConfigSources = {}) {
   return resolveIn(folderWithConfig(t, settings), sources);
 }
@@ -305,7 +305,7 @@ suite('the generated file', () => {
     assert.deepEqual(readdirSync(work), []);
   });
 
-  // Only root can give a file to somebody else.
+  // Only root can give a file to another user.
   if (process.geteuid?.() === 0) {
     test('of another user refuses to start: who can write it decides who gets in', (t) => {
       const cwd = folderWithConfig(t, PUBLIC);
@@ -389,7 +389,7 @@ test('temporary files that a killed process left are removed by a later start, a
 test('of starts at the same moment one makes the key, and all have it', async (t) => {
   const folders = Array.from({ length: 40 }, () => folderWithConfig(t, PUBLIC));
   const module = (name: string) => JSON.stringify(new URL(`../src/${name}.js`, import.meta.url).href);
-  // Each start waits for the moment of its folder, which is the same in every process.
+  // Each folder has a moment that is the same in every process; each start waits for the moment of its folder.
   const program = `
     import { loadConfig } from ${module('config')};
     import { resolveApiKeys } from ${module('credentials')};

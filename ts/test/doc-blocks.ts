@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { REPOSITORY } from './addon/model-folders.ts';
 
 export interface DocBlock {
-  /** What stands behind the opening fence; empty where nothing does. */
+  /** The text behind the opening fence; empty if there is none. */
   readonly language: string;
   readonly text: string;
 }
 
-/** All code blocks of a page, in their order. */
+/** Returns all code blocks of a page, in their order. */
 export function docBlocks(page: string): DocBlock[] {
   const content = readFileSync(join(REPOSITORY, 'docs', page), 'utf8').replaceAll('\r\n', '\n');
   const blocks = content.matchAll(/^```(?<language>.*)\n(?<text>[\s\S]*?)^```$/gm);

@@ -153,7 +153,7 @@ suite('the settings', () => {
   });
 });
 
-/** A file that others than its owner can read, where there is such a thing. */
+/** Writes a file that other users than its owner can read, on systems that have such modes. */
 function openFile(folder: string, name: string, text: string): void {
   const path = join(folder, name);
   writeFileSync(path, text);

@@ -1,4 +1,4 @@
-/** An engine without a model: it notes what it is asked, and a test decides what it answers and when. */
+/** An engine without a model: it records its calls, and a test decides what it answers and when. */
 import type {
   BatchChunk,
   BatchOptions,
@@ -25,7 +25,7 @@ export const MODEL_INFO: ModelInfo = {
   exactness: 'exact',
 };
 
-/** The bytes of the usual answer. Their spelling would not survive a parse. */
+/** The text of the usual answer. Its spelling would not survive parsing and serialising. */
 export const ANSWER = '{"model": "svc","answers":{"10":{"p":1.0},"2":{}}}';
 
 export const REPLY = {
@@ -59,11 +59,11 @@ export class FakeEngine implements Engine {
   readonly calls: Call[] = [];
   readonly batches: BatchCall[] = [];
   closes = 0;
-  /** What a call is answered with. A test may replace it. */
+  /** Returns the answer to a call. A test may replace it. */
   answer: (call: Call) => Reply | Promise<Reply> = () => REPLY;
-  /** What a batch is answered with. A test may replace it. */
+  /** Returns the chunks that answer a batch. A test may replace it. */
   chunks: (call: BatchCall) => AsyncIterable<BatchChunk> | Iterable<BatchChunk> = () => [];
-  /** What is to be loaded: the folders that were swapped in, and what each swap does. A test may replace it. */
+  /** The folders that were swapped in; `next` does each swap, and a test may replace it. */
   readonly swaps: string[] = [];
   next: (model: string) => Promise<Partial<ModelInfo>> = async (dir) => ({ dir });
   #info: ModelInfo;
@@ -98,7 +98,7 @@ export class FakeEngine implements Engine {
     }
   }
 
-  /** Makes all calls wait, until the function that it returns is called. */
+  /** Makes all calls wait, and returns the function that releases them. */
   hold(): () => void {
     let release = () => {};
     const released = new Promise<void>((resolve) => {
@@ -135,7 +135,7 @@ export class FakeEngine implements Engine {
   shutdown(): void {}
 }
 
-/** An answer that says when the caller's signal fires: what a real engine does with a caller who has gone. */
+/** Returns an answer that says when the caller's signal fires: what a real engine does with a caller who has gone. */
 export function untilCancelled({ signal }: Call): Promise<Reply> {
   return new Promise((resolve) => {
     const cancelled = { failure: { code: 'cancelled', message: 'the caller has gone' } };

@@ -8,7 +8,7 @@ const HOST = 'Host: gate.example\r\n';
 /** The headers of a request after which the connection ends. */
 const LAST = `${HOST}Connection: close\r\n`;
 
-/** Sends bytes as they are and returns all that comes back until the gate closes the connection. */
+/** Sends bytes as they are, and returns all bytes that come back until the gate closes the connection. */
 async function raw(t: TestContext, { port }: GateUnderTest, bytes: string): Promise<string> {
   const wire = await Wire.open(t, port);
   wire.send(bytes);
@@ -65,7 +65,7 @@ suite('the key of the gate', () => {
   });
 });
 
-/** What must never reach the server, with or without the key. */
+/** The paths that must never reach the server, with or without the key. */
 const REFUSED = [
   ['the pages of the operator', ['/', '/stats', '/metrics', '/recipes', '/playground', '/reload', '/docs', '/livez']],
   ['no path of the gate', ['/v1', '/v2/x', '/V1/systemone', '/HEALTH', '/healthz', '/health/', '/xv1/systemone', '*']],
@@ -117,7 +117,7 @@ suite('the path that is checked', () => {
       for (const target of targets) {
         assert.equal(targetAccess(target), undefined, target);
         const answer = await raw(t, gate, `GET ${target} HTTP/1.1\r\n${LAST}${AUTHORIZATION}\r\n`);
-        // Node refuses some of them itself.
+        // Node itself refuses some of them.
         assert.ok([400, 404].includes(status(answer)), `${target}: ${answer}`);
         assert.match(body(answer), /^(not found|malformed HTTP request)$/);
       }
@@ -217,7 +217,7 @@ suite('the Host', () => {
   }
 });
 
-/** Requests with a second one hidden in them, for a reader who sees the end of the first elsewhere. */
+/** A request that is hidden in another one: a reader that sees another end of the first request would find it. */
 const HIDDEN = `GET /stats HTTP/1.1\r\n${LAST}\r\n`;
 const START = `POST /v1/x HTTP/1.1\r\n${HOST}${AUTHORIZATION}`;
 
@@ -251,7 +251,7 @@ suite('request smuggling', () => {
         },
       });
       const answer = await raw(t, gate, bytes);
-      // The last answer is to what was hidden; where the parser finds the fault in a body, there may be none.
+      // The last answer is that to the hidden request; if the parser finds the fault inside a body, there may be none.
       const last = answer.slice(answer.lastIndexOf('HTTP/1.1 '));
       assert.ok(last === '' || [400, 404].includes(status(last)), answer);
       for (const request of gate.requests) assert.equal(request.url, '/v1/x');

@@ -27,7 +27,7 @@ async function send(
   return { status: res.statusCode, headers: res.headers, body: await buffer(res) };
 }
 
-/** A promise, and what fulfils it. */
+/** Returns a promise, and the function that fulfils it. */
 function latch(): [opened: Promise<unknown>, open: () => void] {
   const events = new EventEmitter();
   return [once(events, 'open'), () => void events.emit('open')];
@@ -319,7 +319,7 @@ suite('streams', () => {
   });
 });
 
-/** Resolves once `count` does not grow any more. */
+/** Waits until `count` no longer grows. */
 async function isStuck(count: () => number): Promise<void> {
   for (let before = -1; before !== count(); ) {
     before = count();
@@ -327,7 +327,7 @@ async function isStuck(count: () => number): Promise<void> {
   }
 }
 
-/** Sends a request on a connection of its own, which closes at once when the gate says so. */
+/** Sends a request on a connection of its own, which closes after the answer, and returns all received bytes. */
 async function answerTo(t: TestContext, gate: GateUnderTest, accept = ''): Promise<string> {
   const wire = await Wire.open(t, gate.port);
   wire.send(`POST /v1/x HTTP/1.1\r\n${KEYED}${accept}Connection: close\r\nContent-Length: 2\r\n\r\n{}`);
@@ -450,7 +450,7 @@ suite('when the server fails', () => {
   });
 });
 
-/** The server hears of it at once, not when its time is up. */
+/** A time-out so long that the server can only hear of the end from the gate, and not from the time-out. */
 const SILENT = { timeouts: { silenceMs: 60_000 } };
 
 suite('a body that drips', { timeout: 20_000 }, () => {
@@ -591,7 +591,7 @@ suite('the end', () => {
   });
 
   test('many callers at once all get their own answer', async (t) => {
-    // However long it takes.
+    // No time-out may end a request here, however long it takes.
     const timeouts = { connectMs: 60_000, silenceMs: 60_000 };
     const answer: RequestListener = async (req, res) => res.end(await buffer(req));
     const gate = await startGate(t, { answer, timeouts, bodyMs: 60_000 });

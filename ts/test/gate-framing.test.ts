@@ -6,13 +6,13 @@ import { AUTHORIZATION, type GateUnderTest, listen, startGate } from './gate-und
 import { rawHeader, Wire } from './http/server-under-test.ts';
 
 const HOST = 'Host: gate.example\r\n';
-/** What a body holds: to a reader who sees no body, a request that the gate would have to refuse. */
+/** The content of a body: to a reader that sees no body, it is a request that the gate would have to refuse. */
 const HIDDEN = `GET /v1/hidden HTTP/1.1\r\n${HOST}x-request-id: hidden\r\n\r\n`;
 const CHUNKS = `${HIDDEN.length.toString(16)}\r\n${HIDDEN}\r\n0\r\n\r\n`;
 const LENGTH = `Content-Length: ${HIDDEN.length}\r\n`;
 const CODING = 'Transfer-Encoding: chunked\r\n';
 
-/** Each framing, what follows the headers, and whether everybody reads it alike: in HTTP/1.1, and in HTTP/1.0. */
+/** Each framing, the bytes behind the headers, and whether all readers agree on it: in HTTP/1.1, and in HTTP/1.0. */
 const FRAMINGS = [
   ['none', '', '', true, true],
   ['a length', LENGTH, HIDDEN, true, true],
@@ -38,7 +38,7 @@ const FRAMINGS = [
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND'];
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
-/** Header lines before the framing. Node shows the first thousand, where it is not told otherwise. */
+/** The numbers of header lines before the framing. By default, Node shows only the first thousand. */
 const FILLERS = [0, 999, 1000, 2000, 3500];
 
 interface Seen {
@@ -47,7 +47,7 @@ interface Seen {
   readonly body: string;
 }
 
-/** A gate in front of a server that notes what it sees and says whom it answers. */
+/** Returns a gate in front of a server that records its requests and says in each answer which request it is for. */
 async function start(t: TestContext): Promise<{ readonly gate: GateUnderTest; readonly seen: Seen[] }> {
   const seen: Seen[] = [];
   const answer = async (req: IncomingMessage, res: ServerResponse) => {
@@ -60,7 +60,7 @@ async function start(t: TestContext): Promise<{ readonly gate: GateUnderTest; re
   return { gate: await startGate(t, { answer }), seen };
 }
 
-/** Returns whom the answers in `received` are to, as the gate says and as the server says, in their order. */
+/** Returns, for each answer in `received`, the request that it is for: by the gate's word and by the server's word. */
 function answers(received: string): (string | undefined)[][] {
   const heads = received.split(/(?=HTTP\/1\.1 \d{3} )/);
   return heads.map((head) => [rawHeader(head, 'x-request-id'), rawHeader(head, 'x-answer-to')]);
@@ -81,7 +81,7 @@ suite('where a request ends', () => {
             const headers = `${KEYED}x-request-id: outer\r\n${'a:\r\n'.repeat(filler)}${framing}`;
             wire.send(`${method} /v1/outer HTTP/${version}\r\n${headers}\r\n${sent}${AFTER}`);
             const received = await wire.ends();
-            // Whoever comes next on the connection to the server.
+            // This request is the next one on the connection to the server.
             const next = await Wire.open(t, gate.port);
             next.send(AFTER.replaceAll('after', 'next'));
             assert.deepEqual(answers(await next.ends()), [['next', 'next']], name);
@@ -90,7 +90,7 @@ suite('where a request ends', () => {
             const outer = { id: 'outer', url: '/v1/outer', body: WITH_BODY.includes(method) && sent ? HIDDEN : '' };
             const after = { id: 'after', url: '/v1/after', body: '' };
             const last = { id: 'next', url: '/v1/next', body: '' };
-            // In HTTP/1.0 a connection ends with its first answer.
+            // A connection in HTTP/1.0 ends with its first answer.
             const expected = isSound ? [outer, ...(version === '1.1' ? [after] : []), last] : [last];
             assert.deepEqual(seen.splice(0), expected, name);
             if (isSound) {
@@ -145,7 +145,7 @@ suite('where a request ends', () => {
 
   test('a body of which no header tells is sent to nobody, whoever hides the header', async (t) => {
     const { gate, seen } = await start(t);
-    // Node's own HTTP server hides what is beyond the thousandth header.
+    // Node's own HTTP server hides all headers after the thousandth.
     const port = await listen(t, createServer(gate.app.callback()));
     for (const method of METHODS) {
       const wire = await Wire.open(t, port);

@@ -9,11 +9,11 @@ const POISON = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
 
 interface Hostile {
   readonly gate: GateUnderTest;
-  /** The connections to the server that are open. */
+  /** The open connections to the server. */
   readonly open: ReadonlySet<Socket>;
 }
 
-/** Starts a gate in front of a server that answers `/v1/well` well, and all else with what `attack` does. */
+/** Starts a gate in front of a server that answers `/v1/well` properly and every other path with `attack`. */
 async function start(t: TestContext, attack: (socket: Socket) => void, options: GateOptions = {}): Promise<Hostile> {
   const open = new Set<Socket>();
   const server = createServer((socket) => {
@@ -35,14 +35,14 @@ async function ask(t: TestContext, { port }: GateUnderTest, path: string, closes
   return wire;
 }
 
-/** Asserts that an ordinary request after the attack is answered with its own answer. */
+/** Fails unless ordinary requests after the attack get their own answers. */
 async function isWellAfter(t: TestContext, gate: GateUnderTest): Promise<void> {
   for (let count = 0; count < 3; count += 1) {
     assert.ok((await (await ask(t, gate, '/v1/well')).ends()).endsWith('\r\n\r\nok'));
   }
 }
 
-/** Does `work` again and again until the connection is closed. */
+/** Calls `work` every `ms` until the connection is closed. */
 function again(socket: Socket, ms: number, work: () => void): void {
   const timer = setInterval(() => {
     if (socket.writable) work();
@@ -50,7 +50,7 @@ function again(socket: Socket, ms: number, work: () => void): void {
   socket.once('close', () => clearInterval(timer));
 }
 
-/** Writes `bytes` for as long as somebody reads them. */
+/** Writes `bytes` for as long as the other side reads them. */
 function flood(socket: Socket, bytes: string): void {
   const write = () => {
     while (socket.writable && socket.write(bytes));
@@ -141,7 +141,7 @@ suite('a server behind the gate that', { timeout: 60_000 }, () => {
       const answer = await (await ask(t, gate, '/v1/x')).ends();
       assert.match(answer, /^HTTP\/1\.1 (200|204|502) /);
       assert.doesNotMatch(answer, /poison/);
-      // The connection with the second answer on it is given up before it is used again.
+      // The gate gives up the connection that holds the second answer before it is used again.
       await until(() => open.size === 0);
       await isWellAfter(t, gate);
     });

@@ -70,7 +70,7 @@ suite('a gate whose server is itself', () => {
   });
 
   test('ends a request at its second coming, with or without the key', async (t) => {
-    // What cannot be seen at the start: another program leads back to the gate.
+    // The start cannot see this loop: another program leads back to the gate.
     const port = { gate: 0 };
     let rounds = 0;
     const back = createServer((socket) => {

@@ -16,15 +16,15 @@ export const KEY = 'the-key-of-the-gate';
 export const AUTHORIZATION = `Authorization: Bearer ${KEY}\r\n`;
 
 export interface GateOptions {
-  /** Where the server is; one that `answer` makes when left out. */
+  /** The URL of the server; if it is left out, a server is made from `answer`. */
   readonly upstream?: URL;
-  /** What that server answers with: an empty 200 when left out. */
+  /** The listener that answers for that server; it sends an empty 200 by default. */
   readonly answer?: RequestListener;
   readonly timeouts?: Partial<ForwardTimeouts>;
   readonly bodyMs?: number;
   readonly hasKey?: boolean;
   readonly upstreamKey?: string;
-  /** The address that its rules believe it has: one that other machines can reach, when left out. */
+  /** The address that the gate's rules use as its own; by default, one that other machines can reach. */
   readonly listen?: Address;
   readonly allowedHosts?: readonly string[];
   readonly maxConnections?: number;
@@ -35,7 +35,7 @@ export interface GateUnderTest {
   readonly http: HttpServer;
   readonly app: ReturnType<typeof createGate>;
   readonly lifecycle: Lifecycle;
-  /** What reached the server. */
+  /** The requests that reached the server. */
   readonly requests: readonly IncomingMessage[];
   readonly log: readonly (LogLine & { readonly cause?: string })[];
   readonly upstreamServer: Server;
@@ -49,7 +49,8 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     requests.push(req);
     answer(req, res);
   });
-  // As long as a server of ours; after Node's five seconds one could be used that is being closed.
+  // Connections are kept for as long as by svc itself. With Node's default of five seconds, the gate could use one that
+  // is being closed.
   upstreamServer.keepAliveTimeout = DEFAULT_TIMEOUTS.keepAliveMs;
   const upstream = options.upstream ?? new URL(`http://127.0.0.1:${await listen(test, upstreamServer)}`);
   const log: LogLine[] = [];
@@ -93,7 +94,7 @@ export async function listen(test: TestContext, server: Server | import('node:ne
   return (server.address() as AddressInfo).port;
 }
 
-/** Returns a port where nobody listens. */
+/** Returns a port on which no process listens. */
 export async function freePort(t: TestContext): Promise<number> {
   const server = createServer();
   const port = await listen(t, server);

@@ -72,7 +72,7 @@ suite('the pods of deploy/kustomize', () => {
     const { runAsNonRoot, seccompProfile } = POD.securityContext;
     assert.deepEqual([runAsNonRoot, seccompProfile], [true, { type: 'RuntimeDefault' }]);
     assert.equal(POD.automountServiceAccountToken, false);
-    // Else the variables of a service that is called svc would be among the settings.
+    // Otherwise the variables of a Kubernetes service called svc would be read as settings.
     assert.equal(POD.enableServiceLinks, false);
   });
 

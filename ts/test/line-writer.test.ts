@@ -6,12 +6,12 @@ import { until } from './http/server-under-test.ts';
 
 const MIB = 2 ** 20;
 
-/** What takes lines until it is told otherwise. */
+/** A sink that takes lines until a test makes it fail. */
 class Taker {
   text = '';
-  /** The code of the error that every write ends with. */
+  /** The code of the error that a write throws once there is no more room; undefined while it works. */
   code: string | undefined;
-  /** How many bytes of a write are taken at most, and how many before the error comes. */
+  /** The most bytes that are taken of one write; `roomBytes` is the number of bytes before the error. */
   pieceBytes = Number.POSITIVE_INFINITY;
   roomBytes = Number.POSITIVE_INFINITY;
   sizes: number[] = [];
@@ -82,7 +82,7 @@ suite('the lines of the log', () => {
     for (let i = 0; i < 1024; i++) writer.write(line);
     assert.equal(writer.lost, 0);
     for (let i = 0; i < 7; i++) writer.write(line);
-    // Short enough to be kept, but not in its place.
+    // This line is short enough to be kept, but lines before it are lost, so it would not stand in its place.
     writer.write('short\n');
     assert.equal(writer.lost, 8);
     taker.work();

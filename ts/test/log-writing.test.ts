@@ -14,7 +14,7 @@ import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
 const MODEL = join(REPOSITORY, 'crates/engine/tests/fixtures/marker');
 const DECISION = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';
 
-/** Requests with lines that are more together than a log keeps, and more than a pipe or a socket takes. */
+/** Numbers of requests whose lines together are more than a log keeps, and more than a pipe or a socket takes. */
 const BEYOND_KEPT = 2500;
 const BEYOND_PIPE = 700;
 const LONG = { 'x-request-id': 'i'.repeat(128) };
@@ -27,7 +27,7 @@ interface Program {
   readonly decide: () => Promise<number>;
 }
 
-/** `svc` whose log is written to the descriptor `stderr`, which is closed here, once it answers. */
+/** Starts `svc` with its log on the descriptor `stderr`, which is closed here, and returns it once it answers. */
 async function start(t: TestContext, args: readonly string[], stderr?: number): Promise<Program> {
   const port = await freePort(t);
   const cwd = folderWithConfig(t, { drain_ms: 5000, password: 'a-password-of-a-test' });
@@ -58,7 +58,7 @@ async function start(t: TestContext, args: readonly string[], stderr?: number): 
 
 const serve = (t: TestContext, stderr?: number) => start(t, ['serve', '--device', 'cpu', '--model', MODEL], stderr);
 
-/** An answer that takes longer does not come. */
+/** Returns the signal of a time-out: an answer that takes longer counts as lost. */
 const limit = () => AbortSignal.timeout(20_000);
 
 async function ask({ get }: Program, requests: number): Promise<void> {
@@ -72,7 +72,7 @@ async function lostLines({ get }: Program): Promise<number> {
   return Number(/^svc_log_lines_lost_total (\d+)$/m.exec(text)?.[1]);
 }
 
-/** A named pipe. Nobody reads it until `read` is called, which returns what is there. */
+/** Returns a named pipe. No process reads it until `read` is called, which returns the bytes in it. */
 function namedPipe(t: TestContext) {
   const path = join(temporaryFolder(t), 'pipe');
   execFileSync('mkfifo', [path]);
@@ -89,7 +89,7 @@ function namedPipe(t: TestContext) {
   return { writer: openSync(path, constants.O_WRONLY), read };
 }
 
-/** The lines of a log, each of which must be whole. */
+/** Returns the lines of a log, each of which must be whole. */
 function parsed(text: string): { msg: string; lost?: number; path?: string }[] {
   return text
     .trimEnd()
@@ -97,7 +97,7 @@ function parsed(text: string): { msg: string; lost?: number; path?: string }[] {
     .map((line) => JSON.parse(line));
 }
 
-// The devices and the pipes of Linux.
+// These tests need the devices and pipes of Linux.
 if (process.platform === 'linux') {
   suite('a log that cannot be written', { concurrency: 2 }, () => {
     test('on a full disk ends no server: all is answered, and the lost lines are counted', async (t) => {
@@ -156,7 +156,7 @@ if (process.platform === 'linux') {
 
     test('in a pipe that another process has set to wait holds up no answer', async (t) => {
       const { writer } = namedPipe(t);
-      // Node gives a descriptor back as it was when it started: one that waits.
+      // At its end, Node sets a descriptor back to the mode that it had at the start: here, one that blocks.
       const program = 'void process.stderr; process.stdin.on("end", () => process.exit()).resume(); console.log("up")';
       const other = spawn(process.execPath, ['-e', program], { stdio: ['pipe', 'pipe', writer] });
       t.after(() => other.kill());
@@ -182,7 +182,7 @@ if (process.platform === 'linux') {
     test('for a while is whole at the end, when its reader reads again', async (t) => {
       const { writer, read } = namedPipe(t);
       const server = await serve(t, writer);
-      // More than a pipe takes, and less than is kept.
+      // These lines are more than a pipe takes, and less than the log keeps.
       for (let i = 0; i < 400; i++) await (await server.get(LONG_PATH)).arrayBuffer();
       server.svc.signal('SIGTERM');
       let text = '';

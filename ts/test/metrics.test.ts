@@ -8,7 +8,7 @@ import { type ServerUnderTest, startServer, until, Wire } from './http/server-un
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 
-/** One sample of the text format: its name, its labels as they are written, its value. */
+/** One sample of the text format: its name, the text of its labels, and its value. */
 interface Sample {
   readonly name: string;
   readonly labels: string;
@@ -239,7 +239,7 @@ test('docs/metrics.md has a row for every metric of the server, and for no other
 });
 
 suite('deploy/grafana', () => {
-  /** Every metric that an expression of one of the files names. */
+  /** Returns every metric that an expression of one of the files names. */
   function namedMetrics(file: string): Set<string> {
     const text = readFileSync(join(GRAFANA, file), 'utf8');
     return new Set(text.match(/\b(?:svc|process|nodejs)_[a-z0-9_]+/g));

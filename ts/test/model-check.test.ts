@@ -10,7 +10,7 @@ import { temporaryFolder } from './temporary-folder.ts';
 const check = (t: TestContext, folder: string, ...flags: string[]) =>
   runSvc(t, ['model', 'check', folder, '--device', 'cpu', ...flags], { cwd: temporaryFolder(t) });
 
-/** The lines that begin with a title. */
+/** Returns the lines that begin with a title. */
 const lines = (stdout: string, title: string) =>
   stdout.split('\n').flatMap((line) => (line.startsWith(`${title} `) ? [line.slice(9)] : []));
 

@@ -1,11 +1,11 @@
-/** What a process writes, and how it ends. */
+/** The output of a process, and its end. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { Ended } from './addon/program.ts';
 
 /** The output of a process whose stdout and stderr are pipes. */
 export class ProcessOutput {
-  /** Resolves when the process has ended and all that it wrote is there. */
+  /** Resolves when the process has ended and all of its output has arrived. */
   readonly finished: Promise<Ended>;
   readonly #child: ChildProcess;
   #stdout = '';
@@ -27,7 +27,7 @@ export class ProcessOutput {
     }));
   }
 
-  /** The first match in what it wrote to stderr so far or will write. */
+  /** Returns the first match in everything that the process has written or will write to stderr. */
   async logged(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const match = pattern.exec(this.#stderr);

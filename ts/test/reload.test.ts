@@ -8,11 +8,11 @@ import type { FoundModel, ModelSource, SourceListener, SourceStatus } from '../s
 import { FakeEngine } from './fake-engine.ts';
 import { until } from './http/server-under-test.ts';
 
-/** A source that offers what a test says, and notes what it is told. */
+/** A source that offers the model that a test sets, and records the calls of its other methods. */
 class FakeSource implements ModelSource {
   readonly source: string;
   readonly told: string[] = [];
-  /** What it offers. A test may replace it. */
+  /** Returns the model that the source offers. A test may replace it. */
   offer: (signal: AbortSignal) => Promise<FoundModel> = async () => this.model('first');
   watched: { readonly listener: SourceListener; readonly signal: AbortSignal } | undefined;
 
@@ -42,7 +42,7 @@ class FakeSource implements ModelSource {
 
   async instead(): Promise<undefined> {}
 
-  /** What it says of itself when somebody asks. */
+  /** The status that `report` returns. */
   status: SourceStatus = { offline: false };
 
   report(): SourceStatus {
@@ -58,7 +58,7 @@ class FakeSource implements ModelSource {
   }
 }
 
-/** A reloader whose first model answers. */
+/** Returns a reloader whose first model answers. */
 async function startReloader(info: Partial<ModelInfo> = {}, wantsAccelerator?: boolean) {
   const lines: { readonly level: number; readonly msg: string }[] = [];
   const log = pino({}, { write: (line: string) => lines.push(JSON.parse(line)) });
@@ -147,10 +147,10 @@ suite('the reloader', () => {
     await assert.rejects(reload());
     const { offline, remote_version, failed_reload } = health();
     assert.deepEqual([offline, remote_version, failed_reload?.code], [undefined, '2', 'load_failed']);
-    // It is over with what somebody asks for, not with what the source says.
+    // A failed reload is cleared by the next reload, and not by what the source says.
     source.watched?.listener.status({ offline: false, remoteVersion: '2' });
     assert.ok(health().failed_reload);
-    // Another source that cannot be had says nothing of the one whose model answers.
+    // A failure of another source says nothing about the source whose model answers.
     settings.source = new FakeSource('s3://b');
     settings.source.status = { offline: true, remoteVersion: '9' };
     settings.source.offer = () => Promise.reject(new Error('nobody answers'));
@@ -266,7 +266,7 @@ suite('the reloader', () => {
       return source.model('newer');
     };
     const reloaded = reload();
-    // It was fetched before the reload has looked, and waits for it.
+    // The older model was fetched before the reload looked, and waits for the reload.
     const found = listener.found(source.model('older'), () => isNewest);
     await reloaded;
     assert.equal(await found, false);
@@ -293,7 +293,7 @@ suite('the reloader', () => {
     settings.source = slow;
     const first = reloader.reload();
     await new Promise(setImmediate);
-    // The same settings: it is waited for.
+    // The settings are the same, so the second reload waits for the first.
     const second = reloader.reload();
     await new Promise(setImmediate);
     assert.deepEqual(slow.told, []);

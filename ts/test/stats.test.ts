@@ -6,7 +6,7 @@ import { Stats } from '../src/stats.ts';
 
 const MINUTE_MS = 60_000;
 
-/** Statistics whose clock a test sets, with a queue that it fills. */
+/** Returns statistics whose clock and number of waiting requests a test sets. */
 function testStats() {
   const clock = { nowMs: 1234, waiting: 0 };
   const stats = new Stats({ now: () => clock.nowMs, waiting: () => clock.waiting });
@@ -25,7 +25,7 @@ function fail(stats: Stats, ms: number): void {
   stats.record({ timeMs: 0, ms, error: 'queue_timeout' });
 }
 
-/** Numbers from 0 to 1, the same in every run. */
+/** Returns a function that gives random numbers from 0 to 1, the same in every run. */
 function randomNumbers(): () => number {
   let state = 42;
   return () => {
@@ -34,13 +34,13 @@ function randomNumbers(): () => number {
   };
 }
 
-/** A time in milliseconds as servers have them: most about 5, some a thousand times as long; to 0.01 ms. */
+/** Returns a typical time of a server, in ms to 0.01: most are about 5, some a thousand times as long. */
 function randomMs(random: () => number): number {
   const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
   return Math.round(5 * Math.exp(1.5 * normal) * 100) / 100;
 }
 
-/** The nearest-rank percentiles. */
+/** Returns the nearest-rank percentiles. */
 function exactPercentiles(values: Float64Array): Percentiles {
   const sorted = values.slice().sort();
   const at = (percent: number) => sorted[Math.ceil((percent / 100) * sorted.length) - 1] ?? Number.NaN;
@@ -61,7 +61,7 @@ suite('the times of a million decisions', () => {
   const totals = Float64Array.from({ length: COUNT }, () => randomMs(random));
   const runs = totals.map((ms) => Math.round(ms * 90) / 100);
   for (const [index, totalMs] of totals.entries()) {
-    // Over nearly five minutes: every bucket has its share.
+    // The answers spread over nearly five minutes, so that every bucket has some of them.
     clock.nowMs = 1234 + (index / COUNT) * 4.9 * MINUTE_MS;
     answer(stats, totalMs, { runMs: runs[index] ?? 0 });
   }
@@ -88,7 +88,7 @@ suite('the times of a million decisions', () => {
 
   test('have percentiles that are right to one percent when half of them are too old', () => {
     clock.nowMs = 1234 + 7.5 * MINUTE_MS;
-    // Buckets are five seconds long: what has left is known by what the series still counts.
+    // Buckets are five seconds long, so the number of answers that are left is taken from the series.
     const kept = stats.series().reduce((sum, { requests }) => sum + requests, 0);
     assert.ok(kept > COUNT * 0.4 && kept < COUNT * 0.6, String(kept));
     assertWithinOnePercent(stats.latency(), exactPercentiles(totals.slice(COUNT - kept)));
@@ -110,7 +110,7 @@ suite('times', () => {
     answer(stats, 100);
     assert.equal(stats.latency().maxMs, 900);
     assert.equal(stats.latency().avgMs, 500);
-    // The step that leaves first has an answer, the one behind it has none.
+    // The first step to leave the window has an answer, and the one behind it has none.
     clock.nowMs += 1 * MINUTE_MS + 7_000;
     assert.deepEqual(stats.latency(), { avgMs: 100, p50Ms: 100, p95Ms: 100, p99Ms: 100, maxMs: 100 });
     clock.nowMs += 4 * MINUTE_MS;
@@ -118,7 +118,7 @@ suite('times', () => {
     assert.equal(stats.phases().run.p50Ms, 0);
   });
 
-  // Some end in the place of the step that has the answer, some in that of an empty one.
+  // Some of these times end in the slot of the step that has the answer, others in that of an empty step.
   for (const seconds of [300, 307, 595, 60_000, 60_067]) {
     test(`are forgotten after ${seconds} s without a request`, () => {
       const { clock, stats } = testStats();
@@ -254,7 +254,7 @@ test('to count a decision takes microseconds', () => {
   const confidences = { choice: [], score: [], noul: [0.5] };
   const counts = { choice: 0, score: 0, noul: 1, inputTokens: 1, truncatedTokens: 0, confidences };
   const finished = { timeMs: 0, ms: 10, timing: timing(10), counts };
-  // On a busy machine a round may hold the time of other programs; not all of them do.
+  // On a busy machine, a round may include the time of other programs; not every round does.
   const rounds = Array.from({ length: 20 }, () => {
     const startMs = performance.now();
     for (let i = 0; i < 500; i += 1) stats.record(finished);

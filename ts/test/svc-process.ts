@@ -1,4 +1,4 @@
-/** `svc` as a process of its own, as people start it. */
+/** Runs `svc` as a process of its own, in the way a user starts it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -10,18 +10,18 @@ const LAUNCHER = fileURLToPath(new URL('../../bin/svc.js', import.meta.url));
 
 export interface SvcOptions {
   readonly cwd: string;
-  /** Beside this process's own variables, of which those of `svc` are left out. */
+  /** Environment variables in addition to those of this process, from which the variables of `svc` are removed. */
   readonly env?: Readonly<Record<string, string>>;
-  /** What it reads from stdin; closed when left out. */
+  /** The text that the process reads from stdin; without it, stdin is closed. */
   readonly input?: string;
-  /** The descriptor that is its stderr, in place of a pipe to here. */
+  /** The descriptor that becomes its stderr, in place of a pipe to this process. */
   readonly stderr?: number;
 }
 
-/** A started `svc`, killed when the test ends. */
+/** A running `svc`, which is killed when the test ends. */
 export class SvcProcess {
   readonly finished: Promise<Ended>;
-  /** Resolves with its exit code, whoever has not read all that it wrote. */
+  /** Resolves with the exit code, even if the output has not been read to its end. */
   readonly exited: Promise<number | null>;
   readonly #child;
   readonly #output: ProcessOutput;
@@ -41,12 +41,12 @@ export class SvcProcess {
     test.after(() => child.kill('SIGKILL'));
   }
 
-  /** The first match in what it wrote to stderr so far or will write. */
+  /** Returns the first match in everything that the process has written or will write to stderr. */
   logged(pattern: RegExp): Promise<RegExpExecArray> {
     return this.#output.logged(pattern);
   }
 
-  /** Where it listens. */
+  /** Returns the URL at which the process listens. */
   async url(): Promise<string> {
     return (await this.logged(/listening on (http:[^"\s]+)/))[1] ?? '';
   }
@@ -55,7 +55,7 @@ export class SvcProcess {
     return this.#child.pid;
   }
 
-  /** Reads its log no more. */
+  /** Stops reading the log. */
   holdLog(): void {
     this.#child.stderr?.pause();
   }

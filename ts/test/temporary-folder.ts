@@ -5,33 +5,33 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
-/** What ends some time, and is told then: a test, as a rule. */
+/** Something that ends at some time and then calls functions; usually a test. */
 export type Ending = Pick<TestContext, 'after'>;
 
-/** An empty folder, gone when the test ends. */
+/** Returns an empty folder, gone when the test ends. */
 export function temporaryFolder(test: Ending): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
-  // Passable for the user that `withoutPrivilege` becomes.
+  // The user of `withoutPrivilege` must be able to enter the folder.
   chmodSync(folder, 0o755);
   test.after(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
 
-/** A folder with an `svc.json` that holds `settings`: a value, or the text of the file. */
+/** Returns a folder with an `svc.json` that holds `settings`: a value, or the text of the file. */
 export function folderWithConfig(test: Ending, settings: unknown): string {
   const folder = temporaryFolder(test);
   writeFileSync(join(folder, 'svc.json'), typeof settings === 'string' ? settings : JSON.stringify(settings));
   return folder;
 }
 
-/** Lets nobody make a file in `folder`, but for root: see `withoutPrivilege`. */
+/** Forbids every user except root to make files in `folder`; see `withoutPrivilege`. */
 export function makeUnwritable(folder: string): void {
-  // Windows has no such mode; S-1-1-0 is everyone, WD and AD are making files and folders.
+  // Windows has no such mode. S-1-1-0 stands for everyone, WD and AD for making files and folders.
   if (process.platform === 'win32') execFileSync('icacls', [folder, '/deny', '*S-1-1-0:(WD,AD)']);
   else chmodSync(folder, 0o555);
 }
 
-/** What `work` returns, run as a user whom file modes hold back: root may write everywhere. */
+/** Runs `work` as a user that is bound by file modes, unlike root, and returns its result. */
 export function withoutPrivilege<Result>(work: () => Result): Result {
   if (process.geteuid?.() !== 0) return work();
   process.seteuid?.(65_534);

@@ -1,4 +1,4 @@
-"""The graph run bare: onnxruntime in one process, on rows that are ready, and what a run leaves is not copied.
+"""Runs the bare graph: onnxruntime in one process, on rows that are ready; the memory of a run is not copied.
 
     python bare.py MODEL_FOLDER
 
@@ -7,7 +7,7 @@ Reads orders from stdin and answers on stdout, a line of JSON each:
     {"load": {"name": …, "rows": …}}                                  -> {"logits": [[…], …]}
     {"time": name, "kept": bool, "setting": {…}, "way": "plain", "times": n} -> {"ms": […]}
 
-`plain` runs the state's chunks and then the questions one after the other; `side` runs them side by side, on as many
+`plain` runs the state's chunks and then the questions one after another; `side` runs them in parallel, on as many
 sessions of one thread each as `setting` has threads. Sessions are opened once for each setting.
 """
 import json
@@ -51,7 +51,7 @@ class Bare:
         self.inputs, self.sessions, self.pools = {}, {}, {}
 
     def load(self, name, rows):
-        """Makes an input's tensors, and what its state leaves, for questions on a kept one."""
+        """Makes an input's tensors, and the memory of its state, for questions on a kept state."""
         state = [self.feeds(row) for row in rows["state"]]
         questions = [{**question, "rows": [(row["outcomes"], self.feeds(row)) for row in question["rows"]]} for question in rows["questions"]]
         session = self.session({"threads": 1})
@@ -75,7 +75,7 @@ class Bare:
         return session.run_with_ort_values(self.present, {**feeds, **self.empty})
 
     def joined(self, chunks):
-        """What the chunks left, as the past of a question; one alone is not copied."""
+        """Returns the memory of the chunks as the past of a question; that of a single chunk is not copied."""
         if len(chunks) > 1:
             chunks = [[value(np.concatenate([part.numpy() for part in parts], axis=2)) for parts in zip(*chunks)]]
         return dict(zip(self.past, chunks[0])) if chunks else self.empty
@@ -106,7 +106,8 @@ class Bare:
         return lambda work, rows: [work(session, *row) for row in rows]
 
     def side(self, setting):
-        """Rows side by side; a lone one on all threads, as it would be the slower on one."""
+        """Returns a function that runs rows in parallel; a lone row runs on all threads, since one thread would be
+        slower."""
         alone, threads = self.plain(setting), setting["threads"]
         free = SimpleQueue()
         for index in range(threads):

@@ -2,8 +2,8 @@
 
     python cross_encoder.py models/svc-small target/bench/cross-encoder
 
-The same encoder in fp32 with a pooler and one score for a pair of texts. Both of these are random: nobody trained it to
-rank, and its scores mean nothing. What they cost is real.
+It is the same encoder in fp32, with a pooler and one score for a pair of texts. The pooler and the score are random:
+the model was not trained to rank, and its scores mean nothing. Their cost is real.
 """
 import argparse
 import json
@@ -31,7 +31,7 @@ class Weights:
         self.add(f"{name}.bias", self.source[f"{source}.bias"])
 
     def linear(self, names, source):
-        """The parts of a quantized weight [inputs, outputs], each [outputs, inputs]."""
+        """Adds the parts of a quantized weight [inputs, outputs], each as [outputs, inputs]."""
         weight = (self.source[f"{source}.weight"].astype(np.float32) * self.source[f"{source}.scale"]).T
         for name, part, bias in zip(names, np.split(weight, len(names)), np.split(self.source[f"{source}.bias"], len(names))):
             self.add(f"{name}.weight", part)

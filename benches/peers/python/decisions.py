@@ -12,12 +12,12 @@ from tokenizers import Tokenizer
 
 TYPES = {"choice": 0, "score": 1, "noul": 2}
 NOUL_TEXTS = {"false": "no, the statement does not hold", "true": "yes, the statement holds"}
-# Rows of one run, padding included: more of them only take memory, 50 MB of attention for a row of 1,000 tokens.
+# The most tokens of one run, padding included: more of them only take memory, 50 MB of attention for a row of 1,000.
 BATCH_TOKENS = 16_384
 
 
 class Decisions:
-    """A loaded folder."""
+    """A loaded model folder."""
 
     def __init__(self, folder, threads):
         folder = Path(folder)
@@ -29,14 +29,14 @@ class Decisions:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         self.session = onnxruntime.InferenceSession(folder / "model.onnx", options, providers=["CPUExecutionProvider"])
-        # One run at a time: several would only share the same cores.
+        # The model runs one batch at a time: several runs would only share the same cores.
         self.lock = threading.Lock()
 
     def decide(self, body):
         return self.decide_all([body])[0]
 
     def decide_all(self, bodies):
-        """The answers to requests whose rows share runs."""
+        """Returns the answers to requests, whose rows share runs."""
         requests = [(list(body["questions"].items()), self.rows(body)) for body in bodies]
         logits = iter(self.run([row for _, rows in requests for row in rows]))
         return [self.write(questions, rows, logits) for questions, rows in requests]
@@ -50,7 +50,8 @@ class Decisions:
         return {"model": "svc", "answers": answers, "usage": {"input_tokens": tokens, "output_tokens": 0}}
 
     def rows(self, body):
-        """(ids, markers, type) of each question: CLS head SEP (MASK option)... SEP state SEP. The state is tokenized once."""
+        """Returns (ids, markers, type) per question: CLS head SEP (MASK option)... SEP state SEP; tokenizes the state
+        once."""
         questions = body["questions"].values()
         outcomes = [outcomes_of(question) for question in questions]
         texts = [state_text(body["state"])]
@@ -69,7 +70,7 @@ class Decisions:
         return rows
 
     def run(self, rows):
-        """The logits of each row, as many rows in a run as fit into a batch."""
+        """Returns the logits of each row, with as many rows in a run as fit into a batch."""
         length = max(len(ids) for ids, _, _ in rows)
         size = max(1, BATCH_TOKENS // length)
         logits = []
@@ -103,7 +104,7 @@ def state_text(state):
 
 
 def outcomes_of(question):
-    """(label, text) of each possible answer of a question."""
+    """Returns (label, text) of each possible answer to a question."""
     kind, criteria = question["type"], question.get("criteria")
     if kind == "noul":
         return [(label, f"{label}: {(criteria or {}).get(label) or text}") for label, text in NOUL_TEXTS.items()]

@@ -2,10 +2,10 @@
 
     python graphs.py models/svc-small target/bench
 
-writes `marker-int8` and `marker-fp32` there. They are the same encoder and head, layer by layer, in the tensors that the
-published decision encoders have: one question a row with the state in it, rows padded to a batch. In int8 the weights and
-the ranges are the model's own; in fp32 the weights are multiplied out and nothing is quantized on the way. Nobody trained
-the encoder on such rows: what they cost is real, what they answer is not.
+writes `marker-int8` and `marker-fp32` there. They are the same encoder and head, layer by layer, with the tensors of
+the published decision encoders: each row is one question with the state in it, and rows are padded to a batch. In int8
+the weights and the ranges are the model's own; in fp32 the weights are multiplied out, and nothing is quantized. The
+encoder was not trained on such rows: their cost is real, their answers are not.
 """
 import argparse
 import hashlib
@@ -17,13 +17,13 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-# The model knows 512 positions; further ones repeat them, so that a row can hold the longest state.
+# The model knows 512 positions; the further positions repeat them, so that a row can hold the longest state.
 POSITIONS = 8192
 MICROSOFT = "com.microsoft"
 
 
 class Marker:
-    """The nodes and weights of a `marker` graph, added in order."""
+    """The nodes and weights of a `marker` graph, which are added in order."""
 
     def __init__(self, source, heads, int8):
         self.source = {value.name: numpy_helper.to_array(value) for value in source.graph.initializer}
@@ -46,7 +46,7 @@ class Marker:
         return self.constant(name, self.source[name])
 
     def linear(self, x, name):
-        """`x` [tokens, inputs] times a quantized weight, as the model does it or in fp32."""
+        """Returns `x` [tokens, inputs] times a quantized weight, computed in the model's way or in fp32."""
         weight, scale, bias = (self.source[f"{name}.{part}"] for part in ("weight", "scale", "bias"))
         if not self.int8:
             full = self.constant(f"{name}.weight", weight.astype(np.float32) * scale)
@@ -57,7 +57,7 @@ class Marker:
                        parts["x_zero"], "", parts["bias"], domain=MICROSOFT)
 
     def words(self):
-        """The embeddings of `input_ids`, [rows, length, width]."""
+        """Returns the embeddings of `input_ids`, [rows, length, width]."""
         weight, scale = self.source["word.weight"], self.source["word.scale"]
         if not self.int8:
             return self.op("Gather", self.constant("word.weight", weight.astype(np.float32) * scale[:, None]), "input_ids")
@@ -65,7 +65,7 @@ class Marker:
         return self.op("Mul", levels, self.op("Unsqueeze", self.op("Gather", self.copy("word.scale"), "input_ids"), self.ints(2)))
 
     def embed(self):
-        """The first layer's input, [rows * length, width]; every token is of the first type."""
+        """Returns the first layer's input, [rows * length, width]; every token has the first type."""
         table = self.source["position.weight"] + self.source["kind.weight"][0]
         table = np.tile(table, (-(-POSITIONS // len(table)), 1))[:POSITIONS]
         length = self.op("Shape", "input_ids", start=1, end=2)
@@ -92,7 +92,7 @@ class Marker:
         return self.source["position.weight"].shape[1]
 
     def head(self, x, shape):
-        """One score per marker: `logits` [rows, markers]."""
+        """Adds one score per marker: `logits` [rows, markers]."""
         rows = self.op("Reshape", x, shape)
         marked = self.op("GatherND", rows, self.op("Unsqueeze", "marker_pos", self.ints(2)), batch_dims=1)
         dense = self.op("Add", self.op("MatMul", marked, self.copy("head.dense.weight")), self.copy("head.dense.bias"))
@@ -101,7 +101,7 @@ class Marker:
         score = self.op("Add", self.op("MatMul", norm, self.copy("head.score.weight")), self.copy("head.score.bias"))
         absent = self.constant("absent", np.array(-1e9, np.float32))
         self.nodes.append(helper.make_node("Where", ["marker_mask", self.op("Squeeze", score, self.ints(2)), absent], ["logits"]))
-        # The action head is left out: numbers that are not finite say so.
+        # The action head is left out, which NaN in its place says.
         two = self.op("Concat", self.op("Shape", "input_ids", start=0, end=1), self.ints(2), axis=0)
         nothing = self.constant("nothing", np.array(np.nan, np.float32))
         self.nodes.append(helper.make_node("Expand", [nothing, two], ["act_logits"]))

@@ -1,11 +1,11 @@
-"""The same decisions behind mosec, which batches the requests that arrive while the model runs.
+"""Serves the same decisions with mosec, which batches the requests that arrive while the model runs.
 
     MOSEC_PORT=PORT python mosec_server.py FOLDER THREADS
 """
 import os
 import sys
 
-# mosec reads the command line itself.
+# mosec reads the command line itself, so the arguments move into the environment.
 FOLDER, THREADS = sys.argv[1:] if len(sys.argv) > 1 else (os.environ["PEER_FOLDER"], os.environ["PEER_THREADS"])
 os.environ |= {"PEER_FOLDER": FOLDER, "PEER_THREADS": THREADS}
 sys.argv[1:] = []

@@ -19,7 +19,7 @@ class Request(BaseModel):
 def app(decisions):
     api = FastAPI()
 
-    # Not `async`: FastAPI runs it on a thread, so that the loop goes on reading while the model runs.
+    # The function is not `async`, so FastAPI runs it on a thread, and the loop keeps reading while the model runs.
     @api.post("/v1/systemone")
     def decide(request: Request) -> dict:
         return decisions.decide({"state": request.state, "questions": request.questions})

@@ -4,7 +4,7 @@ import type { Engine, Reply } from '../../src/engine.ts';
 import { startEngine, textOf } from './model-folders.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
 
-/** A thousand runs, on one thread: about a second on the fastest machine. */
+/** A request of a thousand runs of the model; on one thread they take about a second on the fastest machine. */
 const LONG = Buffer.from(manyQuestions(1000));
 const SHORT = Buffer.from(THREE_TYPES);
 
@@ -16,7 +16,7 @@ async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** How many requests are on the model, and how many wait for it. */
+/** Returns the number of requests that are on the model, and the number that wait for it. */
 function load(engine: Engine) {
   const { running, waiting } = engine.queue();
   return [running, waiting];
@@ -46,7 +46,7 @@ suite('an AbortSignal', () => {
     runningEnd.abort();
     assert.equal((await running).failure?.code, 'cancelled');
     assert.ok(textOf(await last));
-    // Either of the two long requests would have taken seconds.
+    // Each of the two long requests would have taken seconds.
     assert.ok(performance.now() - startMs < 500);
     assert.deepEqual(load(engine), [0, 0]);
   });
@@ -61,7 +61,7 @@ suite('an AbortSignal', () => {
 
   test('drops all of a full line, and the engine is free again', async (t) => {
     const engine = await startEngine(t, { threads: 1, maxQueue: 50 });
-    // One signal for each: so the server does it, and so Node likes it.
+    // Each request has a signal of its own, as in the server; Node prefers that to many listeners on one signal.
     const controllers = Array.from({ length: 51 }, () => new AbortController());
     const replies: Promise<Reply>[] = [];
     for (const { signal } of controllers) {

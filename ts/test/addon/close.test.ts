@@ -49,12 +49,12 @@ suite('close', () => {
   });
 
   test('gives the memory back: twenty models in a row take the room of one', async () => {
-    // Of many arenas glibc keeps holes in each, which say nothing of what is still held.
+    // With many arenas, glibc keeps holes in each of them, which say nothing about the memory that is still in use.
     const { code, stdout } = await runProgram('load-again', { args: ['20'], env: { MALLOC_ARENA_MAX: '1' } });
     assert.equal(code, 0);
     const rssMiB: number[] = JSON.parse(stdout);
     const [warm, last] = [Math.max(...rssMiB.slice(0, 5)), Math.min(...rssMiB.slice(-5))];
-    // One model needs some 80 MiB: were they kept, it would be more than 1,000.
+    // One model needs about 80 MiB: if all twenty were kept, it would be more than 1,000 MiB.
     assert.ok(last - warm < 150, `MiB after each: ${stdout}`);
   });
 });
@@ -68,6 +68,6 @@ test('shutdown stops running work at once', async (t) => {
   const tookMs = performance.now() - startMs;
   const codes = (await Promise.all(replies)).map((reply) => reply.failure?.code);
   for (const code of codes) assert.match(String(code), /^(closing|cancelled)$/);
-  // A thousand questions take seconds.
+  // The answers to a thousand questions would take seconds.
   assert.ok(tookMs < 1000, `${tookMs} ms`);
 });

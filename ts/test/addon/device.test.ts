@@ -6,7 +6,7 @@ import { THREE_TYPES } from './requests.ts';
 
 const model = fixture('shared-state');
 
-/** The shipped builds have no CUDA anywhere; of the others, each platform has its own. */
+/** The devices that the shipped builds lack: CUDA on every platform, and those that belong to another platform. */
 const ABSENT: Partial<Record<NodeJS.Platform, readonly string[]>> = {
   linux: ['gpu', 'cuda', 'coreml', 'directml'],
   darwin: ['cuda', 'directml'],

@@ -1,6 +1,7 @@
 /**
- * What the embedded model is held to on every processor: the answers that the documentation prints, and those that
- * `svc batch` compares. Its reference requests have both (training/golden.py), so that its scales are settled for them.
+ * The embedded model must give two kinds of answers on every processor: those that the documentation prints, and
+ * those that `svc batch` compares. Both are among its reference requests (training/golden.py), so that its scales are
+ * settled for them.
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
@@ -12,9 +13,9 @@ import { goldenLines, PROCESSOR_TOLERANCE, startEngine, textOf } from './model-f
 
 interface Documented {
   readonly where: string;
-  /** The request as it is sent. */
+  /** The body of the request, exactly as it is sent. */
   readonly body: string;
-  /** Question id to answer. */
+  /** The answers by question id. */
   readonly answers: Readonly<Record<string, unknown>>;
 }
 
@@ -23,7 +24,7 @@ interface Request {
   readonly questions: Readonly<Record<string, unknown>>;
 }
 
-/** The requests of a page whose answers stand right behind them. */
+/** Returns the requests of a page that are directly followed by their answers. */
 function documented(page: string): Documented[] {
   const blocks = docBlocks(page);
   return blocks.flatMap(({ language, text }, at) => {
@@ -37,7 +38,7 @@ const PAGES = { '../README.md': 1, 'quick-start.md': 1, 'api.md': 3 };
 const ALL = Object.keys(PAGES).flatMap(documented);
 const REFERENCE = goldenLines(defaultModel()).map(({ body }) => body);
 
-/** Fails where two answers differ, in numbers by more than processors do. */
+/** Fails if two answers differ; numbers may differ by as much as they do between processors. */
 function requireAlike(got: unknown, expected: unknown, where: string): void {
   if (typeof expected === 'number' && typeof got === 'number')
     assert.ok(Math.abs(got - expected) <= PROCESSOR_TOLERANCE, `${where}: ${got} instead of ${expected}`);
@@ -48,7 +49,7 @@ function requireAlike(got: unknown, expected: unknown, where: string): void {
   } else assert.equal(got, expected, where);
 }
 
-/** Whether a reference request has a state and all questions about it. */
+/** Whether one of the reference requests has this state and all of these questions. */
 function isReference({ state, questions }: Request): boolean {
   return REFERENCE.some((body) => {
     const other: Request = JSON.parse(body);

@@ -8,7 +8,7 @@ import { ERROR_STATUS, STARTUP_CODES } from '../../src/errors.ts';
 
 const SHELL = fileURLToPath(new URL('../../src/', import.meta.url));
 
-/** The compiled shell, without the list of its errors. */
+/** Returns the source text of the compiled shell, without its list of errors. */
 function shellSource(): string {
   const files = readdirSync(SHELL, { recursive: true, encoding: 'utf8' });
   const code = files.filter((file) => file.endsWith('.js') && file !== 'errors.js');

@@ -5,9 +5,9 @@ import { type Ended, runProgram } from './program.ts';
 const EXITS = 40;
 const STATUS = 7;
 
-/** What goes on, and the time over which the exits are spread. */
+/** The programs, their activity during the exits, and the time over which the exits are spread, in milliseconds. */
 const PROGRAMS = [
-  // The model is loaded in about half of it, then it runs without a pause.
+  // Loading the model takes about half of the time; after that the model runs without a pause.
   ['exit-at', 'loading and running', 800],
   ['exit-in-swap', 'swaps of the model', 200],
 ] as const;

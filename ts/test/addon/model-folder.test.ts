@@ -19,7 +19,7 @@ import { THREE_TYPES } from './requests.ts';
 
 type Json = Record<string, unknown>;
 
-/** What is done to a copy of a good folder, and the message about it: below the folder and without its path. */
+/** A change to a copy of a good folder, and the message about it: the paths in it are relative to the folder. */
 interface Spoilt {
   readonly what: string;
   readonly model?: Fixture;
@@ -46,7 +46,7 @@ const setIn = (key: string, inner: string, value: unknown) =>
 const write = (name: string, text: string) => (folder: string) => writeFileSync(join(folder, name), text);
 const remove = (name: string) => (folder: string) => rmSync(join(folder, name));
 
-/** The digests are taken out, so that what they would stop goes further. */
+/** Removes the digests, so that loading goes on past the check that would stop at a changed file. */
 const unchecked = config((object) => {
   for (const key of ['sha256', 'files']) Reflect.deleteProperty(object, key);
 });
@@ -67,7 +67,7 @@ const FOLDERS: readonly Spoilt[] = [
     file: 'tokenizer.json',
     problem: /^no such file$/,
   },
-  // Reading one of these would have no end.
+  // Reading one of these devices would never end.
   ...['config.json', 'tokenizer.json', 'model.onnx'].map((file) => ({
     what: `${file} is a device`,
     spoil: both(remove(file), (folder) => symlinkSync('/dev/zero', join(folder, file))),
@@ -424,7 +424,7 @@ function refuses({ what, model = 'marker', spoil, file = 'config.json', problem 
     const rest = error.message.slice(start.length);
     assert.match(rest, problem);
     assert.doesNotMatch(rest, /\n/);
-    // No path but the folder's: not of this machine, nor of the one that a library was built on.
+    // The message names no path but the folder's: none of this machine, and none of the machine that built a library.
     assert.doesNotMatch(rest.replaceAll(folder, ''), /[\\/]\w+[\\/]\w+/);
   });
 }

@@ -18,10 +18,10 @@ import { temporaryFolder } from '../temporary-folder.ts';
 /** The folder of the repository. */
 export const REPOSITORY = fileURLToPath(new URL('../../../', import.meta.url));
 
-/** How far the answers of models in int8 may be from their reference answers, on any processor. */
+/** The largest difference of an int8 model's answers from their reference answers on any processor. */
 export const PROCESSOR_TOLERANCE = 1e-4;
 
-/** The tiny models, and how far their probabilities may be from the reference. */
+/** The tiny models, and the largest difference of their probabilities from the reference. */
 export const TOLERANCES = {
   marker: 1e-5,
   'marker-no-action': 1e-5,
@@ -35,19 +35,19 @@ export const TOLERANCES = {
 
 export type Fixture = keyof typeof TOLERANCES;
 
-/** The folder of a tiny model. */
+/** Returns the folder of a tiny model. */
 export function fixture(name: Fixture): string {
   return join(REPOSITORY, 'crates', 'engine', 'tests', 'fixtures', name);
 }
 
-/** A copy of a tiny model that a test may spoil. */
+/** Returns a copy of a tiny model that a test may spoil. */
 export function copyOfFixture(test: TestContext, name: Fixture): string {
   const folder = join(temporaryFolder(test), name);
   cpSync(fixture(name), folder, { recursive: true });
   return folder;
 }
 
-/** Options of an engine on the processor, with generous limits. */
+/** Returns the options of an engine on the processor, with generous limits. */
 export function engineOptions(changes: Partial<EngineOptions> = {}): EngineOptions {
   return {
     runtime: defaultRuntime(),
@@ -67,20 +67,20 @@ export function engineOptions(changes: Partial<EngineOptions> = {}): EngineOptio
   };
 }
 
-/** An engine that is closed when the test ends. */
+/** Returns an engine that is closed when the test ends. */
 export async function startEngine(test: TestContext, changes: Partial<EngineOptions> = {}): Promise<Engine> {
   const engine = await loadEngine(engineOptions(changes));
   test.after(() => engine.close());
   return engine;
 }
 
-/** The text of an answered request. */
+/** Returns the text of an answered request. */
 export function textOf(reply: Reply): string {
   assert.equal(reply.failure, undefined);
   return reply.body?.toString('utf8') ?? '';
 }
 
-/** The `answers` of a response, as the text that they are: what must not change by a bit. */
+/** Returns the `answers` of a response as their exact text, which must not change by a bit. */
 export function answersText(response: string): string {
   const end = response.lastIndexOf(',"usage":');
   assert.ok(response.startsWith('{"model":"svc","answers":{') && end > 0, response);
@@ -96,20 +96,20 @@ export interface Golden {
   readonly body: string;
   readonly probabilities: Probabilities;
   readonly inputTokens: number;
-  /** Undefined where the reference does not say. */
+  /** The number of truncated tokens; undefined if the reference does not give it. */
   readonly truncatedTokens: number | undefined;
-  /** Question id to `act_probability`; undefined where the model has no action head. */
+  /** The `act_probability` by question id; undefined if the model has no action head. */
   readonly action: Readonly<Record<string, number>> | undefined;
 }
 
-/** The reference answers of a model folder. */
+/** Returns the reference answers of a model folder. */
 export function goldenLines(folder: string): Golden[] {
   const lines = readFileSync(join(folder, 'golden.jsonl'), 'utf8').trimEnd().split('\n');
   return lines.map((text, index) => {
     const line = JSON.parse(text);
     return {
       name: line.name ?? `line ${index + 1}`,
-      // Where the request stands in the line as JSON, it counts as it is written there.
+      // If the request is a JSON value in the line, its body is the exact text of that value.
       body: line.body ?? memberText(text, 'request'),
       probabilities: line.probabilities,
       inputTokens: line.input_tokens,
@@ -126,7 +126,7 @@ function memberText(json: string, name: string): string {
   return json.slice(value.offset, value.offset + value.length);
 }
 
-/** Fails unless a response is the reference answer, to `tolerance`. */
+/** Fails unless a response equals the reference answer to within `tolerance`. */
 export function assertGolden(response: string, golden: Golden, tolerance: number): void {
   const { answers, usage } = JSON.parse(response);
   assert.equal(usage.input_tokens, golden.inputTokens, golden.name);

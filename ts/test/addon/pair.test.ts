@@ -6,7 +6,7 @@ import { copyOfFixture, type Fixture, fixture, startEngine, textOf } from './mod
 
 const STATE = 'The customer was charged twice and nobody answers the phone.';
 
-/** An engine on a copy of a tiny cross-encoder whose config.json also says `changes`. */
+/** Returns an engine on a copy of a tiny cross-encoder whose config.json also says `changes`. */
 async function engineWith(t: TestContext, name: Fixture, changes: Readonly<Record<string, unknown>>) {
   const folder = copyOfFixture(t, name);
   const file = join(folder, 'config.json');
@@ -71,11 +71,11 @@ suite('an exported cross-encoder', () => {
   test('cuts the state before the hypothesis, and never the option', async (t) => {
     const { ask } = await engineWith(t, 'pair-bert', {});
     const long = await ask(CHOICE, 'late '.repeat(100));
-    // Of each row of 64, three are special tokens, three are the instructions, one is the option.
+    // Of the 64 tokens of each row, three are special, three are the instructions' and one is the option's.
     assert.equal(long.usage.input_tokens, 3 * 64);
     assert.equal(long.usage.truncated_tokens, 100 - (64 - 3 - 4));
     const wordy = await ask({ ...CHOICE, instructions: 'late '.repeat(100) });
-    // The hypothesis is half of a row, and all but the option's token of it the instructions'.
+    // The hypothesis takes half of a row, and all of its tokens except the option's are the instructions'.
     assert.equal(wordy.usage.truncated_tokens, 100 - 31);
     assert.equal(new Set(Object.values(wordy.probabilities)).size, 3);
   });

@@ -1,10 +1,10 @@
-/** Programs in a process of their own: the tests' own, and those of the system. */
+/** Runs programs in processes of their own: the tests' programs and those of the system. */
 import { spawn } from 'node:child_process';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
-/** How a process ended. */
+/** The end of a process: its exit code or signal, and its output. */
 export interface Ended {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -15,11 +15,11 @@ export interface Ended {
 export interface RunOptions {
   readonly args?: readonly string[];
   readonly cwd?: string;
-  /** Variables beside those of this process. */
+  /** Environment variables in addition to those of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** A program that hangs is killed, so that the test fails instead. */
+  /** The time after which a program that hangs is killed, so that the test fails instead. */
   readonly timeoutMs?: number;
-  /** What it reads from stdin; closed when left out. */
+  /** The text that the program reads from stdin; without it, stdin is closed. */
   readonly input?: string;
 }
 

@@ -14,7 +14,7 @@ export const THREE_TYPES = JSON.stringify({
   },
 });
 
-/** A request with `count` questions about one short state: as many runs of the model. */
+/** Returns a request with `count` questions about one short state; it takes `count` runs of the model. */
 export function manyQuestions(count: number, state = 'The parcel arrived crushed.'): string {
   const ids = Array.from({ length: count }, (_, index) => `q${index}`);
   const questions = ids.map((id) => [id, { type: 'noul', instructions: `Is it about parcel number ${id}?` }] as const);
@@ -23,7 +23,7 @@ export function manyQuestions(count: number, state = 'The parcel arrived crushed
 
 const WORDS = ['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'price', 'outage', 'invoice', '17', 'é'];
 
-/** Request number `n`, unlike any other: state, questions and options of all sizes. */
+/** Returns request number `n`, which differs from every other: states, questions and options have all sizes. */
 export function differentRequest(n: number): string {
   const word = (at: number) => WORDS[(n * 7 + at * 5) % WORDS.length];
   const words = (count: number) => Array.from({ length: count }, (_, at) => word(at)).join(' ');

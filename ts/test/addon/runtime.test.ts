@@ -1,4 +1,4 @@
-/** The library of ONNX Runtime is loaded once a process: these tests follow one another in theirs. */
+/** A process loads the library of ONNX Runtime only once, so these tests run in turn in a process of their own. */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';

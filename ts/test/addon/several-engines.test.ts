@@ -5,7 +5,7 @@ import { answersText, type Fixture, fixture, goldenLines, startEngine, TOLERANCE
 
 const NAMES = Object.keys(TOLERANCES) as Fixture[];
 
-/** The answers of all reference requests, asked at once. */
+/** Returns the answers of all reference requests, asked at once. */
 async function answerAll(engine: Engine, name: Fixture): Promise<string[]> {
   const replies = goldenLines(fixture(name)).map(({ body }) => engine.decide(Buffer.from(body)));
   return (await Promise.all(replies)).map((reply) => answersText(textOf(reply)));

@@ -6,12 +6,12 @@ import type { Engine } from '../../src/engine.ts';
 import { answersText, copyOfFixture, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
 import { differentRequest, manyQuestions } from './requests.ts';
 
-/** What the engine holds of the results of a batch that nobody takes: then no more states come to the model. */
+/** The most bytes of untaken results that the engine holds for a batch; beyond them, no more states go to the model. */
 const MOST_HELD_BYTES = 2 ** 20;
 
 const answer = async (engine: Engine, body: string) => answersText(textOf(await engine.decide(Buffer.from(body))));
 
-/** The answer of a model that is alone in its engine. */
+/** Returns the answer of a model that is the only one in its engine. */
 async function alone(t: Parameters<typeof startEngine>[0], name: Fixture, body: string): Promise<string> {
   return answer(await startEngine(t, { model: fixture(name) }), body);
 }
@@ -35,7 +35,7 @@ suite('an engine whose model is swapped', () => {
     const expected = await Promise.all(bodies.map((body) => answer(before, body)));
     const engine = await startEngine(t, { model: fixture('marker') });
     const swapped = engine.swap(after);
-    // The switch is made between two turns of this thread, so these are all before it.
+    // The switch happens between two turns of this thread, so all of these requests come before it.
     const answers = bodies.map((body) => answer(engine, body));
     await swapped;
     const last = await answer(engine, differentRequest(1));
@@ -44,7 +44,7 @@ suite('an engine whose model is swapped', () => {
   });
 
   test('answers all states of a batch as one model, those too that come to it after the swap', async (t) => {
-    // Long names make long results, of which the engine has no more ready than it holds for its caller.
+    // Long names make long results, so the engine has only a part of them ready before the caller takes any.
     const names = ['no', 'yes'].map((name) => name.padEnd(4096, '.'));
     const question = { type: 'choice', instructions: 'Is it?', criteria: names };
     const states = Array.from({ length: 600 }, (_, n) => `state ${n}`);
@@ -97,7 +97,7 @@ suite('an engine whose model is swapped', () => {
     const engine = await startEngine(t, { model: fixture('marker') });
     const before = engine.info();
     const swapped = engine.swap(fixture('shared-state'));
-    // The model is loaded meanwhile; the switch cannot be made before this thread is free.
+    // The model loads during this wait; the switch cannot happen before this thread is free.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2000);
     engine.shutdown();
     await assert.rejects(swapped, { code: 'closing' });

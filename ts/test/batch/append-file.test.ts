@@ -6,7 +6,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { AppendFile } from '../../src/batch/append-file.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** What all open files have in common, which a test may replace. */
+/** Returns the prototype of all open files, whose methods a test may replace. */
 async function fileHandles(t: TestContext): Promise<FileHandle> {
   const file = await open(join(temporaryFolder(t), 'any'), 'w');
   await file.close();

@@ -1,4 +1,4 @@
-/** Servers of which one or all are no use: what they are asked, and that rows do not suffer from it. */
+/** Batches on servers of which one or all are bad: which requests these get, and that no row suffers from it. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { QUESTIONS as FILE_QUESTIONS, outputFiles, writeRows } from './batch-files.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
-/** Nothing here takes so long, but for what would go on for ever. */
+/** No test here takes this long, unless it would go on for ever. */
 const options = { timeout: 150_000 };
 
 /** Answers each body by its length, after a while. */
@@ -37,7 +37,7 @@ async function* numbers(count: number) {
   for (let n = 0; n < count; n++) yield n;
 }
 
-/** The outcomes of `count` rows, asked as a run asks them. */
+/** Returns the outcomes of `count` rows, which are asked in the way of a run. */
 async function outcomes(servers: Decider, count: number): Promise<Outcome[]> {
   const found: Outcome[] = [];
   for await (const [, outcome] of inOrder(numbers(count), (n) => ask(servers, 'x'.repeat(n)), {
@@ -72,10 +72,10 @@ async function goodAnd(t: TestContext, bad: Answering): Promise<[FakeServer, Fak
   return [await FakeServer.start(t, good), await FakeServer.start(t, bad)];
 }
 
-/** At the start it ends the run: a probe is no row that could be bad. */
+/** A refusal that comes at the start ends the run, because a probe is no row that could be bad. */
 const REFUSAL = 'a refusal of every row';
 
-// Each test waits for the pauses of servers of its own.
+// Each test has servers of its own and mostly waits for their pauses, so four of them run at once.
 suite('one bad server of two', { concurrency: 4 }, () => {
   for (const [name, bad] of [
     ['Retry-After: 0', failing(503, { 'retry-after': '0' })],
@@ -148,7 +148,7 @@ suite('one bad server of two', { concurrency: 4 }, () => {
     const servers = await decider({ urls: [one.url, two.url], mayDiffer: true });
     assert.deepEqual(await outcomes(servers, 300), expected(300));
     assert.ok(two.asked.length <= 25, String(two.asked.length));
-    // What nobody waits for any more was left.
+    // The connections of the requests that are no longer needed must be closed.
     while (two.open > 0) await sleep(5, undefined, { signal: t.signal });
     await servers.close();
   });
@@ -235,7 +235,7 @@ suite('when all servers are bad', () => {
   });
 });
 
-/** Each request in another way, most of them wrong. */
+/** Answers each request in another way, mostly a wrong one. */
 const chaotic: Answering = (res, body, n) => {
   const ways: readonly Answering[] = [
     good,
@@ -253,14 +253,14 @@ const chaotic: Answering = (res, body, n) => {
 };
 
 interface Stopped {
-  /** Of the input; its ending is the format. */
+  /** The name of the input; its ending is the format. */
   readonly name: string;
   readonly urls: readonly string[];
-  /** How many rows each run does. */
+  /** The number of rows after which each run is stopped. */
   readonly stopAfter: number;
 }
 
-/** The output of a run that is stopped again and again, until it is done. */
+/** Returns the output of a run that is stopped again and again, until it is done. */
 async function outputOf(t: TestContext, { name, urls, stopAfter }: Stopped): Promise<Record<string, string>> {
   const folder = temporaryFolder(t);
   writeRows(join(folder, name), 400);

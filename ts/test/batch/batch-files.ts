@@ -1,10 +1,10 @@
-/** Inputs of batches, and what reads their outputs. */
+/** Inputs of batches, and functions that read their outputs. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { parquetWriteFile } from 'hyparquet-writer';
 
-/** One question of each type; the options would be in another order in an object of JavaScript. */
+/** One question of each type; a JavaScript object would put the options into another order. */
 export const QUESTIONS =
   '{"refund":{"type":"noul","instructions":"Money back?"},' +
   '"team":{"type":"choice","instructions":"Which?","criteria":{"10":"ten","9":"nine"}},' +
@@ -12,17 +12,17 @@ export const QUESTIONS =
 
 const WORDS = ['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'é 日', '"quoted"', 'two\nlines', 'a,b'];
 
-/** The text of row `n`, unlike any other. */
+/** Returns the text of row `n`, which differs from every other. */
 export function textOfRow(n: number): string {
   return `${n} ${[1, 2, 3, 4].map((at) => WORDS[(n * 7 + at * (n % 13)) % WORDS.length]).join(' ')}`;
 }
 
-/** Every so many rows there is one that is bad. */
+/** The distance between two bad rows: every row whose number is a multiple of it is bad. */
 export const BAD_EVERY = 97;
 
 const numbers = (count: number) => Array.from({ length: count }, (_, at) => at + 1);
 
-/** Writes `count` rows in the format that the name's ending says; those of Parquet are all good. */
+/** Writes `count` rows in the format that the ending of the name says; rows of Parquet are all good. */
 export function writeRows(path: string, count: number): void {
   const isBad = (n: number) => n % BAD_EVERY === 0;
   if (path.endsWith('.parquet')) {
@@ -44,13 +44,13 @@ export function writeRows(path: string, count: number): void {
   writeFileSync(path, `${lines.join('\n')}\n`);
 }
 
-/** All files of the output of `input` but the journal, by name. */
+/** Returns the contents of all output files in `folder` except the journal, by name. */
 export function outputFiles(folder: string): Record<string, string> {
   const names = readdirSync(folder).filter((name) => name.includes('.answers') && !name.includes('.progress'));
   return Object.fromEntries(names.sort().map((name) => [name, readFileSync(join(folder, name), 'latin1')]));
 }
 
-/** The rows of a Parquet file. */
+/** Returns the rows of a Parquet file. */
 export async function parquetRows(path: string): Promise<Record<string, unknown>[]> {
   return parquetReadObjects({ file: await asyncBufferFromFile(path) });
 }

@@ -31,7 +31,7 @@ suite('svc batch', () => {
       const alone = temporaryFolder(t);
       const one = await killedBatch({ ...options, folder: alone, kills: 0 });
       let [killed, other] = [alone, one];
-      // It may be done before the first kill comes, when this process had to wait for the processor.
+      // A run may be done before its first kill, if this process had to wait for the processor.
       for (let tries = 0; other.kills === 0 && tries < 10; tries += 1) {
         killed = temporaryFolder(t);
         other = await killedBatch({ ...options, folder: killed, kills: 2, runMs: one.runMs });

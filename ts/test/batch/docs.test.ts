@@ -10,7 +10,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const BLOCKS = docBlocks('batch.md');
 const blocksOf = (language: string) => BLOCKS.filter((block) => block.language === language).map(({ text }) => text);
 
-/** The arguments of the command line in a block, and the variables that it sets. */
+/** Returns the arguments of the command line in a block, and the variables that it sets. */
 function commandOf(block: string) {
   const env = Object.fromEntries([...block.matchAll(/^export (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]));
   const [, line = ''] = /^svc (.*)$/m.exec(block) ?? [];

@@ -1,4 +1,4 @@
-/** A server of decisions that is none: it notes what it is asked, and a test says how it answers. */
+/** A fake server of decisions: it records its requests, and a test says how it answers. */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,7 +12,7 @@ import { loadConfig } from '../../src/config.ts';
 
 export const QUESTIONS = '{"q":{"type":"noul"}}';
 
-/** What a server answers to `body`: the first option of each question has the probability `share`. */
+/** Returns a server's answer to `body`, in which the first option of each question has the probability `share`. */
 export function answerTo(body: string, share = 0.75): string {
   const asked = askedQuestions(memberTexts(body)?.get('questions') ?? '');
   const answers = asked.map((question) => [question.id, JSON.stringify(answerOf(question, share))] as const);
@@ -38,7 +38,7 @@ function answerOf({ type, labels, legend }: Asked, share: number) {
 
 const millionths = (value: number) => Number(value.toFixed(6));
 
-/** What `ask` is answered with. */
+/** The answer to the request that `ask` makes. */
 export const ANSWER = answerTo(`{"state":"x","questions":${QUESTIONS}}`);
 
 export const well = (res: ServerResponse) => res.end(ANSWER);
@@ -51,14 +51,14 @@ interface Request {
 
 export type Answering = (res: ServerResponse, body: string, n: number) => unknown;
 
-/** A server that notes what it is asked and answers as `answer` does. */
+/** A server that records its requests and answers them with the function given to `start`. */
 export class FakeServer {
   readonly asked: Request[] = [];
   readonly probes: string[] = [];
   answerProbe: Answering = (res, body) => res.end(answerTo(body));
-  /** What its health record says. */
+  /** The `sha256` in its health record. */
   sha256: string | undefined;
-  /** Takes connections, and answers nothing. */
+  /** Whether the server takes connections but answers nothing. */
   isFrozen = false;
   open = 0;
   most = 0;

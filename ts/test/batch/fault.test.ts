@@ -8,7 +8,7 @@ import { answerTo } from './fake-server.ts';
 const ASKED = askedQuestions(QUESTIONS);
 const GOOD = answerTo(`{"state":"x","questions":${QUESTIONS}}`);
 
-/** An answer that is changed at one place. */
+/** An answer of which one place is changed. */
 type Changed = Record<string, Record<string, Record<string, unknown>>>;
 
 function changed(change: (body: Changed) => void): string {

@@ -1,4 +1,4 @@
-/** A batch that is killed again and again, and goes on. */
+/** A batch that is killed again and again and resumed each time. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -12,26 +12,26 @@ import { QUESTIONS, writeRows } from './batch-files.ts';
 const SVC = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url));
 
 export interface KillOptions {
-  /** An empty folder. */
+  /** An empty folder for the batch. */
   readonly folder: string;
-  /** The input's name; the ending is the format. */
+  /** The name of the input; its ending is the format. */
   readonly name: string;
   readonly rows: number;
-  /** How often it is killed at most: a run may be done before its kill comes. */
+  /** The greatest number of kills; there may be fewer, since a run may be done before its kill. */
   readonly kills: number;
-  /** How long a run takes that is not killed, in milliseconds; the kills come within. */
+  /** The time that a run takes without a kill, in milliseconds; the kills come within it. */
   readonly runMs?: number;
 }
 
 export interface Killed {
   readonly kills: number;
-  /** How long the last run took, in milliseconds. */
+  /** The time that the last run took, in milliseconds. */
   readonly runMs: number;
-  /** What each run said and how it ended, but for those that were killed. */
+  /** The exit code or signal of the run that was not killed, and its messages. */
   readonly end: string;
 }
 
-/** Runs a batch in `folder` to its end, with kills at random moments before. */
+/** Runs a batch in `folder` to its end, and kills and resumes it at random moments before. */
 export async function killedBatch({ folder, name, rows, kills, runMs = 0 }: KillOptions): Promise<Killed> {
   writeRows(join(folder, name), rows);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);
@@ -52,7 +52,10 @@ export async function killedBatch({ folder, name, rows, kills, runMs = 0 }: Kill
   }
 }
 
-/** Every other time at any moment of the run, else soon after it has noted rows, or late when it notes none. */
+/**
+ * Kills a run: half of the time at any moment, otherwise soon after its journal has noted more rows, or late in the run
+ * if the journal notes none.
+ */
 async function killWithin(runMs: number, child: ReturnType<typeof spawn>, journal: string): Promise<void> {
   if (Math.random() < 1 / 2) await sleep(Math.random() * runMs);
   else {

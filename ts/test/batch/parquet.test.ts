@@ -69,7 +69,7 @@ suite('the memory for a Parquet file does not follow what it unfolds to', () => 
       const program = `
         const { openParquet } = await import(${JSON.stringify(reader.href)});
         const source = await openParquet({ path: process.argv[1], state: [], keep: undefined, maxRowBytes: ${8 * MIB} });
-        // As many are held as wait for their answers.
+        // The program holds as many rows as wait for their answers in a run.
         const held = [];
         let [bad, peakBytes] = [0, 0];
         for await (const row of source.rows({ row: 0, offset: 0 })) {
@@ -141,7 +141,8 @@ suite('a Parquet file that is damaged', () => {
     const columns = [{ name: 'n', data: Int32Array.from(numbers), type: 'INT32' as const }];
     const path = written(t, columns, { codec: 'UNCOMPRESSED' });
     const bytes = readFileSync(path);
-    // 500 in the footer, as Thrift writes it: of the file, of the column's chunk, and of the row group.
+    // The footer holds the number 500 three times, as Thrift writes it: for the file, for the column's chunk and for
+    // the row group.
     const at = bytes.lastIndexOf(Buffer.of(0xe8, 0x07));
     for (const low of [0xe6, 0xea]) {
       bytes[at] = low;
@@ -152,7 +153,7 @@ suite('a Parquet file that is damaged', () => {
   });
 });
 
-/** Numbers from 0 to 1, the same in each run. */
+/** Returns a function that gives random numbers from 0 to 1, the same in each run. */
 function seeded(seed: number): () => number {
   let state = seed;
   return () => {
@@ -161,7 +162,7 @@ function seeded(seed: number): () => number {
   };
 }
 
-/** A copy with a few other bytes, half of them in the footer; now and then cut short. */
+/** Returns a copy with a few changed bytes, about half of them in the footer; some copies are also cut short. */
 function damaged(whole: Buffer, random: () => number): Buffer {
   const bytes = Buffer.from(whole);
   const below = (limit: number) => Math.floor(random() * limit);
@@ -198,7 +199,8 @@ suite('what a Parquet page says of itself is not believed', () => {
   }
 
   test('texts that share a long beginning cost what they are in memory', () => {
-    // Blocks of 128 in 4 parts, 2 values, the first one, then what the second adds: 0 and 32; 32 and 0.
+    // Each list: blocks of 128 in 4 parts, 2 values, the first value, then the difference of the second. The values are
+    // 0 and 32 in one list, 32 and 0 in the other.
     const zigzag = (value: number) => (value < 0 ? -2 * value - 1 : 2 * value);
     const delta = (first: number, then: number) => [128, 1, 4, 2, zigzag(first), zigzag(then), 0, 0, 0, 0];
     const bytes = Uint8Array.from([...delta(0, 32), ...delta(32, -32), ...new Array(32).fill(65)]);

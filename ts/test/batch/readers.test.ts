@@ -18,13 +18,13 @@ async function rowsOf(source: Source, from: Position = START): Promise<Row[]> {
   return rows;
 }
 
-/** What matters of a row: its number, then its state and cells, or why it is bad. */
+/** Returns the parts of a row that matter: its number, then its state and cells, or why it is bad. */
 function told(row: Row): readonly unknown[] {
   if (row.problem) return [row.number, row.problem.message, row.inputJson()];
   return [row.number, row.stateJson, row.cells];
 }
 
-/** From the end of every row, what follows is what follows when all is read. */
+/** Fails unless reading from the end of any row gives the same rows as reading all of them. */
 async function assertResumable(source: Source): Promise<void> {
   const all = await rowsOf(source);
   for (const [at, { end }] of all.entries()) {

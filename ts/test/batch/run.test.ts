@@ -21,14 +21,14 @@ import { Refusal } from '../../src/refusal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { outputFiles, parquetRows, writeRows } from './batch-files.ts';
 
-/** The options would be in another order in an object of JavaScript. */
+/** One question; a JavaScript object would put its options into another order. */
 const QUESTIONS = '{"q":{"type":"choice","criteria":{"10":"ten","9":"nine"}}}';
 
 const MAX_ROW_BYTES = 10_000;
 
 const TORN = `{"torn${' '.repeat(2 ** 20)}`;
 
-/** Answers every state by its length, later for some, and refuses those with "card". */
+/** A decider that answers every state by its length, some of them later, and refuses those with "card". */
 class FakeDecider implements Decider {
   readonly window = 7;
   readonly model: string | null;
@@ -72,7 +72,7 @@ interface RunOptions extends BatchOptions {
   readonly stop?: AbortSignal;
 }
 
-/** One run, as `svc batch` does it. */
+/** Does one run in the way of `svc batch`, and returns its journal. */
 async function run(
   { folder, name }: Batch,
   { decider = new FakeDecider(), stop, ...options }: RunOptions = {},
@@ -170,7 +170,7 @@ suite('a batch', () => {
             ({ done }) => done,
             (error: Error) => assert.equal(error.message, 'stopped'),
           )) === true;
-        // What a kill leaves behind the last commit; it is longer than all that is written over it.
+        // A kill leaves bytes behind the last commit. These here are longer than everything that is written over them.
         for (const file of isDone
           ? []
           : readdirSync(broken.folder).filter((file) => /\.answers.*(jsonl|csv|rows)$/.test(file))) {
@@ -240,7 +240,7 @@ suite('a batch refuses', () => {
     const content = readFileSync(input, 'utf8');
     writeFileSync(input, content.replace('"id":50,', '"id":51,'));
     await assert.rejects(run(batch, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
-    // What is behind the rows that were read may change, or grow.
+    // The part of the input behind the rows that were read may change or grow.
     writeFileSync(input, `${content}{"id":301}\n`);
     assert.equal((await run(batch, { resume, decider: new FakeDecider('graph cc') })).row, 301);
     writeFileSync(`${join(batch.folder, 'rows.answers.jsonl')}.progress`, '{"row":');
@@ -372,7 +372,7 @@ suite('inOrder', () => {
     const sizes = [1, 1, 60, 1, 500, 1, 1, 60, 60, 1];
     const work = async (n: number) => {
       held += sizes[n] ?? 0;
-      // The last of them may be one too many.
+      // The item that was taken last may be one too many, so it does not count.
       most = Math.max(most, held - (sizes[n] ?? 0));
       await sleep(1);
       return n;

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
 import { Server } from '../../src/batch/server.ts';
 
-/** A server whose clock a test sets, and whose pauses are as long as they can be. */
+/** Returns a server whose clock a test sets, and whose pauses have their greatest length. */
 function testServer(t: TestContext, { longestRestMs = 60_000 } = {}) {
   const clock = { nowMs: 1000 };
   t.mock.method(performance, 'now', () => clock.nowMs);
   t.mock.method(Math, 'random', () => 1);
   const server = new Server({ url: 'http://127.0.0.1:1', concurrency: 8, longestRestMs, isCompared: true });
-  /** Lets it rest, returns for how long, and comes back after that. */
+  /** Lets the server rest, sets the clock to the end of the pause, and returns its length in milliseconds. */
   const pauseMs = (retryAfterMs?: number) => {
     server.rest(retryAfterMs);
     const ms = server.restsUntilMs - clock.nowMs;

@@ -15,7 +15,7 @@ suite('servers', () => {
       ['"a"', '"b"', '"a"'].map((state) => `{"state":${state},"questions":${QUESTIONS}}`),
     );
     const [first, second, third] = server.asked.map(({ headers }) => headers);
-    // The first digits of SHA-256 of the letter a.
+    // These are the first digits of the SHA-256 of the letter a.
     assert.equal(first?.['x-svc-state'], 'ca978112ca1bbdca');
     assert.equal(first?.['x-svc-state'], third?.['x-svc-state']);
     assert.notEqual(first?.['x-svc-state'], second?.['x-svc-state']);
@@ -25,7 +25,7 @@ suite('servers', () => {
   });
 
   test('get no more at once than they should, and equal states go to the same one', async (t) => {
-    // The first two are answered with the third.
+    // The first two requests are held and answered together with the third.
     const together = () => {
       const held: ServerResponse[] = [];
       return (res: ServerResponse, _: string, n: number) => {

@@ -23,7 +23,8 @@ const QUESTIONS = {
   anger: { type: 'score', instructions: 'How angry?', criteria: ['calm', 'annoyed', 'furious'] },
 } as const;
 
-// The newest provider declares states of JSON alone, and `ai` would have it take files; at run time they fit.
+// The types do not match: the newest provider declares states of JSON only, and `ai` requires that it take files as
+// well. At run time they fit.
 const modelAt = (baseURL: string, apiKey = KEY) =>
   createTypeSafeAi({ apiKey, baseURL }).evaluationModel('jev-latest') as unknown as Model;
 const v1 = (server: LiveServer) => new URL('/v1', server.url).href;
@@ -44,7 +45,7 @@ suite('ai with @ai-sdk/typesafe-ai', () => {
       const server = await LiveServer.start(t, { env });
       const { answers, usage, warnings, providerMetadata: { typesafe } = {}, response } = await ask(v1(server));
       const questions = { ...QUESTIONS, refund: { ...QUESTIONS.refund, type: 'noul' } };
-      // `ai` makes a list of parts of a text.
+      // `ai` turns a text into a list of parts.
       const body = JSON.stringify({ state: [{ type: 'text', text: STATE }], questions });
       const same = JSON.parse(await server.answer(body, { Authorization: `Bearer ${KEY}` }));
       const { refund, team, anger } = same.answers;

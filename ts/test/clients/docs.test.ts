@@ -16,7 +16,7 @@ suite('docs/clients.md', () => {
     assert.equal(blocks.length, 6);
     for (const { text } of blocks) {
       const program = text.replaceAll('http://127.0.0.1:21118', server.url.origin);
-      // The packages are found from the folder that it runs in.
+      // Node finds the packages from the folder that the program runs in.
       const args = ['--input-type=module', '-e', program];
       const { stdout, stderr } = await runCommand(process.execPath, { args, cwd: REPOSITORY });
       assert.match(stdout, /^(billing|tech) 0\.\d+\n$/, `${text}\n${stderr}`);

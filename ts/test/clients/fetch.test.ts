@@ -7,10 +7,10 @@ import { KEY } from './refusing-servers.ts';
 
 const BYTES = new TextEncoder().encode(THREE_TYPES);
 
-/** A body whose length is not known when it is sent. */
+/** Returns a body whose length is not known when it is sent. */
 const chunked = () => ReadableStream.from([BYTES.subarray(0, 10), BYTES.subarray(10)]);
 
-/** How a body can be sent; `duplex` is what fetch asks for with a stream. */
+/** The ways to send a body; fetch requires `duplex` for a stream. */
 const WAYS: readonly [string, () => RequestInit & { duplex?: 'half' }][] = [
   ['as a text, whose type is text/plain', () => ({ body: THREE_TYPES })],
   ['without a content type', () => ({ body: BYTES })],

@@ -28,7 +28,7 @@ const QUESTIONS = [
   },
 ] satisfies Params['questions'];
 
-/** The same questions as `POST /v1/systemone` has them. */
+/** The same questions in the form of `POST /v1/systemone`. */
 const SYSTEMONE = {
   refund: { type: 'noul', instructions: 'Does the customer want money back?' },
   team: {
@@ -146,7 +146,8 @@ suite('the public OpenAI client', () => {
     const many = await failure(client, { questions: [...QUESTIONS, ...QUESTIONS] });
     assert.ok(many instanceof OpenAI.APIError);
     assert.deepEqual([many.status, many.code], [413, 'too_many_questions']);
-    // The body of a 401 is the interface's, a text where the client looks for an object; its class is told by the status.
+    // The body of a 401 has the form of this server's own API: a text where the client looks for an object. The client
+    // finds the class of the error from the status.
     const stranger = await failure(clientOf(server, 'a-wrong-key-of-the-test'), {});
     assert.ok(stranger instanceof OpenAI.AuthenticationError);
     assert.match(stranger.message, /missing or wrong API key/);

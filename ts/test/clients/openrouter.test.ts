@@ -34,7 +34,7 @@ const v1 = (server: LiveServer) => new URL('/v1', server.url).href;
 const ask = (serverURL: string, request: Partial<Request> = {}, apiKey = KEY) =>
   new OpenRouter({ apiKey, serverURL }).systemOne.create(
     { decisionsRequest: { ...REQUEST, ...request } },
-    // By itself it would come again for an hour.
+    // By default the client would retry for an hour.
     { retries: { strategy: 'none' } },
   );
 

@@ -1,4 +1,4 @@
-/** Servers that refuse, each in its own way, for the public clients to meet. */
+/** Servers that each refuse requests in their own way, for tests of the public clients. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,23 +9,27 @@ import { LiveServer } from '../real/live-server.ts';
 export const KEY = 'an-api-key-of-the-test';
 export const WRONG_KEY = 'a-wrong-key-of-the-test';
 
-/** Over the `max_body_bytes` of `strictServer`. */
+/** A state that makes a body longer than the `max_body_bytes` of `strictServer`. */
 export const LONG_STATE = 'x'.repeat(900);
 
-/** A server that needs `KEY` and reads short bodies only. */
+/** Returns a server that needs `KEY` and reads short bodies only. */
 export const strictServer = (test: TestContext) =>
   LiveServer.start(test, { env: { SVC_API_KEY: KEY, SVC_MAX_BODY_BYTES: '900' } });
 
-/** A base address under which every path is one that only GET may use: the client's path ends up in the query. */
+/**
+ * Returns a base address under which every path is one that only GET may use: the client's path ends up in the query.
+ */
 export const getOnly = (server: LiveServer) => new URL('/health?', server.url).href;
 
 export interface BusyServer {
   readonly server: LiveServer;
-  /** Hangs up all that holds the model and waits for it. */
+  /** Cancels the request that holds the model and the one that waits for it. */
   free(): void;
 }
 
-/** A server whose queue is full until it is freed: one request runs, for many seconds if need be, and one waits. */
+/**
+ * Returns a server whose queue is full until it is freed: one request runs, for many seconds if need be, and one waits.
+ */
 export async function busyServer(test: TestContext): Promise<BusyServer> {
   const env = { SVC_MAX_QUEUE: '1', SVC_MAX_QUESTIONS: '9000', SVC_MAX_TOKENS: '9000000', SVC_ALLOW_NO_PASSWORD: '1' };
   const server = await LiveServer.start(test, { args: ['--threads', '1'], env });
@@ -34,7 +38,7 @@ export async function busyServer(test: TestContext): Promise<BusyServer> {
     { running: 1, waiting: 0 },
     { running: 1, waiting: 1 },
   ]) {
-    // It ends with the server or when the test hangs up, and in an error either way.
+    // This request ends with the server or when the test cancels it, with an error either way.
     server.decide(manyQuestions(9000), { signal: caller.signal }).catch(() => {});
     await queueOf(server, held);
   }
@@ -51,14 +55,14 @@ async function queueOf(server: LiveServer, { running, waiting }: { running: numb
   }
 }
 
-/** The address of a server whose model fails at every run. */
+/** Returns the address of a server whose model fails at every run. */
 export async function brokenServer(test: TestContext): Promise<string> {
   const { engine, port } = await startServer(test);
   engine.answer = () => ({ failure: { code: 'model_failed', message: 'the model run failed' } });
   return `http://127.0.0.1:${port}`;
 }
 
-/** The address of a server that has ended in order. */
+/** Returns the address of a server that has shut down in an orderly way. */
 export async function endedServer(test: TestContext): Promise<string> {
   const server = await LiveServer.start(test);
   server.process.signal('SIGTERM');
@@ -66,7 +70,7 @@ export async function endedServer(test: TestContext): Promise<string> {
   return server.url.href;
 }
 
-/** What the call is rejected with. */
+/** Returns the error that the call is rejected with; fails if it is answered. */
 export async function failureOf(ask: () => PromiseLike<unknown>): Promise<unknown> {
   try {
     await ask();

@@ -27,7 +27,7 @@ const QUESTIONS = {
 const clientOf = (baseURL: string, config: sdk.TypeSafeClientConfig = {}) =>
   new TypeSafeClient({ apiKey: KEY, baseURL, logLevel: 'off', ...config });
 
-/** Does not come again. */
+/** The setting under which the client does not retry. */
 const once = { maxRetries: 0 };
 
 suite('@typesafe-ai/sdk', () => {
@@ -111,7 +111,7 @@ suite('@typesafe-ai/sdk', () => {
     const said: string[] = [];
     const note = (line: string) => {
       said.push(line);
-      // It has been refused once: now there is room.
+      // The client has been refused once; this makes room for its second try.
       if (line.includes('retrying in')) free();
     };
     const logger = { debug: note, info: note, warn: note, error: note };

@@ -41,7 +41,7 @@ suite('POST /v1/systemone/batch', () => {
     const startMs = performance.now();
     const headers = 'Host: localhost\r\nExpect: 100-continue\r\nContent-Length: 2';
     wire.send(`POST /v1/systemone/batch HTTP/1.1\r\n${headers}\r\n\r\n`);
-    // The server says so when it begins to read.
+    // The server sends this when it begins to read the body.
     await wire.receives('100 Continue\r\n\r\n');
     const waitedMs = await waitAtLeast(50);
     wire.send('{}');
@@ -228,7 +228,7 @@ suite('POST /v1/systemone/batch', () => {
     const started = performance.now();
     for await (const part of res) {
       read += part.length;
-      // Longer in all than a caller may take nothing.
+      // The reading takes longer in total than the time for which a caller may take nothing.
       if (performance.now() - started < 3_000) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     assert.equal(read, size);

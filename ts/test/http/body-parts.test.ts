@@ -12,7 +12,7 @@ import { BodyRoom } from '../../src/middleware/body-room.ts';
 
 const KIB = 2 ** 10;
 const BYTES = 256 * KIB;
-/** Without joining, each byte takes about 200. */
+/** The most memory that an arriving body may take, in bytes. Without joining, each part would take about 200. */
 const MAX_HELD = 32 * BYTES;
 
 setFlagsFromString('--expose-gc');
@@ -30,10 +30,10 @@ function request(headers: IncomingMessage['headers']): IncomingMessage {
   return Object.assign(stream, { headers, method: 'POST', url: '/v1/systemone' }) as unknown as IncomingMessage;
 }
 
-/** Sends a body in parts of one byte, and returns what they take until the last of them is read. */
+/** Sends a body in parts of one byte, and returns the bytes of memory that they take before the last one is read. */
 function sendByBytes(req: IncomingMessage): number {
   const before = usedBytes();
-  // The parser's parts have memory of their own, too.
+  // Each part has memory of its own, as the parts of Node's parser do.
   for (let sent = 1; sent < BYTES; sent += 1) req.emit('data', Buffer.alloc(1, 'x'));
   const held = usedBytes() - before;
   req.emit('data', Buffer.alloc(1, 'x'));

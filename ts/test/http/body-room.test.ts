@@ -11,21 +11,21 @@ const CONFIG = { maxBodyBytes: 400 * KIB, maxBatchBodyBytes: 400 * KIB, maxQueue
 const FULL = 'too many bytes of requests are arriving (max_queue_bytes)';
 const spaces = (bytes: number) => ' '.repeat(bytes);
 
-/** Begins with a body of `bytes`, sends `sent` of them, and resolves when the server has them. */
+/** Begins a request with a body of `bytes`, sends `sent` of them, and returns its connection. */
 async function begin(t: TestContext, { port }: ServerUnderTest, { bytes = 0, sent = 0, path = '/v1/systemone' }) {
   const wire = await Wire.open(t, port);
   const framing = bytes > 0 ? `Content-Length: ${bytes}` : 'Transfer-Encoding: chunked';
-  // The server answers the expectation when it has begun with the request.
+  // The server answers `100 Continue` when it has begun to handle the request.
   wire.send(`POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\n${framing}\r\n\r\n`);
   await wire.receives('100 Continue\r\n\r\n');
   wire.send(bytes > 0 ? spaces(sent) : `${sent.toString(16)}\r\n${spaces(sent)}\r\n`);
   return wire;
 }
 
-/** Resolves when a body of `bytes` is refused, which shows that others have arrived. */
+/** Sends bodies of `bytes` until one is refused, which shows that the others have arrived, and returns the refusal. */
 async function untilFull({ decide }: ServerUnderTest, bytes: number, rest: Partial<Sent> = {}) {
   for (;;) {
-    // A refused caller who is still sending may find the connection closed before the answer.
+    // A refused caller that is still sending may see the connection close before it gets the answer.
     const answer = await decide({ body: spaces(bytes), ...rest }).catch(() => undefined);
     if (answer?.status === 503) return answer;
     await new Promise((resolve) => setTimeout(resolve, 5));

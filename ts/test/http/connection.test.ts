@@ -12,7 +12,7 @@ const HOST = 'Host: localhost\r\n';
 const POST = `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: ${DECISION.length}\r\n`;
 const GET = `GET /livez HTTP/1.1\r\n${HOST}`;
 
-/** Asserts that an answer of the server itself is complete: one line, both ids, and the end of the connection. */
+/** Fails unless an answer of the server itself is complete: one line, both ids, and the end of the connection. */
 function isRefusal(answer: string, status: number, message: string): void {
   const [head, body] = answer.split('\r\n\r\n');
   assert.match(answer, new RegExp(`^HTTP/1.1 ${status} [A-Z]`));
@@ -77,7 +77,7 @@ suite('what is not HTTP', () => {
     const wire = await Wire.open(t, port);
     wire.send(`${POST}\r\n${DECISION}nonsense\r\n\r\n`);
     await engine.called();
-    // The engine has the request when its last byte is there; what follows is parsed in the same turn.
+    // The engine gets the request when its last byte has arrived; the bytes behind it are parsed in the same turn.
     await new Promise(setImmediate);
     release();
     const answer = await wire.ends();
@@ -109,7 +109,10 @@ suite('what is not HTTP', () => {
   });
 });
 
-/** So short that a test can wait for them, so long that what is sent at once is read before them on a busy machine. */
+/**
+ * Time-outs that are short enough for a test to wait for, and long enough that a busy machine reads a request before
+ * them if it is sent at once.
+ */
 const SHORT = { headersMs: 300, bodyMs: 400 };
 
 suite('time-outs', { concurrency: true, timeout: 30_000 }, () => {
@@ -120,7 +123,7 @@ suite('time-outs', { concurrency: true, timeout: 30_000 }, () => {
     const wire = await Wire.open(t, port);
     wire.send('POST /v1/systemone HTTP/1.1\r\nHost: loc');
     isRefusal(await wire.ends(), 408, 'headers did not arrive within 0.3 s');
-    // Long before the time of a body is over.
+    // This is long before the time-out of a body.
     assert.ok(performance.now() - startMs < 5000);
   });
 

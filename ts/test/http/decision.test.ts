@@ -28,7 +28,7 @@ suite('the request', () => {
     });
   }
 
-  // Node has it since 22.15, and the server then too.
+  // Node supports zstd since version 22.15; the server supports it wherever Node does.
   const { zstdCompressSync: zstd } = zlib as { readonly zstdCompressSync?: (body: zlib.InputType) => Buffer };
   const compressions = {
     gzip: zlib.gzipSync,
@@ -60,7 +60,7 @@ suite('the request', () => {
       assert.equal(engine.calls.length, 0);
     });
 
-    // Node does not tell that of zstd; what is left of the JSON is for the engine to refuse.
+    // Node does not report the early end of a body in zstd; the engine refuses the JSON that is cut short by it.
     if (encoding === 'zstd') continue;
 
     test(`a body in ${encoding} that ends too early gets 400`, async (t) => {
@@ -72,7 +72,7 @@ suite('the request', () => {
 
   test('a body in zstd that would need a window of 128 MiB is refused', async (t) => {
     const { engine, decide } = await startServer(t);
-    // A frame of one raw block, the letter a; 0x88 is the window.
+    // These bytes are a frame of one raw block with the letter a; 0x88 is the size of the window.
     const body = Buffer.from('28b52ffd008809000061', 'hex');
     assert.equal((await decide({ headers: { 'Content-Encoding': 'zstd' }, body })).status, zstd ? 400 : 415);
     assert.equal(engine.calls.length, 0);
@@ -163,7 +163,7 @@ suite('the answer', () => {
     const wire = await Wire.open(t, port);
     const startMs = performance.now();
     wire.send('POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n');
-    // The server says so when it begins to read.
+    // The server sends this when it begins to read the body.
     await wire.receives('100 Continue\r\n\r\n');
     const waitedMs = await waitAtLeast(50);
     wire.send('{}');

@@ -9,7 +9,7 @@ import { DECISION, rawHeader, startServer, until, Wire } from './server-under-te
 const GET = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
 const POST = `POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${DECISION.length}\r\n\r\n`;
 
-/** Returns whether a new connection is taken. */
+/** Returns whether the server takes a new connection. */
 async function isListening(port: number): Promise<boolean> {
   const socket = connect({ port, host: '127.0.0.1' });
   const outcome = await Promise.race([
@@ -50,7 +50,7 @@ suite('an orderly end', () => {
   });
 
   test('gives 503 on /readyz at once, and goes on with all else for drain_delay_ms', async (t) => {
-    // Longer than three calls take on a busy machine.
+    // This is longer than three calls take on a busy machine.
     const drainDelayMs = 3000;
     const { http, get, decide, lifecycle, port, engine } = await startServer(t, { config: { drainDelayMs } });
     const startMs = performance.now();
@@ -78,7 +78,7 @@ suite('an orderly end', () => {
     await Promise.all([idle.ends(), unused.ends()]);
     assert.equal(busy.received, '');
     release();
-    // It was not the end of drain_ms that closed the others: that would have cut off this one too.
+    // The end of `drain_ms` is not what closed the idle connections: it would also have cut off this one.
     assert.ok((await busy.ends()).endsWith(ANSWER));
     await drained;
   });
@@ -121,7 +121,7 @@ suite('an orderly end', () => {
     const [busy, other] = [await Wire.open(t, port), await Wire.open(t, port)];
     busy.send(POST + DECISION);
     await engine.called();
-    // Half of the headers: the connection is neither idle nor has it a request yet.
+    // With half of the headers sent, the connection is no longer idle but has no request yet.
     other.send(POST.slice(0, 20));
     await new Promise((resolve) => setTimeout(resolve, 30));
     const drained = http.drain();

@@ -4,7 +4,7 @@ import { ANSWER } from '../fake-engine.ts';
 import { DECISION, startServer, Wire } from './server-under-test.ts';
 
 const HOST = 'Host: localhost\r\n';
-/** Header lines before the one that counts. Node shows the first thousand, where it is not told otherwise. */
+/** The numbers of header lines before the one that counts. By default, Node shows only the first thousand. */
 const FILLERS = [0, 999, 1000, 2000, 3500];
 const filling = (lines: number) => 'a:\r\n'.repeat(lines);
 const LENGTH = `Content-Length: ${DECISION.length}\r\n`;

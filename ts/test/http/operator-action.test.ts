@@ -23,7 +23,7 @@ interface Options {
   readonly hasKey?: boolean;
 }
 
-/** Returns a function that calls an action and says what status it got; one that ran gives 204. */
+/** Returns a function that calls an action and returns the status, which is 204 if the action ran. */
 async function startAction(t: TestContext, { hasPassword = false, hasKey = false }: Options) {
   const { action } = createOperator({
     password: hasPassword ? new Secret(PASSWORD, 'test') : undefined,

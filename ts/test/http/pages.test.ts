@@ -12,17 +12,17 @@ const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
   "form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
-/** What a real engine says to one question. */
+/** The answer of a real engine to one question. */
 const DECISION =
   '{"model":"svc","answers":{"team":{"type":"choice","choice":"<q>","probabilities":{"<q>":0.75,"y":0.25},' +
   '"confidence":0.5,"answer_confidence":0.75}},"usage":{"input_tokens":12,"output_tokens":0,"server_ms":7.1}}';
 
-/** The paths of all files that a page loads. */
+/** Returns the paths of all assets that a page loads. */
 function assetPaths(page: string): string[] {
   return [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
 }
 
-/** A server whose engine answers what a page can show. */
+/** Returns a server whose engine gives an answer that a page can show. */
 async function start(t: Parameters<typeof startServer>[0], options: Options = {}): Promise<ServerUnderTest> {
   const server = await startServer(t, options);
   server.engine.answer = () => ({ ...REPLY, body: Buffer.from(DECISION) });
@@ -204,7 +204,7 @@ suite('recipes', () => {
     for (const { text } of [first, second, await get('/recipes/ticket-triage')]) assert.ok(text.includes('75 %'));
     await get('/recipes/moderation');
     assert.equal(engine.calls.length, 2);
-    // Nobody outside has asked.
+    // No request came from outside, so none is counted.
     assert.equal(stats.requests, 0);
     const newer = new FakeEngine({ digest: 'e'.repeat(64), version: '2' });
     newer.answer = engine.answer;

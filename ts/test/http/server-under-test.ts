@@ -1,4 +1,4 @@
-/** A whole server on a fake engine, and a socket to it that speaks no more HTTP than a test wants. */
+/** A whole server on a fake engine, and a raw connection to it, on which a test writes HTTP itself. */
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -24,19 +24,19 @@ type TestConfig = Partial<AppConfig & Pick<Config, 'drainDelayMs' | 'drainMs'>>;
 export interface Options {
   readonly config?: TestConfig;
   readonly apiKeys?: readonly string[];
-  /** The dashboard password; without it, it is off. */
+  /** The dashboard password; if it is left out, the dashboard needs none. */
   readonly password?: string;
   readonly timeouts?: Partial<HttpTimeouts>;
   /** The port to listen on instead of a free one. */
   readonly port?: number;
   readonly maxConnections?: number;
-  /** Leave the model unloaded. */
+  /** Whether the model stays unloaded. */
   readonly isLoading?: boolean;
-  /** What a reload does. */
+  /** The function that a reload calls. */
   readonly reload?: () => Promise<void> | AskedReload;
 }
 
-/** What a test looks at in a line of the log. */
+/** The fields of a line of the log that tests look at. */
 export interface LogLine {
   readonly level: number;
   readonly msg: string;
@@ -50,7 +50,7 @@ export interface LogLine {
   readonly tokens?: number;
 }
 
-/** What a test sends. */
+/** A request of a test. */
 export interface Sent {
   readonly method?: string;
   readonly path?: string;
@@ -112,7 +112,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const { maxConnections = 4096 } = options;
   const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts, maxConnections });
-  // Tests reach the server on 127.0.0.1 whatever address its rules believe it has.
+  // Tests reach the server on 127.0.0.1, whatever address its config has for its rules.
   const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());
   const decide = (sent?: Sent) => call(port, { method: 'POST', path: '/v1/systemone', body: DECISION, ...sent });
@@ -120,7 +120,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   return { port, engine, slot, stats, lifecycle, http, log: lines, decide, get };
 }
 
-/** Sends one request, with no header but those that HTTP needs and `headers`. */
+/** Sends one request, with no headers except those that HTTP requires and `headers`. */
 async function call(port: number, { body, headers, ...options }: Sent): Promise<Received> {
   const isFramed = body === undefined || headers?.['Transfer-Encoding'] !== undefined;
   const framing = isFramed ? {} : { 'Content-Length': Buffer.byteLength(body) };
@@ -132,7 +132,7 @@ async function call(port: number, { body, headers, ...options }: Sent): Promise<
 
 const plainKey = (key: string): ApiKey => ({ matches: (candidate) => candidate === key });
 
-/** A raw connection. */
+/** A raw connection to a server, on which a test writes HTTP itself. */
 export class Wire {
   readonly socket: Socket;
   #received = '';
@@ -143,14 +143,14 @@ export class Wire {
     socket.on('data', (chunk) => {
       this.#received += chunk.toString('latin1');
     });
-    // A reset is an end like any other; tests look at what was received.
+    // A reset counts as an end like any other; tests look at the received bytes.
     socket.on('error', () => {});
     socket.on('close', () => {
       this.#isClosed = true;
     });
   }
 
-  /** Connects, and closes when the test ends. */
+  /** Returns a new connection, which closes when the test ends. */
   static async open(test: TestContext, port: number): Promise<Wire> {
     const wire = new Wire(connect({ port, host: '127.0.0.1' }));
     await once(wire.socket, 'connect');
@@ -166,7 +166,7 @@ export class Wire {
     return this.#received;
   }
 
-  /** Returns all that has come, once it holds `count` answers that end with `last`. */
+  /** Returns all received bytes, once they hold `count` answers that end with `last`. */
   async receives(last: string, count = 1): Promise<string> {
     while (this.#received.split(last).length <= count) {
       if (this.#isClosed) throw new Error(`closed after ${JSON.stringify(this.#received)}`);
@@ -175,7 +175,7 @@ export class Wire {
     return this.#received;
   }
 
-  /** Returns all that came, once the server has closed the connection. */
+  /** Returns all received bytes, once the server has closed the connection. */
   async ends(): Promise<string> {
     if (!this.#isClosed) await once(this.socket, 'close');
     return this.#received;
@@ -187,12 +187,15 @@ export function rawHeader(answer: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
 }
 
-/** Returns when `condition` holds. What it waits for must come by itself; the test's time-out bounds it. */
+/** Waits until `condition` holds, which must happen without further help; the only time-out is the test's. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
 }
 
-/** Waits `ms` by the clock, and returns how long it was: a timer counts from when its turn of the event loop began. */
+/**
+ * Waits for at least `ms` by the clock, and returns how long it was, in milliseconds. A timer alone would not do: it
+ * counts from the beginning of its turn of the event loop.
+ */
 export async function waitAtLeast(ms: number): Promise<number> {
   const startMs = performance.now();
   await until(() => performance.now() - startMs >= ms);

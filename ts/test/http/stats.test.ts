@@ -115,7 +115,8 @@ suite('GET /stats', () => {
     });
     assert.deepEqual(
       [phases.encode.p50_ms, phases.wait.p50_ms, phases.run.p50_ms, phases.total.p50_ms],
-      // No wait at all counts as the shortest that there is.
+      // A wait of zero counts as the histogram's shortest time, 1 µs; the greatest wait, which is 0, limits the
+      // percentile.
       [1.23, 0, 5.67, 7.1],
     );
     assert.deepEqual(
@@ -145,7 +146,7 @@ suite('GET /stats', () => {
     ];
     const statuses = (await Promise.all(refused)).map(({ status }) => status);
     assert.deepEqual(statuses, Array(3).fill([401, 401, 405, 403, 403]).flat());
-    // Neither of these is a decision.
+    // None of these requests is a decision.
     for (const path of ['/v1/models', '/v1/systemone/', '/nowhere', '/v1/systemone/batch/x']) await get(path);
     assert.equal((await server.decide({ headers: right })).status, 200);
     server.engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });

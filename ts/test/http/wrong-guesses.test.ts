@@ -11,7 +11,7 @@ const PASSWORD = 'correct horse battery';
 const KEY = 'k'.repeat(16);
 const AT_ONCE = 19;
 
-/** One wrong guess from `address`; it is late when it is not answered in this turn of the event loop. */
+/** One wrong guess from `address`; its answer is late if it does not come in this turn of the event loop. */
 class Guess {
   readonly #res = new EventEmitter();
   #isAnswered = false;
@@ -42,7 +42,10 @@ async function late(made: readonly Guess[]): Promise<number> {
   return found.filter(Boolean).length;
 }
 
-/** Guesses whose callers have gone when the test ends: nothing is left to wait for. */
+/**
+ * Returns a function that makes guesses and counts the late ones. Their callers hang up when the test ends, so that no
+ * answer is left to wait for.
+ */
 function guessesOf(t: TestContext, guesses: WrongGuesses) {
   const made: Guess[] = [];
   t.after(() => {
@@ -71,7 +74,7 @@ suite('wrong guesses', () => {
     now = 50_000;
     assert.equal(await lateOnes('a', 9), 0);
     now = 60_000;
-    // The first ten are a minute old: this is the 10th.
+    // The first ten are a minute old and no longer count, so the next guess is the 10th.
     assert.equal(await lateOnes('a', 10), 0);
     assert.equal(await lateOnes('a'), 1);
   });
@@ -112,19 +115,19 @@ suite('wrong guesses', () => {
 suite('over HTTP', { timeout: 30_000 }, () => {
   const wrongKey = (headers: OutgoingHttpHeaders = {}) => ({ headers: { Authorization: 'Bearer wrong', ...headers } });
 
-  /** A server whose answers are late by a clock that stands still until the test moves it. */
+  /** Returns a server whose answers are late by a clock that stands still until the test moves it. */
   async function startGuarded(t: TestContext): Promise<ServerUnderTest> {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     return startServer(t, { apiKeys: [KEY], password: PASSWORD });
   }
 
-  /** Returns the answer, once it was not there a millisecond before a second was over. */
+  /** Returns the answer, and fails if it comes before a whole second is over by the mocked clock. */
   async function afterASecond(t: TestContext, { get }: ServerUnderTest, asked: Promise<Received>): Promise<Received> {
     let isAnswered = false;
     asked.then(() => {
       isAnswered = true;
     });
-    // Whoever asks later is answered meanwhile.
+    // Other callers that ask later are answered in the meantime.
     for (const ms of [0, 999]) {
       t.mock.timers.tick(ms);
       for (let others = 0; others < 3; others += 1) assert.equal((await get('/livez')).status, 200);
@@ -149,7 +152,7 @@ suite('over HTTP', { timeout: 30_000 }, () => {
       const { status, headers, text: got } = await afterASecond(t, server, ask());
       assert.deepEqual([status, headers['www-authenticate'], got], [401, challenge, text]);
     }
-    // The clock stands still: a late answer would not come.
+    // The clock stands still, so a late answer would never come.
     assert.equal((await server.decide({ headers: { Authorization: `Bearer ${KEY}` } })).status, 200);
     assert.equal((await server.get(`/stats?password=${encodeURIComponent(PASSWORD)}`)).status, 200);
   });
@@ -164,7 +167,7 @@ suite('over HTTP', { timeout: 30_000 }, () => {
     let received = '';
     for await (const data of socket.setEncoding('latin1')) received += data;
     assert.equal(received, '');
-    // Others are still answered, a second late.
+    // Other callers are still answered, a second late.
     assert.equal((await afterASecond(t, server, server.decide(wrongKey()))).status, 401);
   });
 
@@ -174,7 +177,7 @@ suite('over HTTP', { timeout: 30_000 }, () => {
       await server.decide();
       await server.get('/stats');
     }
-    // The clock stands still: a late answer would not come.
+    // The clock stands still, so a late answer would never come.
     assert.equal((await server.decide(wrongKey())).status, 401);
   });
 });

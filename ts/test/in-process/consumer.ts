@@ -1,4 +1,4 @@
-/** A project of somebody who has installed the package. */
+/** A project in which the package is installed. */
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -6,7 +6,7 @@ import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** A folder with `files` in which the package, and those that are named, are installed. */
+/** Returns a folder with `files`, in which this package and the named `packages` are installed. */
 export function consumerFolder(
   test: TestContext,
   files: Readonly<Record<string, string>>,
@@ -21,11 +21,11 @@ export function consumerFolder(
 
 function link(target: string, path: string): void {
   mkdirSync(dirname(path), { recursive: true });
-  // Windows needs no privilege for a junction.
+  // On Windows, a junction needs no privilege, unlike a symbolic link.
   symlinkSync(target, path, 'junction');
 }
 
-/** Runs the TypeScript compiler in `folder`, strictly, with the named `module` mode; nothing is written. */
+/** Runs the TypeScript compiler in `folder`, in strict mode and with the given `module` mode; it writes no files. */
 export function typeCheck(folder: string, module: string, files: readonly string[]): Promise<Ended> {
   const tsc = join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
   const modes = module === 'bundler' ? ['--module', 'esnext', '--moduleResolution', 'bundler'] : ['--module', module];

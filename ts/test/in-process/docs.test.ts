@@ -10,12 +10,12 @@ import { consumerFolder, typeCheck } from './consumer.ts';
 
 const BLOCKS = docBlocks('in-process.md');
 
-/** What the first block prints, as the page says. */
+/** The output of the first block, as the page states it. */
 const [, PRINTED = ''] =
   /It prints `([^`]+)`/.exec(readFileSync(join(REPOSITORY, 'docs', 'in-process.md'), 'utf8')) ?? [];
 const NUMBERS = PRINTED.split(' ').slice(1).map(Number);
 
-/** What each block prints, in their order. */
+/** The outputs of the blocks, in their order. */
 const OUTPUTS = [
   /^billing (0\.\d+) (0\.\d+)\n$/,
   /^$/,

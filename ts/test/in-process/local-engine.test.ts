@@ -17,7 +17,7 @@ async function start(t: TestContext, options: LocalEngineOptions = {}) {
   return engine;
 }
 
-/** What a promise rejects with; undefined when it does not. */
+/** Returns the reason with which a promise rejects, or undefined if it does not. */
 function reason(promise: Promise<unknown>): Promise<unknown> {
   return promise.then(
     () => undefined,
@@ -43,7 +43,7 @@ suite('an engine in the process and a server on the same model', () => {
     const expected = answersText(await engine.decideJson(THREE_TYPES));
     const around = Buffer.from(`xxxxx${THREE_TYPES}yyy`);
     const part = around.subarray(5, around.length - 3);
-    // Node cuts short buffers out of a large one.
+    // Node allocates short buffers as parts of a large one.
     const [, pooled] = [Buffer.from('{}'), Buffer.from(THREE_TYPES)];
     assert.ok(pooled.byteOffset > 0 && pooled.buffer.byteLength > pooled.length);
     for (const body of [part, pooled, new Uint8Array(part.buffer, part.byteOffset, part.length)]) {
@@ -68,7 +68,7 @@ suite('an engine in the process and a server on the same model', () => {
       const there = await server.answer(JSON.stringify({ state, questions: QUESTIONS }));
       assert.deepEqual(answers, JSON.parse(there).answers, JSON.stringify(state));
     }
-    // A text about a number is not the number's text alone: both are what the wire says they are.
+    // A number is read as it is spelled on the wire, so it has the same answers as a text with the same spelling.
     const [text, value] = ['"1.50"', '1.50'].map((state) =>
       engine.decideJson(`{"state":${state},"questions":{"q":{"type":"noul"}}}`),
     );

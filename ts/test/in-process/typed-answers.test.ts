@@ -90,7 +90,7 @@ suite('the answers are typed by the literal questions', () => {
       readonly [id: string]: NoulAnswer | ChoiceAnswer<string> | ScoreAnswer;
     }>();
     const any = decision.answers[id];
-    // What kind it is tells which fields it has.
+    // The type of an answer tells which fields it has.
     assert.ok(any?.type === 'noul' && any.noul >= 0);
     assert.equal(answers.score.legend['1'], 'high');
     assert.ok(options.includes(answers.choice.choice));

@@ -186,7 +186,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -e '${folder}' ] || '${realSleep}' 0.1; do
       const { place, releases } = await installed(t);
       const folder = join(place.prefix, 'lib', 'svc');
       const { stdout: dead } = await runCommand('sh', { args: ['-c', 'printf $$'] });
-      // The number of the second belongs to another process by now: to this one.
+      // The process id in the second name belongs to another process by now: to this one.
       for (const run of [dead, process.pid]) writeFileSync(join(folder, `.run.${run}.1`), '');
       for (const name of ['.new.abc', join('versions', '0.1.9')]) mkdirSync(join(folder, name));
       accepted(await place.install(['--from', releases.folder]));
@@ -199,7 +199,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -e '${folder}' ] || '${realSleep}' 0.1; do
       const tar = `for run in '${place.prefix}'/lib/svc/.run.*; do run=\${run##*/.run.}; kill -9 "\${run%%.*}"; done
 : >'${shot}'`;
       const args = ['--from', releases.folder, '--no-config'];
-      // What the shell becomes does not know of the child that it had.
+      // The program that replaces the shell does not know of the shell's child, so it never collects it.
       const shell = ['sh', '-c', 'sh "$@" & exec sleep 1000', 'sh'];
       place.start(args, { shell, programs: await programFolder(t, { tar }) });
       while (!existsSync(shot)) await setImmediate();

@@ -6,7 +6,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { accepted, installed, Place, programFolder, programPath, TOOLS } from './place.ts';
 import { Releases } from './releases.ts';
 
-/** Programs of which one, the nth that is started, kills the installer instead of doing its work. */
+/** Programs in the place of the system's: the nth that is started kills the installer instead of doing its work. */
 class Killer {
   readonly programs: string;
   readonly #folder: string;
@@ -22,9 +22,9 @@ class Killer {
     const scripts: Record<string, string> = {};
     for (const tool of [...TOOLS, 'curl', 'sha256sum', 'shasum']) {
       const path = await programPath(tool);
-      // `sh` is the installer itself: what is killed is the process that it starts as.
+      // `sh` is not among the tools: it runs the installer itself, and its process is the one that is killed.
       if (path === '') continue;
-      // Two of a pipeline may start at once: each adds its line in one step.
+      // Two programs of a pipeline may start at once, so each adds its line in one step.
       scripts[tool] = `[ ! -e '${shot}' ] || exit 1
 echo >>'${started}'
 read -r left <'${aim}'
@@ -52,9 +52,9 @@ exec '${path}' "$@"`;
 interface Scenario {
   readonly what: string;
   readonly args: readonly string[];
-  /** What may be there after the kill: versions, or nothing. */
+  /** The versions that may be installed after the kill; an empty name stands for none. */
   readonly between: readonly string[];
-  /** The run after it, and what is there then: a version, or nothing. */
+  /** The arguments of the run after the kill; `after` is the version that is then installed, or empty for none. */
   readonly next: readonly string[];
   readonly after: string;
 }
@@ -67,7 +67,7 @@ const SCENARIOS: readonly Scenario[] = [
   { what: 'a removal', args: ['--uninstall'], between: ['', '0.2.0'], next: ['--uninstall'], after: '' },
 ];
 
-/** The names of all that is installed and where links lead, without what differs from run to run. */
+/** Returns the names of all installed files and the targets of links, without the parts that differ between runs. */
 function shape({ prefix }: Place): string {
   if (!existsSync(prefix)) return '';
   const names = readdirSync(prefix, { recursive: true }) as string[];
@@ -77,7 +77,7 @@ function shape({ prefix }: Place): string {
   return [...plain.sort(), ...targets].join('\n');
 }
 
-/** What `svc --version` says; nothing when there is no such command. */
+/** Returns the output of `svc --version`, or an empty text if there is no such command. */
 async function versionOf(place: Place): Promise<string> {
   return existsSync(join(place.prefix, 'bin', 'svc')) ? place.version() : '';
 }
@@ -105,7 +105,7 @@ if (process.platform !== 'win32') {
           const now = await versionOf(place);
           assert.ok(between.includes(now), `${now} after step ${steps}`);
           versions.add(now);
-          // What was left behind like this was looked at before.
+          // A state like this one has already been checked.
           if (shapes.size === shapes.add(shape(place)).size) continue;
           accepted(await place.install([...own, ...next]));
           assert.equal(await versionOf(place), after, `after step ${steps} and another run`);
@@ -139,7 +139,7 @@ if (process.platform !== 'win32') {
 
     test('a signal at the moment of the switch leaves the version that is switched to', async (t) => {
       const { place, releases } = await installed(t);
-      // The installer's own process is in the name of the file with which it shows itself.
+      // The installer marks its run with a file whose name holds its own process id.
       const terminate = `for run in "$HOME"/../.run.*; do run=\${run##*/.run.}; kill -TERM "\${run%%.*}"; done`;
       releases.add({ version: '0.2.0', nodeThen: `case "$4" in */current) ${terminate} ;; esac` });
       const { code, stderr } = await place.install(['--from', releases.folder, '--no-config']);

@@ -1,4 +1,4 @@
-/** A home to install in, and the installer as a process of its own. */
+/** A home folder to install into, and the installer as a process of its own. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import {
@@ -24,7 +24,7 @@ const { PATH: searchPath = '' } = process.env;
 /** The installer of Linux and macOS. */
 export const INSTALLER = join(REPOSITORY, 'deploy', 'install.sh');
 
-/** Every program that the installer starts by its name, but for those that load a file and those that sum it. */
+/** Every program that the installer starts by its name, except those that download a file or compute its checksum. */
 export const TOOLS: readonly string[] = [
   ...['awk', 'cp', 'dirname', 'env', 'getconf', 'gzip', 'head', 'ln', 'mkdir', 'mktemp', 'mv', 'ps', 'readlink'],
   ...['rm', 'rmdir', 'sleep', 'sort', 'tar', 'uname'],
@@ -32,21 +32,21 @@ export const TOOLS: readonly string[] = [
 
 export interface InstallOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** A folder of programs that go before those of the system. */
+  /** A folder of programs that are found before those of the system. */
   readonly programs?: string;
-  /** What runs the script; `sh` when left out. */
+  /** The command that runs the script; `sh` by default. */
   readonly shell?: readonly string[];
-  /** Run as a user whom file modes hold back, also where the tests run as root. */
+  /** Whether to run as a user that is bound by file modes, even if the tests run as root. */
   readonly isUnprivileged?: boolean;
 }
 
-/** An installer that was started. */
+/** A running installer. */
 export interface Run {
   readonly finished: Promise<Ended>;
   readonly interrupt: () => void;
 }
 
-/** A user's home, empty at first. */
+/** The home folder of a user, which is empty at first. */
 export class Place {
   readonly home: string;
   readonly prefix: string;
@@ -84,20 +84,20 @@ export class Place {
     return { finished: new ProcessOutput(child).finished, interrupt };
   }
 
-  /** What the installed svc says it is. */
+  /** Returns the version that the installed svc prints. */
   async version(): Promise<string> {
     const { stdout } = await runCommand(join(this.prefix, 'bin', 'svc'), { args: ['--version'] });
     return stdout.trim();
   }
 
-  /** What is in the installer's folder; undefined when there is none. */
+  /** The names in the installer's folder; undefined if there is no such folder. */
   get kept(): { readonly names: string[]; readonly versions: string[] } | undefined {
     const folder = join(this.prefix, 'lib', 'svc');
     if (!existsSync(folder)) return undefined;
     return { names: readdirSync(folder).sort(), versions: readdirSync(join(folder, 'versions')).sort() };
   }
 
-  /** Where a link of the installer leads. */
+  /** Returns the target of one of the installer's links. */
   link(name: 'current' | 'previous'): string {
     return readlinkSync(join(this.prefix, 'lib', 'svc', name));
   }
@@ -108,7 +108,9 @@ export class Place {
   }
 }
 
-/** A folder of programs: those of `scripts`, and links to those that `real` names, which are on this machine. */
+/**
+ * Returns a folder of programs: those of `scripts`, and links to the programs of this machine that `real` names.
+ */
 export async function programFolder(
   test: TestContext,
   scripts: Readonly<Record<string, string>>,
@@ -126,12 +128,12 @@ export async function programFolder(
   return folder;
 }
 
-/** Where a program of the system is; empty when there is none. */
+/** Returns the path of a program of the system, or an empty text if there is none. */
 export async function programPath(name: string): Promise<string> {
   return (await runCommand('sh', { args: ['-c', `command -v ${name}`] })).stdout.trim();
 }
 
-/** The one line with which the installer refuses. */
+/** Returns the one line with which the installer refuses. */
 export function refusal({ code, stdout, stderr }: Ended): string {
   assert.equal(code, 1, stdout + stderr);
   assert.equal(stdout, '');
@@ -140,13 +142,13 @@ export function refusal({ code, stdout, stderr }: Ended): string {
   return line;
 }
 
-/** What the installer says that did what it should. */
+/** Returns the output of a run of the installer that succeeded; fails if it did not. */
 export function accepted({ code, stdout, stderr }: Ended): string {
   assert.deepEqual([code, stderr], [0, '']);
   return stdout;
 }
 
-/** A home with version 0.1.0, and the folder that it came from with 0.2.0 beside it. */
+/** Returns a home with version 0.1.0, and the folder of releases that it came from, which also holds 0.2.0. */
 export async function installed(t: TestContext): Promise<{ readonly place: Place; readonly releases: Releases }> {
   const releases = new Releases(t).add({ version: '0.1.0' });
   const place = new Place(t);
@@ -155,7 +157,7 @@ export async function installed(t: TestContext): Promise<{ readonly place: Place
   return { place, releases };
 }
 
-/** Asserts that a run of the installer refuses with one line, and that version 0.1.0 and the settings are as they were. */
+/** Fails unless the installer refuses with one line and leaves version 0.1.0 and the settings as they were. */
 export async function refused(
   place: Place,
   args: readonly string[],

@@ -1,4 +1,4 @@
-/** Releases as the installer finds them: archives of a small svc, their sums, and a folder that has them. */
+/** Releases in the form that the installer reads: a folder with archives of a small svc and their checksums. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 
 const CPUS: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** What this platform is called in the name of an archive. */
+/** The name of this platform in the name of an archive. */
 export const PLATFORM = `${process.platform}-${CPUS[process.arch] ?? process.arch}`;
 
 export function archiveName(version: string): string {
@@ -18,19 +18,19 @@ export function archiveName(version: string): string {
 
 export interface ArchiveOptions {
   readonly version: string;
-  /** What it says it is, where that is not `version`. */
+  /** The version that the program prints, if it is not `version`. */
   readonly says?: string;
-  /** Ends every decision with this line. */
+  /** The line with which every decision fails. */
   readonly decidesNot?: string;
-  /** Files beside those of an archive, such as the `svc.json` that old releases had. */
+  /** Files in addition to those of an archive, such as the `svc.json` that old releases had. */
   readonly files?: Readonly<Record<string, string>>;
-  /** What its Node does after its work: a line of a shell script. */
+  /** A line of shell script that the archive's Node runs after its work. */
   readonly nodeThen?: string;
-  /** A program that is left out. */
+  /** The program that the archive lacks. */
   readonly without?: 'bin/svc' | 'lib/node';
 }
 
-/** A folder with archives, empty at first. */
+/** A folder of archives, which is empty at first. */
 export class Releases {
   readonly folder: string;
 
@@ -38,7 +38,7 @@ export class Releases {
     this.folder = temporaryFolder(test);
   }
 
-  /** Adds an archive of this platform, and its line to the sums. */
+  /** Adds an archive of this platform, and its line to the checksums. */
   add(options: ArchiveOptions): this {
     const stage = join(this.folder, 'stage');
     const top = join(stage, `svc-${options.version}`);
@@ -56,7 +56,7 @@ export class Releases {
     return this.writeSums();
   }
 
-  /** Writes the sums of all archives, as they are now, and lines of other platforms. */
+  /** Writes the checksums of all present archives, together with lines of other platforms. */
   writeSums(edit: (text: string) => string = (text) => text): this {
     const names = readdirSync(this.folder).filter((name) => name.endsWith('.tar.gz'));
     const lines = names.map((name) => `${sha256(join(this.folder, name))}  ${name}\n`);
@@ -65,7 +65,7 @@ export class Releases {
     return this;
   }
 
-  /** Changes the bytes of an archive, whose sum stays as it is. */
+  /** Changes the bytes of an archive but leaves its checksum as it is. */
   damage(version: string, change: (bytes: Buffer) => Buffer): this {
     const path = join(this.folder, archiveName(version));
     writeFileSync(path, change(readFileSync(path)));
@@ -82,7 +82,7 @@ function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');
 }
 
-/** A program that does what the installer asks of svc; its settings are the work of the real one. */
+/** Returns a program that does what the installer asks of svc; it leaves `config` to the real svc. */
 function program({ version, says = version, decidesNot }: ArchiveOptions): string {
   const real = `exec '${process.execPath}' '${join(REPOSITORY, 'bin', 'svc.js')}' "$@"`;
   const decision = decidesNot === undefined ? `echo '{"answers":{}}'` : `echo '${decidesNot}' >&2; exit 1`;

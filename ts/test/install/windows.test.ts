@@ -19,7 +19,7 @@ interface Zip {
   end(): void;
 }
 
-/** A program that does what the installer asks of svc; its settings are the work of the real one. */
+/** Returns a program that does what the installer asks of svc; it leaves the settings to the real svc. */
 function program(version: string): string {
   const real = pathToFileURL(join(REPOSITORY, 'bin', 'svc.js')).href;
   return `const [command] = process.argv.slice(2);
@@ -29,7 +29,7 @@ else await import('${real}');
 `;
 }
 
-/** Adds the archive of a version to a folder, and its line to the sums there. */
+/** Adds the archive of a version to a folder, and its line to the checksums there. */
 async function addRelease(folder: string, version: string): Promise<void> {
   const { ZipFile } = createRequire(import.meta.url)('yazl') as { readonly ZipFile: new () => Zip };
   const zip = new ZipFile();
@@ -47,7 +47,7 @@ async function addRelease(folder: string, version: string): Promise<void> {
   writeFileSync(join(folder, 'SHA256SUMS'), `${sum}  ${name}\n`, { flag: 'a' });
 }
 
-/** A user's folders, empty at first. */
+/** The folders of a user, which are empty at first. */
 class Place {
   readonly #folder: string;
   readonly prefix: string;
@@ -59,7 +59,7 @@ class Place {
     this.settings = join(this.#folder, 'roaming', 'svc', 'svc.json');
   }
 
-  /** Where releases are, when no folder is named. */
+  /** The place of the releases for a run that names no folder. */
   releases = '';
 
   install(...args: string[]): Promise<Ended> {
@@ -116,7 +116,7 @@ if (process.platform === 'win32') {
       assert.match(await accepted(place.install('-Rollback')), /^svc 0\.9\.0 is back, in place of 0\.10\.0\./);
       assert.equal(await place.version(), '0.9.0');
       assert.deepEqual(place.versions, ['0.10.0', '0.9.0']);
-      // What a run left behind that was ended.
+      // These are the remains of a run that was ended in the middle.
       mkdirSync(join(place.prefix, '.new.1', 'unpacked'), { recursive: true });
       assert.match(await accepted(place.install('-Uninstall')), /The settings stay: /);
       assert.ok(!existsSync(place.prefix) && existsSync(place.settings));

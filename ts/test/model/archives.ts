@@ -1,4 +1,4 @@
-/** Archives, honest ones and others. */
+/** Makes archives, both sound ones and malicious ones. */
 
 import * as zlib from 'node:zlib';
 import { gzipSync } from 'node:zlib';
@@ -7,11 +7,11 @@ import { Header, type HeaderData } from 'tar';
 export interface TarItem extends HeaderData {
   readonly path: string;
   readonly content?: string | Buffer;
-  /** A letter for a type that no program knows. */
+  /** The letter of an entry type that no program knows. */
   readonly typeCode?: string;
 }
 
-/** A `.tar.gz` with these entries, whatever they are. */
+/** Returns a `.tar.gz` with these entries, even if they are not valid. */
 export function tarGz(items: readonly TarItem[], { level = 6 } = {}): Buffer {
   const blocks = items.flatMap(({ content = '', typeCode, ...item }) => {
     const body = Buffer.from(content);
@@ -24,7 +24,7 @@ export function tarGz(items: readonly TarItem[], { level = 6 } = {}): Buffer {
   return gzipSync(Buffer.concat([...blocks, Buffer.alloc(1024)]), { level });
 }
 
-/** The checksum of a header counts its own field as spaces. */
+/** Sets the type of a header and its checksum, which counts its own field as spaces. */
 function retype(block: Buffer, typeCode: string): void {
   block.write(typeCode, 156);
   block.fill(' ', 148, 156);
@@ -32,16 +32,16 @@ function retype(block: Buffer, typeCode: string): void {
   block.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
 }
 
-/** A `.tar.gz` of files by name. */
+/** Returns a `.tar.gz` of files by name. */
 export function tarOf(files: Readonly<Record<string, string | Buffer>>): Buffer {
   return tarGz(Object.entries(files).map(([path, content]) => ({ path, content })));
 }
 
-/** What gzip makes of `content`, with one byte of it, behind a very long file name, in the first `bytes` bytes. */
+/** Returns `content` in gzip, whose first `bytes` bytes hold a very long file name and then one byte of the content. */
 export function gzipFirstByteAlone(content: Buffer, bytes: number): Buffer {
-  // Flags: a name follows, which ends with a zero.
+  // The flags say that a name follows, which ends with a zero byte.
   const head = Buffer.from([0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 3]);
-  // A block as it is, with its length and the complement of that.
+  // This is a stored block, with its length and the complement of the length.
   const block = Buffer.from([0, 1, 0, 0xfe, 0xff, content[0] ?? 0]);
   const name = Buffer.from(`${'n'.repeat(bytes - head.length - block.length - 1)}\0`);
   const end = Buffer.alloc(8);
@@ -53,14 +53,14 @@ export function gzipFirstByteAlone(content: Buffer, bytes: number): Buffer {
 export interface ZipItem {
   readonly name: string;
   readonly content?: string | Buffer;
-  /** Unix mode with the type of the file. */
+  /** The Unix mode, which includes the type of the file. */
   readonly mode?: number;
-  /** What the archive says of the unpacked length, where that is a lie. */
+  /** The unpacked length that the archive claims, if it is not the true one. */
   readonly claimedBytes?: number;
   readonly claimedCrc?: number;
 }
 
-/** A `.zip` with these entries. */
+/** Returns a `.zip` with these entries. */
 export function zipOf(items: readonly ZipItem[]): Buffer {
   const locals: Buffer[] = [];
   const centrals: Buffer[] = [];
@@ -85,7 +85,7 @@ function zipEntry({ name, content = '', mode = 0o100644, claimedBytes, claimedCr
   const raw = Buffer.from(content);
   const packed = zlib.deflateRawSync(raw);
   const path = Buffer.from(name);
-  // What both headers have: version, flags (UTF-8), method, time, date, checksum, lengths.
+  // Both headers share these fields: version, flags (UTF-8), method, time, date, checksum, lengths.
   const common = Buffer.alloc(26);
   common.writeUInt16LE(20, 0);
   common.writeUInt16LE(0x800, 2);

@@ -11,13 +11,13 @@ const LIMITS = { maxBytes: 1000, totalMs: 60_000, spanMs: 30_000, minBytesPerSpa
 const OPTIONS = { limits: LIMITS, signal: new AbortController().signal, what: 'm' };
 const tooLarge = { name: 'SourceError', message: 'm: more than 1000 bytes (model_max_bytes)' };
 
-/** An object of `bytes`, in pieces; its sender tells the length or does not. */
+/** Returns an object of `bytes`, in pieces; `isTold` is whether its sender tells the length. */
 function objectOf(bytes: number, isTold: boolean) {
   const body = Readable.from([Buffer.alloc(1, 'x'), Buffer.alloc(bytes - 1, 'x')]);
   return { body, bytes: isTold ? bytes : undefined };
 }
 
-/** Downloads an object of `bytes` and returns what is in the file then. */
+/** Downloads an object of `bytes`, and returns the content of the file. */
 async function downloaded(t: TestContext, bytes: number, isTold: boolean): Promise<string> {
   const path = join(temporaryFolder(t), 'file');
   const digest = await download(objectOf(bytes, isTold), path, OPTIONS);

@@ -38,7 +38,7 @@ const late = { name: 'SourceError', message: `s3://a/b.tar.gz: not there after $
 suite('the time of a fetch', () => {
   test('is that of the unpacking too', async (t) => {
     const folder = temporaryFolder(t);
-    // Between the transfer and the unpacking.
+    // This check comes between the transfer and the unpacking.
     const isHere = async () => {
       await delay(3 * TOTAL_MS);
       return false;
@@ -64,12 +64,12 @@ suite('the time of a fetch', () => {
   }
 });
 
-/** A bucket's prefix without a manifest, with one file. */
+/** A store with one file under a bucket's prefix, and without a manifest. */
 class OneFile implements Store {
   etag = '"one"';
-  /** What it was asked for, each with the tag that was sent along. */
+  /** The paths that the store was asked for, each with the ETag that was sent along. */
   readonly asked: [string | undefined, string | undefined][] = [];
-  /** What an object has that is sent: another tag when it has changed since it was listed. */
+  /** Returns the ETag of the object that is sent, which differs if it has changed since it was listed. */
   sentEtag = () => this.etag;
   body = Readable.from([]);
 

@@ -22,7 +22,7 @@ import { HostileServer } from './hostile-server.ts';
 const LIMITS = { maxBytes: 64 * 2 ** 20, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1024 };
 const never = new AbortController().signal;
 
-/** The files of a model that no engine loads here. */
+/** Returns the files of a model that no engine loads here. */
 const filesOf = (version: string) => ({
   'config.json': JSON.stringify({ name: 'm', version }),
   'model.onnx': `graph ${version} `.repeat(1000),
@@ -30,7 +30,7 @@ const filesOf = (version: string) => ({
 
 type Changes = Partial<FetchedSourceOptions> & { readonly folder?: string };
 
-/** A source of an archive at `url`. */
+/** Returns a source of an archive at `url`. */
 function sourceOf(
   t: TestContext,
   url: string,
@@ -60,7 +60,7 @@ const temporaries = (cache: string) => readdirSync(cache).filter((name) => name.
 const isEmbedded = ({ folder, source, fallback }: FoundModel) =>
   folder === defaultModel() && source === 'embedded' && fallback;
 
-/** A server with a model as an archive, a zip file and a manifest. */
+/** Returns a server with a model as an archive, a zip file and a manifest. */
 async function serverWith(t: TestContext, version = '1'): Promise<HostileServer> {
   const server = await HostileServer.start(t);
   publish(server, filesOf(version));
@@ -85,7 +85,7 @@ function manifestOf(files: Readonly<Record<string, string>>, changes: object = {
   return JSON.stringify({ name, version, files: { ...Object.fromEntries(digests), ...changes } });
 }
 
-/** What a source tells its listener, and waits until it has. */
+/** A listener that records what a source tells it, and can wait until something has been told. */
 class Listener {
   readonly models: FoundModel[] = [];
   readonly statuses: SourceStatus[] = [];
@@ -121,7 +121,7 @@ class Listener {
   /** Watches `source` until the test ends. */
   watch(t: TestContext, source: FetchedSource): this {
     const stop = new AbortController();
-    // The source's own timers let a process end.
+    // The source's own timers do not keep a process alive, so this one does.
     const alive = setInterval(() => {}, 1000);
     t.after(() => {
       clearInterval(alive);
@@ -236,7 +236,7 @@ const UNPROVEN = 'that does not answer as it should';
 interface Attack {
   readonly path: string;
   readonly message: RegExp;
-  /** Whether nobody knows then what the source offers. */
+  /** Whether the failure leaves it unknown what the source offers. */
   readonly away: boolean;
   readonly pinned?: string;
   readonly limits?: Partial<FetchLimits>;
@@ -244,7 +244,7 @@ interface Attack {
   set(server: HostileServer): void;
 }
 
-/** Each is a way to be sent something that is no good, and what is said of it. */
+/** Ways in which a server can send something bad, and the message about each. */
 const ATTACKS: Readonly<Record<string, Attack>> = {
   'that is not there': { path: '/none.zip', set: () => {}, message: /\/none\.zip: status 404$/, away: true },
   'that is refused': {
@@ -564,7 +564,7 @@ suite('a source that is watched', () => {
     server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
     await assert.rejects(source.refresh(never));
     assert.deepEqual(source.report(), { offline: true, remoteVersion: '1' });
-    // What begins is told no more; that it is over is.
+    // The listener is not told again that a reported outage began, but it is told that the outage is over.
     publish(server, filesOf('1'));
     await source.accept(await source.refresh(never));
     const listener = new Listener().watch(t, source);
@@ -682,7 +682,7 @@ suite('a source that is watched', () => {
     await before.reject(newer);
     const lastGood = (await before.instead(newer, 'it has no graph')) ?? assert.fail();
     assert.deepEqual([lastGood.folder, lastGood.notes], [first.folder, ['it has no graph']]);
-    // It answers: that it cannot be loaded once more says nothing against it.
+    // The first model already answers, so a failure to load it once more says nothing against it.
     await before.reject(first);
     assert.equal((await before.instead(newer, ''))?.folder, first.folder);
     const source = sourceOf(t, `${server.url}/m.tar.gz`, { folder, refreshMs: 5 });
@@ -740,7 +740,7 @@ suite('a source that is watched', () => {
     };
     listener.watch(t, source);
     await listener.until(({ models }) => wanted.length === 2 && models.length === 1);
-    // Two looks later it has been told that nobody took it.
+    // Two looks later, the source has been told that the model was not taken.
     const requests = server.requests.length;
     while (server.requests.length < requests + 2) await new Promise((resolve) => setTimeout(resolve, 5));
     assert.deepEqual(wanted, [true, false]);
@@ -777,7 +777,7 @@ suite('a source that is watched', () => {
       if (start === 1) assert.equal(configOf(await source.refresh(never)).version, '1');
     }
     assert.ok(!existsSync(note));
-    // It was the first time, is that of another process, or of another model.
+    // These notes do not forbid a trial: no death yet, a process that still runs, another host, or another model.
     for (const other of [{ deaths: 0 }, { pid: process.ppid }, { host: 'other' }, { sha256: 'ab'.repeat(32) }]) {
       died(other);
       const { model, trials } = await find();
@@ -902,7 +902,7 @@ suite('an archive of this machine', () => {
       name: 'Refusal',
       message: /cannot be unpacked/,
     });
-    // No file system lets anybody open a name of this length; root may open what nobody else may.
+    // No file system allows a name of this length. A file mode would not do, because root may open every file.
     const unopened = join(folder, `${'x'.repeat(300)}.tar.gz`);
     await assert.rejects(archiveSource(t, unopened, folder).find(never), {
       message: /cannot be read \(ENAMETOOLONG\)$/,
@@ -948,7 +948,7 @@ suite('the cache of models', () => {
   test('removes what was not used for longest, and no more than it must', async (t) => {
     const folder = temporaryFolder(t);
     const everything = new ModelCache({ folder, maxBytes: 2 ** 30 });
-    // The order of their names is another one than that of their use.
+    // The models' names have another order than their times of use.
     const [early, late, latest] = ['b', 'c', 'a'].map((letter) => letter.repeat(64)) as [string, string, string];
     for (const [at, sha256] of [early, late, latest].entries()) {
       const workspace = await everything.workspace();
@@ -963,7 +963,7 @@ suite('the cache of models', () => {
     const room = (maxBytes: number) => new ModelCache({ folder, maxBytes });
     await room(3000).prune(new Set());
     assert.deepEqual(models(), [latest, early, late]);
-    // Who opens a model uses it.
+    // Opening a model counts as use.
     await (await everything.open(early))?.release();
     await room(2999).prune(new Set());
     assert.deepEqual(models(), [latest, early]);

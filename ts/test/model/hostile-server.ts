@@ -1,4 +1,4 @@
-/** A web server that a test tells what to do. */
+/** A web server whose behaviour a test sets. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -40,7 +40,7 @@ export class HostileServer {
     this.#handlers.set(path, handler);
   }
 
-  /** Sends `body` whole, with an ETag, and 304 to whoever has it. */
+  /** Serves the whole `body` with an ETag, and answers 304 to a caller that already has it. */
   serve(path: string, body: string | Buffer, etag = `"${createHash('sha256').update(body).digest('hex')}"`): void {
     this.on(path, (request, response) => {
       response.setHeader('etag', etag);

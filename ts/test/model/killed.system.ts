@@ -15,7 +15,7 @@ const program = (name: string) => fileURLToPath(new URL(`programs/${name}.js`, i
 const URL_PATH = '/m.tar.gz';
 const ARCHIVE = tarOf({ 'm/config.json': '{"name":"m","version":"1"}', 'm/model.onnx': randomBytes(2 ** 14) });
 
-/** What a fetch goes through, each by a file that shows it. */
+/** The steps of a fetch, each with the pattern of a file that shows it. */
 const STEPS: Readonly<Record<string, RegExp>> = {
   begins: /^\.fetch-/,
   downloads: /^\.fetch-[^/]+\/archive$/,
@@ -26,7 +26,7 @@ const STEPS: Readonly<Record<string, RegExp>> = {
   'notes that it is good': /^sources\//,
 };
 
-/** What fetches from one URL, each time in a process of its own. */
+/** Fetches from one URL, each time in a process of its own. */
 class Fetches {
   readonly url: string;
 
@@ -40,14 +40,14 @@ class Fetches {
     return new Fetches(server.url + URL_PATH);
   }
 
-  /** Fetches into a cache; ends by itself in place of its nth change of files, where that is given. */
+  /** Fetches into a cache; if `changes` is given, the process kills itself in place of that change of files. */
   into(folder: string, changes?: number): Promise<Ended> {
     const kill = changes === undefined ? [] : ['--import', pathToFileURL(program('kill-at-change')).href];
     const args = [...kill, program('fetch'), this.url, folder];
     return runCommand(process.execPath, { args, env: { KILL_AT: String(changes) } });
   }
 
-  /** Asserts that a cache takes nothing for good that is not whole, and that the next fetch gets the model. */
+  /** Fails unless the cache takes only whole models for good ones and the next fetch gets the model. */
   async assertSound(folder: string, names: readonly string[]): Promise<void> {
     const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
     for (const name of new Set(names.map((path) => path.split('/')[0] ?? ''))) {
@@ -75,7 +75,7 @@ test('a fetch that is killed at any change of files leaves nothing that is taken
     const { code } = await fetches.into(folder, changes);
     const names = (await filesIn(folder)).map(({ path }) => path).sort();
     const state = names.join('\n').replaceAll(/\.(fetch|gone|in-use)-\w+/g, '.$1');
-    // What was left behind like this was looked at before.
+    // A state like this one has already been checked.
     if (!states.has(state)) await fetches.assertSound(folder, names);
     states.set(state, names);
     if (code === 0) break;

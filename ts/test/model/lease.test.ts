@@ -5,7 +5,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { isInUse, Lease } from '../../src/model/lease.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** A folder with the mark of a process that renewed it last so many minutes ago. */
+/** Returns a folder with the mark of a process that last renewed it this many minutes ago. */
 function folderWithMark(t: TestContext, minutes: number): string {
   const folder = temporaryFolder(t);
   const mark = join(folder, '.in-use-1');

@@ -1,4 +1,4 @@
-/** What is asked of a running server about the model that answers. */
+/** Questions to a running server about the model that answers. */
 import assert from 'node:assert/strict';
 import { assertGolden, type Fixture, fixture, goldenLines, TOLERANCES } from '../addon/model-folders.ts';
 import type { LiveServer } from '../real/live-server.ts';
@@ -8,12 +8,12 @@ export async function health(live: LiveServer) {
   return JSON.parse((await live.get('/health')).text);
 }
 
-/** Has the server look for its model anew. */
+/** Makes the server look for its model again. */
 export function reload(live: LiveServer) {
   return live.send({ method: 'POST', path: '/reload' });
 }
 
-/** Fails unless the server answers as the fixture does. */
+/** Fails unless the server gives the fixture's reference answer. */
 export async function assertAnswers(live: LiveServer, name: Fixture): Promise<void> {
   const [golden] = goldenLines(fixture(name));
   assert.ok(golden);

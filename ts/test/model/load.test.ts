@@ -30,7 +30,7 @@ suite('the start of a model', () => {
 
   test('loads nothing once it is stopped', async (t) => {
     await assert.rejects(startEngine(configOf(t, fixture('marker')), AbortSignal.abort()), { name: 'AbortError' });
-    // Its graph would be found missing by a load.
+    // Loading this model would find that its graph is missing.
     const broken = copyOfFixture(t, 'marker');
     rmSync(join(broken, 'model.onnx'));
     await assert.rejects(startEngine(configOf(t, broken), AbortSignal.abort()), { name: 'AbortError' });

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const MIB = 2 ** 20;
 const SETTINGS = { stateCacheBytes: 64 * MIB, maxTokens: 131_072 };
 
-/** A folder of 10 MiB, and a limit of which a server takes 100. */
+/** Returns a folder of 10 MiB, and a limit of `mebibytes` MiB, of which a server itself takes 100 MiB. */
 function place(t: TestContext, mebibytes: number): [string, MemoryLimit[]] {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'model.onnx'), Buffer.alloc(10 * MIB));

@@ -8,7 +8,7 @@ import { HostileServer } from './hostile-server.ts';
 
 const never = new AbortController().signal;
 
-/** The ordinary chain begins with these. */
+/** The environment variables with which the ordinary chain of credentials begins. */
 Object.assign(process.env, {
   AWS_ACCESS_KEY_ID: 'test-key-id',
   AWS_SECRET_ACCESS_KEY: 'test-secret-key',
@@ -30,7 +30,7 @@ const listing = (keys: readonly string[], isCut = false) =>
       .join('')}`,
   );
 
-/** Sends `piece` for as long as somebody takes it. */
+/** Sends `piece` again and again for as long as the caller takes it. */
 function pump(response: ServerResponse, piece: string): void {
   const more = () => {
     while (!response.destroyed && response.write(piece));
@@ -103,7 +103,7 @@ suite('a server of buckets that means harm', () => {
     ],
   ] as const) {
     test(`is not believed when it ${what}`, async (t) => {
-      // Tries again are what a server may ask for.
+      // A server may ask for further tries, so this case allows them.
       Object.assign(process.env, { AWS_MAX_ATTEMPTS: what.startsWith('asks') ? '3' : '1' });
       t.after(() => Object.assign(process.env, { AWS_MAX_ATTEMPTS: '1' }));
       const quick = message?.startsWith('no answer') ? 1000 : 60_000;
@@ -114,7 +114,7 @@ suite('a server of buckets that means harm', () => {
         assert.ok(listed instanceof Error);
         assert.deepEqual([listed.name, listed.message], ['SourceError', `s3://models/a/: ${message}`]);
       } else {
-        // Nothing of 100 MB is made of a hundred bytes.
+        // A hundred bytes of entities must not become 100 MB.
         assert.ok(JSON.stringify(listed instanceof Error ? listed.message : listed).length < 1000);
       }
     });

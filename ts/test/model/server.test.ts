@@ -37,7 +37,7 @@ async function world(t: TestContext, name?: Fixture): Promise<World> {
   const server = await HostileServer.start(t);
   if (name !== undefined) await offer(server, fixture(name));
   const started: LiveServer[] = [];
-  // Before the folder goes that they write to.
+  // This runs before the removal of the folder that the servers write to.
   t.after(() => Promise.all(started.map(end)));
   const data = temporaryFolder(t);
   const start = async (path = '/manifest.json', settings = {}) => {
@@ -56,7 +56,7 @@ async function end(live: LiveServer): Promise<void> {
   await live.process.finished;
 }
 
-/** Waits until `/health` is as `isRight` wants it. */
+/** Waits until `isRight` holds for the record of `/health`, and returns the record. */
 async function healthUntil(live: LiveServer, isRight: (record: Record<string, unknown>) => boolean) {
   for (;;) {
     const record = await health(live);
@@ -218,7 +218,7 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     const { manifest: next } = await offer(server, slow);
     reload(live).catch(() => {});
     while (!isWhole(sha256Of(next))) await setImmediate();
-    // It is being tried by then, for many times as long.
+    // By then the trial of the new model is running, and it takes many times as long.
     await delay(300);
     await end(live);
     assert.deepEqual([isWhole(sha256Of(next)), await good()], [true, sha256Of(before)]);

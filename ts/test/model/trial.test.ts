@@ -10,7 +10,7 @@ import { FakeEngine, untilCancelled } from '../fake-engine.ts';
 
 const never = new AbortController().signal;
 
-/** How many reference answers a trial asks for. */
+/** The greatest number of reference answers that a trial asks for. */
 const MOST_LINES = 32;
 
 suite('the reference answers of a model folder', () => {

@@ -10,7 +10,7 @@ import { modelFolderIn, unpack } from '../../src/model/unpack.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { gzipFirstByteAlone, tarGz, tarOf, zipOf } from './archives.ts';
 
-/** Unpacks and returns the folder; all that is written is in a folder that holds nothing else. */
+/** Unpacks an archive and returns the folder; it lies in a folder that holds nothing else. */
 async function unpackBytes(
   t: TestContext,
   bytes: Buffer,
@@ -154,7 +154,7 @@ suite('unpacking', () => {
       [150, true],
       [300, false],
     ] as const) {
-      // Zeros take a thousandth of their length; noise takes its own.
+      // Zeros are compressed to a thousandth of their length; noise is not compressed at all.
       const content = Buffer.alloc(bytes);
       randomBytes(Math.round(bytes / ratio - bytes / 1024)).copy(content);
       for (const [format, archive] of [

@@ -1,4 +1,4 @@
-/** Who may see what of the real server, and that nothing it says has a secret in it. */
+/** Tests the access rules of the real server, and that none of its output contains a secret. */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const OTHER_PASSWORD = 'Operator-password-2';
 const KEY = 'Decision-key-0123456789';
 const PUBLISHED = 'adminadmin';
 
-/** A line that is never logged is waited for so long. */
+/** The longest wait for a line of the log. */
 const BOUNDED = { timeout: 60_000 };
 
 const OPEN = ['/health', '/livez', '/readyz'];
@@ -22,7 +22,7 @@ const PAGES = ['/', '/recipes', '/stats', '/metrics'];
 
 const basic = (password: string, name = 'admin') => `Basic ${Buffer.from(`${name}:${password}`).toString('base64')}`;
 
-/** The statuses of the operator's pages, called with a password, or with none. */
+/** Returns the statuses of the operator's pages, called with a password, or with none. */
 async function pages(server: LiveServer, password?: string): Promise<number[]> {
   const headers = password === undefined ? {} : { Authorization: basic(password) };
   const answers = await Promise.all(PAGES.map((path) => server.get(path, headers)));
@@ -120,7 +120,7 @@ suite('the dashboard password', { concurrency: 2 }, () => {
   test('in a file of another start is read and left as it is', async (t) => {
     const [cwd, data] = [temporaryFolder(t), temporaryFolder(t)];
     writeFileSync(join(cwd, 'svc.password'), `${PASSWORD}\n`, { mode: 0o600 });
-    // One in a later folder does not count: the first one can be written.
+    // The file in the second folder does not count, because the first folder can be written to.
     writeFileSync(join(data, 'svc.password'), `${OTHER_PASSWORD}\n`, { mode: 0o600 });
     const server = await start(t, { cwd, env: { SVC_DATA: data } });
     assert.deepEqual(await pages(server, PASSWORD), ALL_OPEN);
@@ -143,7 +143,7 @@ interface Secrets {
   readonly key: string;
 }
 
-/** Calls every route with the right credentials, with wrong ones and with none, and returns all that came back. */
+/** Calls every route with right credentials, with wrong ones and with none, and returns all answers. */
 async function everyAnswer(server: LiveServer, { password, key }: Secrets): Promise<string[]> {
   const recipe = /href="(\/recipes\/[^"]+)"/.exec(
     (await server.get('/recipes', { Authorization: basic(password) })).text,
@@ -179,15 +179,15 @@ async function everyAnswer(server: LiveServer, { password, key }: Secrets): Prom
     await keep(server.get(`http://[${path}?password=${password}`));
     await keep(server.get(`http://a:b:c${path}?password=${password}`));
   };
-  // Many wrong guesses are answered late: side by side, they do not add up.
+  // Many wrong guesses are answered late, so the calls are made at once: then the delays do not add up.
   await Promise.all(paths.map(callAll));
   return answers;
 }
 
-/** Each way in which a secret can be written. */
+/** Returns each way in which a secret can be written. */
 function spellings(secret: string): string[] {
   const encodings = ['base64', 'base64url', 'hex'] as const;
-  // The last characters of an encoding depend on what follows.
+  // The last characters of an encoding depend on the bytes that follow the secret.
   return [secret, ...encodings.map((encoding) => Buffer.from(secret).toString(encoding).slice(0, -4))];
 }
 
@@ -199,7 +199,7 @@ function assertWithout(secrets: Secrets, text: string, where: string): void {
   }
 }
 
-/** Every file in `folder` but those that are made to hold a secret. */
+/** Returns every file in `folder` except those that are made to hold a secret. */
 function otherFiles(folder: string, holders: readonly string[]): string[] {
   const entries = readdirSync(folder, { withFileTypes: true, recursive: true });
   return entries

@@ -19,7 +19,7 @@ interface Answer {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-/** How far a distribution is from a blind guess, as the documentation defines it. */
+/** Returns the distance of a distribution from a blind guess, as the documentation defines it. */
 function confidence({ type, probabilities }: Answer): number {
   const p = Object.values(probabilities);
   const [n, m] = [p.length, Math.max(...p)];
@@ -29,7 +29,7 @@ function confidence({ type, probabilities }: Answer): number {
   return Math.max(0, 1 - sum(p.map((value, i) => value * Math.abs(i - k))) / blind);
 }
 
-/** Whether two numbers are the same but for the sixth decimal. */
+/** Fails unless two numbers are the same except for the sixth decimal. */
 function assertNear(got: number | undefined, expected: number, what: string): void {
   assert.ok(got !== undefined && Math.abs(got - expected) <= 2e-6, `${what}: ${got}, not ${expected}`);
 }

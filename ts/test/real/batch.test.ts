@@ -120,7 +120,7 @@ suite('a batch', () => {
   });
 });
 
-/** The answer of a batch in lines, once it has begun. */
+/** Returns the answer of a batch in lines, once it has begun. */
 async function begun(server: LiveServer, body: string): Promise<IncomingMessage> {
   const headers = { Accept: 'application/x-ndjson', 'Content-Length': Buffer.byteLength(body) };
   const { port } = server.url;

@@ -9,12 +9,12 @@ import { LiveServer } from './live-server.ts';
 
 const model = fixture('shared-state');
 
-/** Request bodies of the reference, short enough to be damaged all over. */
+/** The request bodies of the reference that are short enough to be damaged in every place. */
 const VALID = goldenLines(model)
   .map(({ body }) => body)
   .filter((body) => body.length < 1000);
 
-/** A valid body with a piece cut out and another put in its place. */
+/** A valid body of which one piece is replaced by another. */
 const damaged = fc
   .record({ body: fc.constantFrom(...VALID), at: fc.nat(), cut: fc.nat(20), piece: fc.string({ maxLength: 12 }) })
   .map(({ body, at, cut, piece }) => {

@@ -19,7 +19,7 @@ const BEARER = { authorization: `Bearer ${KEY}` };
 interface GateProcess {
   readonly gate: SvcProcess;
   readonly url: string;
-  /** Where the server beside it is. */
+  /** The URL of the server beside the gate. */
   readonly upstream: string;
 }
 
@@ -34,12 +34,12 @@ async function start(t: TestContext, options: Partial<SvcOptions> & { readonly a
 
 async function started(t: TestContext, options = {}): Promise<GateProcess> {
   const { gate, upstream } = await start(t, options);
-  // The server beside it says first where it listens.
+  // The server beside the gate says first where it listens.
   const [, url = ''] = await gate.logged(/listening on .*listening on (http:[^"\s]+)/s);
   return { gate, url, upstream };
 }
 
-/** The process id of the server beside the gate. */
+/** Returns the process id of the server beside the gate. */
 async function serverPid(gate: SvcProcess): Promise<number> {
   return Number((await gate.logged(/the server beside the gate is process (\d+)/))[1]);
 }
@@ -51,7 +51,7 @@ async function isGone(url: string): Promise<boolean> {
   );
 }
 
-/** Begins a request whose body is not sent yet, and returns it when the gate has it. */
+/** Begins a request without sending its body, and returns it when the gate has received it. */
 async function openRequest(url: string): Promise<ClientRequest> {
   const headers = { ...BEARER, expect: '100-continue' };
   const open = request(`${url}/v1/systemone`, { method: 'POST', headers, agent: false });
@@ -61,7 +61,7 @@ async function openRequest(url: string): Promise<ClientRequest> {
   return open;
 }
 
-/** Resolves when nothing answers at `url` any more; the test's time-out bounds it. */
+/** Waits until `url` no longer answers; the test's time-out bounds the wait. */
 async function ends(url: string): Promise<void> {
   while (!(await isGone(url))) await new Promise((done) => setTimeout(done, 20));
 }
@@ -93,7 +93,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
       const environment = readFileSync(`/proc/${await serverPid(gate)}/environ`, 'utf8');
       assert.match(environment, /\0SVC_PASSWORD=hidden-password\0/);
       assert.doesNotMatch(environment, /the-key-of/);
-      // Behind the gate there is no load balancer to wait for.
+      // Behind the gate there is no load balancer to wait for, so the server gets no drain delay.
       assert.match(environment, /\0SVC_DRAIN_DELAY_MS=0\0/);
     }
     gate.signal('SIGTERM');
@@ -108,7 +108,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
       const { code, stderr } = await gate.finished;
       assert.equal(code, 0, stderr);
       assert.ok(await isGone(upstream));
-      // The gate first, then the server, each of them once.
+      // The gate says this first and then the server, each of them once.
       const told = [...stderr.matchAll(/"(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
       assert.deepEqual(told, [signal, 'SIGTERM']);
     });
@@ -163,14 +163,14 @@ suite('svc gate --run', { concurrency: 2 }, () => {
       assert.equal(code, 0);
       assert.match(stderr, /did not end in time and was killed/);
       assert.throws(() => process.kill(pid, 0));
-      // Far more than both drains in turn is what the gate once waited.
+      // The gate once waited far longer than the time of both drains together.
       assert.ok(ms > 1500 && ms < 10_000, `${ms} ms`);
     });
   }
 
   test('a second signal ends both at once', async (t) => {
     const { gate, url, upstream } = await started(t);
-    // A request that never comes to its end keeps the drain waiting.
+    // A request that never ends keeps the drain waiting.
     (await openRequest(url)).write('{');
     gate.signal('SIGTERM');
     await gate.logged(/SIGTERM: finishing/);
@@ -217,7 +217,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
 });
 
 suite('a server beside the gate that hangs', () => {
-  /** Starts one on a free port, which stops before it can listen. */
+  /** Starts a server on a free port and stops its process before it can listen. */
   async function hanging(t: TestContext): Promise<ServerProcess> {
     const upstream = new URL(`http://127.0.0.1:${await freePort(t)}`);
     const env = { ...process.env, SVC_PASSWORD: 'hidden-password', SVC_LOG_LEVEL: 'fatal' };
@@ -225,7 +225,7 @@ suite('a server beside the gate that hangs', () => {
     const { pid = assert.fail() } = server;
     process.kill(pid, 'SIGSTOP');
     t.after(() => {
-      // It has ended where the test is good.
+      // If the test passes, the process has already ended.
       try {
         process.kill(pid, 'SIGKILL');
       } catch {}
@@ -283,7 +283,7 @@ if (Object.values(networkInterfaces()).some((list) => list?.some(({ address }) =
   });
 }
 
-/** The status of `/health`, asked for by the name `host`. */
+/** Returns the status of `/health`, asked for by the name `host`. */
 async function statusOf(url: string, host: string): Promise<number | undefined> {
   const [res] = (await once(request(`${url}/health`, { headers: { host }, agent: false }).end(), 'response')) as [
     IncomingMessage,

@@ -16,7 +16,7 @@ const score = (levels: number) => ({
   criteria: Array.from({ length: levels }, (_, index) => `grade ${index}`),
 });
 
-/** Questions of 20 tokens and more about a state of 2,000. */
+/** Returns a request with `count` questions of at least 20 tokens each about a state of 2,000 tokens. */
 function largeRequest(count: number): string {
   const ask = (index: number) => [
     `q${index}`,
@@ -62,7 +62,8 @@ suite('what a request may hold, on the embedded model', () => {
 
   test('what cannot be run within max_run_ms is refused at once when it was measured', async (t) => {
     const server = await LiveServer.start(t, { env: { SVC_MAX_RUN_MS: '2000', SVC_THREADS: '1' } });
-    // A first one that runs out of its time is told to come again; by what it and another took, the rest are not.
+    // A first request that runs out of time is told to retry. From the time that it and another one took, the server
+    // then knows enough to refuse the rest for good.
     const answers: Received[] = [];
     while (answers.at(-1)?.status !== 413 && answers.length < 8) answers.push(await server.decide(largeRequest(1000)));
     assertRefused(answers[0] as Received, 503, /^not finished after 2000 ms on the model \(max_run_ms\)$/);
@@ -78,7 +79,7 @@ suite('what a request may hold, on the embedded model', () => {
     assert.ok(state.length > 100_000);
     const questions = { q: { type: 'noul', instructions: 'Was it late?' } };
     const { usage } = JSON.parse(await server.answer(JSON.stringify({ state, questions })));
-    // Ten tokens a sentence; the model reads 16,384 of them, in chunks of 254 with two more around them.
+    // Each sentence has ten tokens. The model reads 16,384 tokens, in chunks of 254 with two more around each.
     assert.equal(usage.truncated_tokens, 25_000 - 16_384);
     assert.ok(usage.input_tokens > 16_384 + 2 * 64 && usage.input_tokens < 16_384 + 200);
     const short = JSON.parse(await server.answer(JSON.stringify({ state: state.slice(0, 40_000), questions }))).usage;
@@ -135,10 +136,10 @@ suite('a limit', () => {
 
 suite('when the model is busy', () => {
   const options = { args: ['--threads', '1'], env: { SVC_ALLOW_NO_PASSWORD: '1' } };
-  /** Many seconds on one thread: whoever holds the model with it hangs up in the end. */
+  /** A request that takes many seconds on one thread; the callers that send it cancel it in the end. */
   const long = largeRequest(1000);
 
-  /** Resolves when a request is on the model and so many wait for it; the test's time-out bounds it. */
+  /** Waits until one request is on the model and `waiting` others wait for it; the test's time-out bounds the wait. */
   async function isBusy(server: LiveServer, waiting: number): Promise<void> {
     for (;;) {
       const { queue } = JSON.parse((await server.get('/stats')).text);
@@ -158,7 +159,7 @@ suite('when the model is busy', () => {
     assertRefused(await server.decide(THREE_TYPES), 503, /^too many requests are waiting$/);
     for (const caller of callers) caller.abort();
     assert.deepEqual(await Promise.all(held), ['ABORT_ERR', 'ABORT_ERR', 'ABORT_ERR']);
-    // The server hears of it a moment later.
+    // The server notices the hang-ups a moment later.
     await server.process.logged(/(?:"status":499(?:(?!"status":499)[\s\S])*){3}/);
     assert.equal((await server.decide(THREE_TYPES)).status, 200);
   });

@@ -1,4 +1,4 @@
-/** The server as a user starts it, a process of its own on a free port of 127.0.0.1, and a client of it. */
+/** The server in the way a user starts it, as a process of its own on a free port of 127.0.0.1, and a client of it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { Agent, type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
@@ -7,17 +7,17 @@ import { SvcProcess } from '../svc-process.ts';
 import { type Ending, folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
 export interface StartOptions {
-  /** Flags of `svc serve` beside `--listen`. */
+  /** Flags of `svc serve` in addition to `--listen`. */
   readonly args?: readonly string[];
-  /** The model folder; the embedded one when left out. */
+  /** The model folder; the embedded model's by default. */
   readonly model?: string;
   readonly listen?: string;
-  /** What `svc.json` holds; without it the server makes its own. */
+  /** The content of `svc.json`; without it, the server makes its own file. */
   readonly settings?: object;
   readonly env?: Readonly<Record<string, string>>;
-  /** The working folder. */
+  /** The working folder of the process. */
   readonly cwd?: string;
-  /** Do not wait for the model. */
+  /** Whether to return before the model is loaded. */
   readonly isLoading?: boolean;
 }
 
@@ -26,7 +26,7 @@ export interface Sent {
   readonly path?: string;
   readonly headers?: OutgoingHttpHeaders;
   readonly body?: string | Buffer;
-  /** Hangs up when it fires. */
+  /** The signal at which the client hangs up. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,7 +54,7 @@ export class LiveServer {
     this.#agent = agent;
   }
 
-  /** A server that lives until the test ends. */
+  /** Returns a server that lives until the test ends. */
   static async start(test: Ending, options: StartOptions = {}): Promise<LiveServer> {
     const { args = [], model, listen = '127.0.0.1:0', settings, env = {}, isLoading = false } = options;
     const cwd = options.cwd ?? (settings ? folderWithConfig(test, settings) : temporaryFolder(test));
@@ -67,7 +67,7 @@ export class LiveServer {
     return new LiveServer(svc, url, agent);
   }
 
-  /** Sends one request, with no header but those that HTTP needs and those that are given. */
+  /** Sends one request, with no headers except those that HTTP requires and the given ones. */
   async send({ body, headers, ...options }: Sent): Promise<Received> {
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
     const { port } = this.url;
@@ -87,7 +87,7 @@ export class LiveServer {
     return this.send({ path, headers });
   }
 
-  /** The text of an answered decision. */
+  /** Returns the text of an answered decision. */
   async answer(body: string | Buffer, headers: OutgoingHttpHeaders = {}): Promise<string> {
     const { status, text } = await this.decide(body, { headers });
     assert.equal(status, 200, text);

@@ -6,7 +6,7 @@ import { differentRequest, manyQuestions, THREE_TYPES } from '../addon/requests.
 import { LiveServer } from './live-server.ts';
 
 const CONNECTIONS = 64;
-/** The answers to all bodies, asked on so many connections at a time, in the order of the bodies. */
+/** Returns the answers to all bodies, in their order; `connections` of them are asked at a time. */
 async function answerAll(server: LiveServer, bodies: readonly string[], connections: number): Promise<string[]> {
   const answers: string[] = [];
   let next = 0;
@@ -37,7 +37,7 @@ suite(`different requests over ${CONNECTIONS} connections have the answers that 
 });
 
 test('callers who hang up leave the line: what they asked is never run', async (t) => {
-  // One thread: it shall take its time on a fast machine, too.
+  // With one thread, the request takes long enough even on a fast machine.
   const server = await LiveServer.start(t, { args: ['--threads', '1'] });
   const long = manyQuestions(500);
   const startMs = performance.now();
@@ -53,7 +53,7 @@ test('callers who hang up leave the line: what they asked is never run', async (
   for (const caller of callers) caller.abort();
   assert.deepEqual(new Set(await Promise.all(gone)), new Set(['gone']));
   assert.ok(await waiting);
-  // The one on the model stops at its next run, the nineteen behind it never start.
+  // The request on the model stops at its next run; the nineteen behind it never start.
   assert.ok(performance.now() - hungUpMs < longMs, `${performance.now() - hungUpMs} ms, one takes ${longMs} ms`);
   await server.process.logged(/(?:"status":499(?:(?!"status":499)[\s\S])*){20}/);
 });

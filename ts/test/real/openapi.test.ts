@@ -38,14 +38,14 @@ const ajv = new Ajv2020({ strict: false });
 formats.default(ajv);
 ajv.addSchema({ ...DOCUMENT, $id: 'https://api.example/' });
 
-/** Fails unless `value` is what a schema of the document says. */
+/** Fails unless `value` matches a schema of the document. */
 function assertShape(value: unknown, schema: object, what: string): void {
   const absolute = JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#', '"$ref":"https://api.example/#'));
   const check = ajv.compile(absolute);
   assert.ok(check(value), `${what}: ${ajv.errorsText(check.errors)}: ${JSON.stringify(value).slice(0, 300)}`);
 }
 
-/** The headers of a caller who may use the operation. */
+/** Returns the headers of a caller who may use the operation. */
 function credentials({ security }: Operation): Record<string, string> {
   if (security.some((way) => 'key' in way)) return { Authorization: `Bearer ${KEY}` };
   if (security.some((way) => 'password' in way)) {

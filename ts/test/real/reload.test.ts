@@ -9,7 +9,7 @@ import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { LiveServer } from './live-server.ts';
 
-/** A server in a folder of its own, and what changes the model in its settings. */
+/** Returns a server in a folder of its own, and functions that change its settings and ask it. */
 async function startWithSettings(t: TestContext, model: string) {
   const cwd = temporaryFolder(t);
   const set = (text: string) => writeFileSync(join(cwd, 'svc.json'), text);
@@ -88,7 +88,7 @@ suite('a reload', () => {
     assert.equal((await started.get('/health')).status, 200);
   });
 
-  // Windows has no such signal.
+  // Windows has no SIGHUP.
   if (process.platform !== 'win32') {
     test('is what SIGHUP asks for', async (t) => {
       const { server, setModel, health } = await startWithSettings(t, fixture('marker'));
@@ -124,9 +124,9 @@ suite('a reload', () => {
       await server.process.logged(/"msg":"model .+ loaded"[\s\S]+"msg":"model .+ loaded"/);
       await reloadIs(undefined);
       const after = await health();
-      // The same model again replaces none.
+      // Loading the same model again replaces no model.
       assert.deepEqual([after.status, after.model !== null, after.previous], ['ok', true, undefined]);
-      // Each look of a reload asks the source once: that of the start, that of the reload, and none for the second signal.
+      // The start asks the source once and the one reload once more; the second signal causes no further request.
       assert.equal(source.requests.length, 2);
     });
 

@@ -3,9 +3,9 @@ import { test } from 'node:test';
 import { fixture } from '../addon/model-folders.ts';
 import { LiveServer } from './live-server.ts';
 
-/** A body with these questions, as JSON text. */
+/** Returns a body with these questions, as JSON text. */
 const asks = (questions: string) => `{"state":"s","questions":${questions}}`;
-/** A body with one question `q`. */
+/** Returns a body with one question `q`. */
 const ask = (question: string) => asks(`{"q":${question}}`);
 const nested = (levels: number) =>
   `{"state":${'['.repeat(levels)}${']'.repeat(levels)},"questions":{"q":{"type":"noul"}}}`;
@@ -16,7 +16,7 @@ const FEW = 'q: need at least two options';
 const MISSING = 'q: missing criteria';
 const LONG_ID = 'x'.repeat(1000);
 
-/** What is wrong, the body, and the status, the code and the message that it gets. */
+/** Wrong bodies, each with the code and the message that it gets. */
 const ERRORS: readonly (readonly [body: string | Buffer, code: string, message: string])[] = [
   ['', 'invalid_json', 'invalid JSON at byte 0'],
   ['not json', 'invalid_json', 'invalid JSON at byte 1'],
@@ -30,7 +30,7 @@ const ERRORS: readonly (readonly [body: string | Buffer, code: string, message: 
   [Buffer.from('{"state":"\xff"}', 'latin1'), 'invalid_json', 'invalid JSON at byte 10'],
   [Buffer.from('\ufeff{}'), 'invalid_json', 'invalid JSON at byte 0'],
   [Buffer.from('{}', 'utf16le'), 'invalid_json', 'invalid JSON at byte 1'],
-  // Syntax comes before sense: what is wrong behind the first senseless thing is told first.
+  // Syntax is checked before meaning: a syntax error is reported even behind an earlier error of meaning.
   ['{"questions":7,"questions":8', 'invalid_json', 'invalid JSON at byte 28'],
 
   [nested(64), 'nested_too_deep', 'JSON nested too deep'],
@@ -114,13 +114,13 @@ const ERRORS: readonly (readonly [body: string | Buffer, code: string, message: 
   [ask('{"type":"score","criteria":["a",2]}'), 'criterion_not_text', 'q: criteria "1" must be text'],
   [ask('{"type":"noul","criteria":{"true":1}}'), 'criterion_not_text', 'q: criteria "true" must be text'],
 
-  // The first bad question in the order of the request, which is not the order of JavaScript's objects.
+  // The error names the first bad question in the order of the request, which is not the order of a JavaScript object.
   [asks('{"z":{"type":"x"},"10":{"type":"y"},"2":{"type":"z"}}'), 'unknown_type', 'z: unknown type "x"'],
   [asks('{"ok":{"type":"noul"},"10":{"type":"y"},"2":{"type":"z"}}'), 'unknown_type', '10: unknown type "y"'],
   [asks('{"ok":{"type":"noul"},"b":{"type":"score"},"a":7}'), 'missing_criteria', 'b: missing criteria'],
 ];
 
-/** A name for a test, whatever the body. */
+/** Returns a test name for any body. */
 function shown(body: string | Buffer): string {
   const text = JSON.stringify(body.toString('latin1'));
   return text.length > 90 ? `${text.slice(0, 60)}… (${body.length} bytes)` : text;
@@ -143,7 +143,7 @@ test('a bad request gets 400, one line that says what is wrong, and its code', a
   }
 
   await t.test('a body nested 64 levels deep is none', async () => {
-    // The body itself is one of them.
+    // The body itself is one of the 64 levels.
     assert.equal((await server.decide(nested(63))).status, 200);
   });
 

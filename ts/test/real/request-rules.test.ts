@@ -10,10 +10,10 @@ const ask = (question: string) => `{"state":"The order 17 was late.","questions"
 const noul = (rest: string) => ask(`{"type":"noul","instructions":"Is it?"${rest}}`);
 const choice = (criteria: string) => ask(`{"type":"choice","instructions":"Which?","criteria":${criteria}}`);
 const score = (criteria: string) => ask(`{"type":"score","instructions":"How late?","criteria":${criteria}}`);
-/** JSON text of a text. */
+/** Returns a text as a JSON string. */
 const text = (value: string) => JSON.stringify(value);
 
-/** What `text.slice` makes of texts with emoji. */
+/** The two halves into which `text.slice` can split an emoji. */
 const [HIGH, LOW] = ['\ud83d', '\ude00'];
 const HALVES = {
   state: { [LOW]: 's' },
@@ -29,7 +29,7 @@ const HALVES = {
   },
 };
 
-/** Bodies that mean the same to the model. */
+/** Groups of bodies that mean the same to the model. */
 const SAME: readonly (readonly [rule: string, ...bodies: string[]])[] = [
   ['a state of null is the text null', about('null'), about('"null"')],
   ['a state that is a boolean is its text', about('true'), about('"true"')],
@@ -107,7 +107,7 @@ const SAME: readonly (readonly [rule: string, ...bodies: string[]])[] = [
   ],
 ];
 
-/** Bodies that are not the same, though a careless reader of JSON makes them so. */
+/** Pairs of bodies that differ, although a careless JSON reader takes them for the same. */
 const DIFFERENT: readonly (readonly [rule: string, one: string, other: string])[] = [
   ['1.50 and 1.5', about('1.50'), about('1.5')],
   ['white space inside a state that is an object', about('{"a":1}'), about('{"a": 1}')],
@@ -116,7 +116,7 @@ const DIFFERENT: readonly (readonly [rule: string, one: string, other: string])[
   ['a state that is a string and one in quotes', about('"a"'), about('"\\"a\\""')],
 ];
 
-/** A response without what is different every time. */
+/** Returns a response without `server_ms`, which differs every time. */
 const steady = (response: string) => response.replace(/,"server_ms":[\d.]+/, '');
 
 test('what a request means', async (t) => {

@@ -56,9 +56,9 @@ suite('on a public address', () => {
   });
 });
 
-// Windows has no such files, and no signals.
+// Windows has neither such files nor signals.
 if (process.platform !== 'win32') {
-  /** A model that is loaded when the test says so: until then its source does not answer. */
+  /** Returns a model that loads only when the test says so: until then, its source does not answer. */
   async function slowModel(t: TestContext): Promise<{ readonly url: string; readonly finish: () => void }> {
     const source = await HostileServer.start(t);
     const files = (await filesIn(model)).map(({ path }) => [path, readFileSync(join(model, path))] as const);
@@ -98,7 +98,7 @@ if (process.platform !== 'win32') {
       await isBusy(server, 2);
       server.process.signal('SIGTERM');
       await server.process.logged(/SIGTERM: finishing the open requests/);
-      // The listener closes a moment after the line.
+      // The listener closes a moment after this line is logged.
       await sleep(500);
       await assert.rejects(newConnection(server, THREE_TYPES), { code: 'ECONNREFUSED' });
       assert.equal((await long).status, 200);
@@ -172,7 +172,7 @@ async function isBusy(server: LiveServer, waiting: number): Promise<void> {
   }
 }
 
-/** Asks on a connection of its own. */
+/** Sends a request on a new connection. */
 function newConnection(server: LiveServer, body: string): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const { port } = server.url;
@@ -182,7 +182,7 @@ function newConnection(server: LiveServer, body: string): Promise<unknown> {
   });
 }
 
-/** What is on stderr beside the log: a crash's last words. */
+/** Returns the lines on stderr that are not of the log, such as the last message of a crash. */
 function notLogLines(stderr: string): string[] {
   return stderr.split('\n').filter((line) => line !== '' && !line.startsWith('{"level":'));
 }

@@ -4,10 +4,10 @@ import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
 import { LiveServer } from './live-server.ts';
 
-/** Bytes that a full chunk of the tiny model takes: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats. */
+/** The bytes of a full chunk of the tiny model: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats. */
 const CHUNK_BYTES = 16 * 2 * 2 * 2 * 4 * 4 + 192 + 4 * 576;
 
-/** A state of one full chunk: 14 words of one token each, between the special ones. */
+/** Returns a state of one full chunk: 14 words of one token each, between the special ones. */
 const oneChunk = (letter: string) => Array<string>(14).fill(letter).join(' ');
 
 interface StateCache {
@@ -19,7 +19,10 @@ interface StateCache {
   readonly limit_bytes: number;
 }
 
-/** A server that keeps states of at most `limitBytes`, and what it says of them in `/stats` and in `/metrics`. */
+/**
+ * Returns a server that keeps states of at most `limitBytes`, and functions that read its counts from `/stats` and
+ * `/metrics`.
+ */
 async function start(t: TestContext, limitBytes: number) {
   const env = { SVC_ALLOW_NO_PASSWORD: '1', SVC_STATE_CACHE_BYTES: String(limitBytes) };
   const server = await LiveServer.start(t, { model: fixture('shared-state'), env });
@@ -53,7 +56,7 @@ suite('the numbers of the kept states', () => {
     for (const letter of ['a', 'b', 'c', 'd', 'e']) await ask(oneChunk(letter));
     const full = { entries: 2, bytes: 2 * CHUNK_BYTES, limit_bytes: 2 * CHUNK_BYTES };
     assert.deepEqual(await stats(), { hits: 0, misses: 5, evictions: 3, ...full });
-    // The first has gone, so it is read again, and the oldest of the two goes for it.
+    // The first state is gone, so it is read again, and the older of the two kept states makes room for it.
     await ask(oneChunk('a'));
     assert.deepEqual(await stats(), { hits: 0, misses: 6, evictions: 4, ...full });
     assert.deepEqual([await metric('evictions_total'), await metric('limit_bytes')], [4, 2 * CHUNK_BYTES]);

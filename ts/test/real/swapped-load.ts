@@ -17,14 +17,14 @@ const CALLERS = 8;
 const SAMPLES = 20;
 
 export interface SwappedLoad {
-  /** How many requests were answered while it was swapped, batches not counted. */
+  /** The number of requests that were answered during the swaps, without batches. */
   readonly answers: number;
   readonly batches: number;
-  /** Resident memory over the time, in MiB. */
+  /** The resident memory over time, in MiB. */
   readonly rssMiB: readonly number[];
 }
 
-/** What each of the models answers alone: to every body, and to the batch. */
+/** The answers of one of the models without swaps: to every body, and to the batch. */
 interface Known {
   readonly answers: readonly string[];
   readonly batch: string;
@@ -33,7 +33,7 @@ interface Known {
 /**
  * Swaps the model of a server `swaps` times, back and forth, under load.
  *
- * @throws AssertionError when a request fails, or its answer is not that of one of the models.
+ * @throws AssertionError if a request fails, or its answer is not that of one of the models.
  */
 export async function swapUnderLoad(test: Ending, swaps: number): Promise<SwappedLoad> {
   const cwd = temporaryFolder(test);
@@ -52,7 +52,7 @@ export async function swapUnderLoad(test: Ending, swaps: number): Promise<Swappe
   for (let number = 0; number < swaps; number++) {
     setModel(number);
     await reload(server);
-    // Whoever asks after a reload is answered by the new model.
+    // A request after a reload is answered by the new model.
     const at = number % BODIES.length;
     assert.equal(answersText(await server.answer(BODIES[at] ?? '')), known[number % 2]?.answers[at]);
     if (number % Math.ceil(swaps / SAMPLES) === 0) rssMiB.push(await residentMiB(server));
@@ -60,10 +60,13 @@ export async function swapUnderLoad(test: Ending, swaps: number): Promise<Swappe
   return { ...(await load.end()), rssMiB };
 }
 
-/** The most that `growthMiB` may be: V8's heap takes a step of about 13 once, and a process that kept all models grew by 60 in 60 swaps. */
+/**
+ * The greatest `growthMiB` that is allowed: V8's heap grows once by a step of about 13, and a process that kept all
+ * models grew by 60 in 60 swaps.
+ */
 export const MAX_GROWTH_MIB = 30;
 
-/** How much the memory of the second half of a run is above that of the first, without its beginning, in MiB. */
+/** Returns by how many MiB the memory of a run's second half exceeds that of its first half, without the beginning. */
 export function growthMiB(rssMiB: readonly number[]): number {
   const steady = rssMiB.slice(Math.ceil(rssMiB.length / 5));
   const half = Math.floor(steady.length / 2);
@@ -82,7 +85,7 @@ class Load {
     this.#server = server;
     this.#known = known;
     this.#callers = Promise.all([this.#askBatches(), ...Array.from({ length: CALLERS }, () => this.#ask())]);
-    // The failure is thrown at the end; until then nobody waits for it.
+    // `end` throws the failure; until then no code waits for it, so the rejection is handled here.
     this.#callers.catch(() => {});
   }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } from './swapped-load.ts';
 
-/** `npm run test:long` has the longer run. */
+/** The number of swaps; `npm run test:long` does more. */
 const SWAPS = 60;
 
 test(`${SWAPS} swaps between two models under load: every answer is one model's, none fails, the memory stays flat`, async (t) => {

@@ -22,7 +22,7 @@ function sectionHeader(type: number, { offset = 0, link = 0, count = 0 } = {}): 
   return header;
 }
 
-/** The names, and a function that says where each stands in them. */
+/** Returns the bytes of a table of names, and a function that returns the offset of a name in it. */
 function stringTable(names: readonly string[]): { readonly bytes: Buffer; readonly at: (name: string) => number } {
   const bytes = Buffer.from(`\0${names.join('\0')}\0`);
   return { bytes, at: (name) => bytes.indexOf(`\0${name}\0`) + 1 };
@@ -39,7 +39,7 @@ function words(...values: readonly (readonly [bits: 16 | 32, value: number])[]):
   );
 }
 
-/** An ELF file that asks for these versions, by library. */
+/** Returns an ELF file that asks for these versions, by library. */
 function elf(libraries: Readonly<Record<string, readonly string[]>>): Buffer {
   const entries = Object.entries(libraries);
   const names = stringTable(entries.flat(2));

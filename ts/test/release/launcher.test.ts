@@ -12,7 +12,7 @@ if (process.platform !== 'win32') {
     const unpacked = join(folder, 'disk', 'my svc');
     for (const name of ['bin', 'lib']) mkdirSync(join(unpacked, name), { recursive: true });
     copyFileSync(join(REPOSITORY, 'scripts', 'release', 'launcher', 'svc'), join(unpacked, 'bin', 'svc'));
-    // In the place of Node: says which program it was given, and the rest.
+    // This script in the place of Node prints the program that it was given and the other arguments.
     writeFileSync(join(unpacked, 'lib', 'node'), '#!/bin/sh\nprintf "%s|" "$@"\n');
     for (const file of [join('bin', 'svc'), join('lib', 'node')]) chmodSync(join(unpacked, file), 0o755);
     mkdirSync(join(folder, 'disk', 'bin'));

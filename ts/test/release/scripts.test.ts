@@ -50,7 +50,7 @@ test('a script says which program it lacks, and which has failed', async (t) => 
     [{}, 'cargo is not installed'],
     [{ cargo: 'exit 3' }, 'cargo metadata failed (exit code 3)'],
   ] as const) {
-    // Windows runs no such program.
+    // Windows cannot run such a script in the place of a program.
     if (process.platform === 'win32' && 'cargo' in programs) continue;
     const { code, stderr } = await runCommand(process.execPath, {
       args: [join('scripts', 'release', 'packages.mjs'), '--local'],

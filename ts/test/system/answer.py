@@ -1,4 +1,4 @@
-"""Answers requests as the reference does: a JSON list of bodies on stdin, a line of JSON for each on stdout.
+"""Answers requests with the reference code: reads a JSON list of bodies from stdin, writes a line of JSON for each.
 
     python answer.py FIXTURES MODEL
 
@@ -17,7 +17,7 @@ from reference import SharedState
 
 
 class Model(SharedState):
-    """A model whose graph may have no action head: its action outputs are then no numbers."""
+    """A model whose graph may have no action head; its action outputs are then NaN."""
 
     def run(self, outputs, run, kind, memory):
         known = {output.name for output in self.session.get_outputs()}

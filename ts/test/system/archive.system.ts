@@ -14,14 +14,14 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-release-'));
 const archives = join(folder, 'archives');
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs a script of a release in the folder of this test, and returns what it prints. */
+/** Runs a script of the release in the folder of this test, and returns its output. */
 function script(name: string, ...args: string[]): string {
   const env = { ...process.env, SVC_RELEASE_FOLDER: folder };
   const command = [join('scripts', 'release', `${name}.mjs`), ...args];
   return execFileSync(process.execPath, command, { cwd: REPOSITORY, env, encoding: 'utf8' });
 }
 
-/** Node is fetched once for all tests. */
+// Node is fetched only once for all tests.
 before(() => {
   const nodes = join(REPOSITORY, 'dist', 'release', 'node');
   mkdirSync(nodes, { recursive: true });
@@ -62,7 +62,7 @@ test('an archive decides where it is unpacked, with nothing else on PATH than th
 test('the archive for Windows is a zip with its own starter and Node', () => {
   const engine = join(folder, 'engine', 'win32-x64-msvc');
   mkdirSync(engine, { recursive: true });
-  // What stands for the addon is only packed.
+  // This empty file stands for the addon, which is only packed here.
   writeFileSync(join(engine, 'svc_engine.node'), '');
   script('archive', 'win32-x64-msvc');
   const file = join(archives, `svc-${version}-windows-amd64.zip`);
@@ -93,7 +93,7 @@ test('the bill of materials is CycloneDX, and names what the archive is made of'
     assert.ok(purls.includes(purl), purl);
   }
   assert.ok(purls.some((purl) => purl.startsWith('pkg:npm/node-linux-')));
-  // What builds and tests it is not in it.
+  // The packages that only build or test svc are not in the archive.
   for (const purl of ['pkg:npm/esbuild', 'pkg:npm/typescript', 'pkg:cargo/criterion', 'pkg:cargo/napi-derive']) {
     assert.ok(!purls.includes(purl), purl);
   }

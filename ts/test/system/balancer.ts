@@ -1,4 +1,4 @@
-/** HAProxy with the configuration of `deploy/`, and the servers behind it. */
+/** Starts HAProxy with the configuration of `deploy/`, and the servers behind it. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
@@ -13,7 +13,7 @@ export const HAPROXY_CONFIG = join(REPOSITORY, 'deploy', 'haproxy', 'haproxy.cfg
 
 const PASSWORD = 'Operator-password-1';
 
-/** A server at an address that stays the same when it is started again. */
+/** A server that keeps its address when it is started again. */
 export class StandingServer {
   readonly address: string;
   #process: SvcProcess | undefined;
@@ -42,14 +42,14 @@ export class StandingServer {
     this.#process?.signal(name);
   }
 
-  /** Ends it and returns how it ended. */
+  /** Ends the server with a signal, and returns its exit code and signal. */
   async end(signal: NodeJS.Signals) {
     this.signal(signal);
     const ended = await this.#process?.finished;
     return [ended?.code, ended?.signal];
   }
 
-  /** How many requests it has answered since it was started. */
+  /** Returns the number of requests that the server has answered since its start. */
   async answered(): Promise<number> {
     const headers = { authorization: `Basic ${Buffer.from(`test:${PASSWORD}`).toString('base64')}` };
     const response = await fetch(`http://${this.address}/stats`, { headers });
@@ -60,11 +60,11 @@ export class StandingServer {
 
 export interface Balancer {
   readonly url: string;
-  /** Resolves when it takes so many servers for well. */
+  /** Resolves when HAProxy regards this many servers as healthy. */
   readonly sees: (servers: number) => Promise<void>;
 }
 
-/** Starts HAProxy in front of three servers; killed when the test ends. */
+/** Starts HAProxy in front of three servers; it is killed when the test ends. */
 export async function startBalancer(t: TestContext, servers: readonly StandingServer[]): Promise<Balancer> {
   const [address, stats] = [`127.0.0.1:${await freePort(t)}`, `127.0.0.1:${await freePort(t)}`];
   const at = servers.map((server, index) => [`SVC_SERVER_${index + 1}`, server.address]);
@@ -87,7 +87,7 @@ export async function startBalancer(t: TestContext, servers: readonly StandingSe
   return { url: `http://${address}`, sees };
 }
 
-/** How many servers of the backend by states are up; 0 while HAProxy does not answer. */
+/** Returns the number of servers that are up in the backend by states, or 0 while HAProxy does not answer. */
 async function wellServers(url: string): Promise<number> {
   const table = await fetch(url).then(
     (response) => response.text(),

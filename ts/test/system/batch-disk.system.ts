@@ -9,12 +9,12 @@ import { outputFiles, QUESTIONS, writeRows } from '../batch/batch-files.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** Root is needed for mounts. */
+/** The command that becomes root, which mounts require. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 
 /**
- * A batch on a disk that is full, which goes on while it is full, and then when it has room. Prints what each run says and
- * its exit code, and leaves a copy of what is on the disk at the end.
+ * Runs a batch on a full disk, resumes it while the disk is still full, and resumes it again when there is room. Prints
+ * the messages and the exit code of each run, and leaves a copy of the files on the disk.
  */
 const SCRIPT = `set -u
   disk=$1 size=$2 room=$3 copy=$4; shift 4

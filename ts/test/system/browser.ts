@@ -1,4 +1,4 @@
-/** Debian's Chromium, with a look at everything that a page must not do. */
+/** Opens pages in Debian's Chromium, and watches for everything that a page must not do. */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,10 +8,10 @@ import axe from 'axe-core';
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { REPOSITORY } from '../addon/model-folders.ts';
 
-/** Where screenshots are kept to be looked at. */
+/** The folder in which screenshots are kept for a person to look at. */
 const SCREENSHOTS = join(REPOSITORY, 'dist', 'screenshots');
 
-/** It calls nobody but the server under test. */
+/** Flags under which the browser connects to nothing but the server under test. */
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -22,7 +22,7 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-/** Returns a page of a browser of its own, both gone when the test ends. What went wrong in it fails the test. */
+/** Returns a page in a browser of its own; the test's end closes both. A problem in the page fails the test. */
 export async function openPage(test: TestContext, options: BrowserContextOptions = {}): Promise<Page> {
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
   const page = await browser.newPage(options);
@@ -35,12 +35,12 @@ export async function openPage(test: TestContext, options: BrowserContextOptions
   return page;
 }
 
-/** Returns the list of what goes wrong in a page from now on. A refused policy is an error of the console, too. */
+/** Returns a list that collects the problems of a page from now on. Policy violations appear as console errors. */
 function watch(page: Page): string[] {
   const problems: string[] = [];
   page.on('pageerror', (error) => problems.push(error.message));
   page.on('console', (message) => {
-    // The browser notes every 4xx there; what the page makes of them is the tests' business.
+    // The browser logs every 4xx status here; the tests check how the page handles them.
     const isStatus = message.text().startsWith('Failed to load resource');
     if (message.type() === 'error' && !isStatus) problems.push(message.text());
   });
@@ -55,10 +55,10 @@ function watch(page: Page): string[] {
   return problems;
 }
 
-/** Keeps a picture of the whole page, and fails when axe finds something serious on it. */
+/** Saves a screenshot of the whole page, and fails if axe finds a serious problem on it. */
 export async function inspect(page: Page, name: string): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true });
-  // The head of the page would stand in the middle of a long picture.
+  // Without this, the head of the page would appear in the middle of a long screenshot.
   await page.evaluate("scrollTo({ top: 0, behavior: 'instant' })");
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
   const { violations } = (await page.evaluate(`${axe.source}; axe.run()`)) as axe.AxeResults;
@@ -70,7 +70,7 @@ export async function inspect(page: Page, name: string): Promise<void> {
   );
 }
 
-/** Returns the text of an element, also of one that is scrolled out of sight. */
+/** Returns the text of an element, even if it is scrolled out of sight. */
 export async function textOf(locator: Locator): Promise<string> {
   return (await locator.textContent()) ?? '';
 }
@@ -83,7 +83,7 @@ export async function field(page: Page, name: string): Promise<number> {
 
 const EVERY_MS = 50;
 
-/** Returns once `condition` holds. The test's time-out bounds it. */
+/** Waits until `condition` holds; the test's time-out bounds the wait. */
 export async function until(condition: () => Promise<boolean>): Promise<void> {
   while (!(await condition())) await sleep(EVERY_MS);
 }

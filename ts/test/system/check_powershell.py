@@ -1,4 +1,4 @@
-"""Prints the places of a PowerShell script that are no PowerShell: nothing when all is well.
+"""Prints the places of a PowerShell script that are not valid PowerShell, or nothing if all are.
 
     python check_powershell.py SCRIPT
 """

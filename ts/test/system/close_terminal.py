@@ -1,5 +1,6 @@
-"""Runs a command on a terminal of its own, sends it SIGHUP once it has written what a pattern matches, closes the terminal
-once it has written what a second one does, and exits as the command does; with 99 when that is there half a minute later.
+"""Runs a command on a terminal of its own, sends it SIGHUP once its output matches a pattern, and closes the terminal
+once its output matches a second one. Exits with the command's exit code, or with 99 if it still runs half a minute
+later.
 
     python close_terminal.py PATTERN SECOND COMMAND [ARGUMENT ...]
 """

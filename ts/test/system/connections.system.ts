@@ -13,7 +13,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 test('the server reaches out to nobody: no connection, no datagram, from start to end', async (t) => {
   const folder = temporaryFolder(t);
   const trace = join(folder, 'trace');
-  // With -D the server is the shell's child and strace stands beside it, so that a signal reaches the server.
+  // With -D, the server is the shell's child and strace runs next to it, so that a signal reaches the server.
   const server = `strace -D -f -qq -o "$0" -e trace=socket,connect,listen,sendto,sendmsg,sendmmsg \\
     "$1" "$2" serve --listen 127.0.0.1:0 --config svc.json 2>log &
     for _ in $(seq 300); do grep -q 'model .* loaded' log && break; sleep 0.1; done
@@ -26,7 +26,7 @@ test('the server reaches out to nobody: no connection, no datagram, from start t
   const { code, stdout, stderr } = await runCommand('bash', { args, cwd: folder });
   assert.deepEqual([code, stdout.trimEnd().split('\n').length], [0, 3], stderr);
   const calls = readFileSync(trace, 'utf8').split('\n');
-  // It is the right process that was traced.
+  // This call shows that the right process was traced.
   assert.ok(calls.some((call) => call.includes(' listen(')));
   const outgoing = calls.filter(
     (call) => / (connect|sendto|sendmsg|sendmmsg)\(/.test(call) && call.includes('AF_INET'),
@@ -38,7 +38,7 @@ test('the server reaches out to nobody: no connection, no datagram, from start t
 test('connections that ask nothing take not all descriptors: others are answered meanwhile', async (t) => {
   const folder = temporaryFolder(t);
   const [descriptors, callers] = [300, 600];
-  // The callers are processes of their own, whose limit is another.
+  // The callers are other processes, to which this limit does not apply.
   const script = `ulimit -n ${descriptors}
     "$0" "$1" serve --listen 127.0.0.1:0 --device cpu >log 2>&1 &
     for _ in $(seq 300); do grep -q 'model .* loaded' log && break; sleep 0.1; done

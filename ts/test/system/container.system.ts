@@ -26,14 +26,14 @@ const URL = 'http://127.0.0.1:21118';
 const root = makeRoot();
 after(() => removeRoot(root));
 
-/** A container that answers. */
+/** Returns a container whose model is loaded. */
 async function started(t: TestContext, options: ContainerOptions): Promise<Container> {
   const container = new Container(t, root, options);
   await container.logged(/model .* loaded/);
   return container;
 }
 
-/** The status of a request from inside. */
+/** Returns the status of a request from inside the container's network. */
 async function status(container: Container, ...args: string[]): Promise<number> {
   const curl = ['curl', '-s', '-o', '/dev/null', '-w', '%{http_code}', ...args];
   return Number((await container.inNetwork(...curl)).stdout);
@@ -82,7 +82,7 @@ suite('the container starts', () => {
     assert.match(stderr, /API key generated: \/data\/svc\.api-key, sha256 [0-9a-f]{12}/);
     const modes = execFileSync('stat', ['-c', '%a %u', join(data, 'svc.api-key'), join(data, 'svc.password')]);
     assert.equal(modes.toString(), '600 10001\n600 10001\n');
-    // The second start takes what the first has made.
+    // The second start uses the key that the first has made.
     const second = await started(t, { data });
     assert.equal(await status(second, `${URL}/v1/models`, '-H', `Authorization: Bearer ${key}`), 200);
   });
@@ -216,7 +216,7 @@ suite('in the container', () => {
   test('svc doctor and svc config know the rules of the image', async (t) => {
     const container = await started(t, { data: volume(t), env: BOTH });
     const doctor = await container.exec('/app/deploy/docker-entrypoint.sh', 'doctor');
-    // The variables are those of process 1 alone.
+    // Only process 1 has the container's variables.
     assert.match(doctor.stdout, /^problem {2}container +SVC_PASSWORD and SVC_API_KEY must be set/m);
     assert.match(doctor.stdout, /^warning {2}port +0\.0\.0\.0:21118 is taken by a server that is running/m);
     const config = await container.exec('/app/deploy/docker-entrypoint.sh', 'config');
@@ -242,7 +242,7 @@ suite('the files of the image', () => {
     assert.deepEqual(execForm('ENTRYPOINT'), ['/app/deploy/docker-entrypoint.sh']);
     assert.match(INSTRUCTIONS[0] ?? '', /^FROM node:\d+\.\d+\.\d+-bookworm-slim$/);
     assert.match(INSTRUCTIONS.join('\n'), /^LABEL .*org\.opencontainers\.image\.licenses="Apache-2\.0"/m);
-    // Nothing is built and nothing is fetched in the stage that runs.
+    // The last stage of the Dockerfile builds nothing and fetches nothing.
     assert.doesNotMatch(INSTRUCTIONS.join('\n'), /apt|npm ci|cargo|curl|ADD/);
   });
 

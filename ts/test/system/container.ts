@@ -1,6 +1,6 @@
 /**
- * The container without an engine: a root folder with what the last stage of the Dockerfile puts there, its own mounts,
- * processes and network, and the image's user. The system's libraries and Node are those of this machine.
+ * The container without a container engine: a root folder with the files of the Dockerfile's last stage, mounts,
+ * processes and a network of its own, and the image's user. The system's libraries and Node are those of this machine.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
 import { ProcessOutput } from '../process-output.ts';
 
-/** Root is needed for mounts and users. */
+/** The command that becomes root, which mounts and users require. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 
 const USER = '10001';
@@ -28,7 +28,7 @@ function lastStage(dockerfile: string): string[] {
   return lines.slice(start).filter((line) => line.trim() !== '');
 }
 
-/** The arguments of an instruction that has them as a JSON list, such as `ENTRYPOINT`. */
+/** Returns the arguments of an instruction that has them as a JSON list, such as `ENTRYPOINT`. */
 export function execForm(instruction: string): string[] {
   const line = INSTRUCTIONS.find((text) => text.startsWith(`${instruction} `)) ?? '';
   return JSON.parse(line.slice(line.indexOf('['))) as string[];
@@ -60,12 +60,12 @@ function copy(root: string, sources: readonly string[], to: string): void {
   for (const source of sources) {
     const from = join(REPOSITORY, source.replace(/^\/src\//, ''));
     if (source === '/src/node_modules/') copyPackages(join(root, to));
-    // A folder's content is copied, a file goes into the folder.
+    // Of a folder, the content is copied; a file is copied into the target folder.
     else cpSync(from, source.endsWith('/') ? join(root, to) : join(root, to, basename(source)), { recursive: true });
   }
 }
 
-/** What `npm ci --omit=dev` installs. */
+/** Copies the packages that `npm ci --omit=dev` installs. */
 function copyPackages(to: string): void {
   const args = ['ls', '--all', '--omit=dev', '--parseable'];
   const paths = execFileSync('npm', args, { cwd: REPOSITORY, encoding: 'utf8' }).trim().split('\n');
@@ -75,15 +75,15 @@ function copyPackages(to: string): void {
 
 export interface ContainerOptions {
   readonly env?: Readonly<Record<string, string>>;
-  /** The volume: a folder that is `/data`. */
+  /** The volume: a folder that is mounted as `/data`. */
   readonly data: string;
-  /** Mount `/data` so that nothing can be written to it. */
+  /** Whether `/data` is mounted read-only. */
   readonly isDataReadOnly?: boolean;
-  /** What follows the image's name in `docker run`; the image's CMD when left out. */
+  /** The arguments that follow the image's name in `docker run`; the image's CMD by default. */
   readonly command?: readonly string[];
 }
 
-/** An empty volume that belongs to the image's user, gone when the test ends. */
+/** Returns a volume with `files` that belongs to the image's user and is removed when the test ends. */
 export function volume(test: TestContext, files: Readonly<Record<string, unknown>> = {}): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-volume-'));
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), JSON.stringify(content));
@@ -93,13 +93,13 @@ export function volume(test: TestContext, files: Readonly<Record<string, unknown
   return folder;
 }
 
-/** The files of a volume: only its user may look into it. */
+/** Returns the names of the files of a volume, into which only its user may look. */
 export function filesOf(data: string): string[] {
   if (AS_ROOT.length === 0) return readdirSync(data).sort();
   return execFileSync('sudo', ['-n', 'ls', data], { encoding: 'utf8' }).split('\n').filter(Boolean).sort();
 }
 
-/** Mounts the root, all of it read-only but `/data`, and becomes the entrypoint as process 1. */
+/** Mounts the root, read-only except for `/data`, and becomes the entrypoint as process 1. */
 const MOUNT = `
   set -eu
   root=$1 data=$2 mode=$3 node=$4 user=$5; shift 5
@@ -122,7 +122,7 @@ export class Container {
   readonly #child: ChildProcess;
   readonly #output: ProcessOutput;
 
-  /** Starts as `docker run` does; killed when the test ends. */
+  /** Starts the container in the way of `docker run`; it is killed when the test ends. */
   constructor(test: TestContext, root: string, options: ContainerOptions) {
     const { data, env = {}, isDataReadOnly = false, command = execForm('CMD') } = options;
     const mode = isDataReadOnly ? 'ro' : 'rw';
@@ -152,17 +152,17 @@ export class Container {
     });
   }
 
-  /** Resolves once what it logged matches. */
+  /** Resolves once the log of the container matches. */
   async logged(pattern: RegExp): Promise<void> {
     await this.#output.logged(pattern);
   }
 
-  /** Sends a signal to process 1 of the container, as `docker stop` does. */
+  /** Sends a signal to process 1 of the container, in the way of `docker stop`. */
   signal(name: 'TERM' | 'INT' | 'KILL'): void {
     sudo('kill', `-${name}`, this.#init());
   }
 
-  /** Runs a command in the container as its user, as `docker exec` does. */
+  /** Runs a command in the container as its user, in the way of `docker exec`. */
   exec(...command: string[]): Promise<Ended> {
     return this.#enter(
       ['--mount', '--pid', '--net', '--root', '--wd', `--setuid=${USER}`, `--setgid=${USER}`],
@@ -180,10 +180,10 @@ export class Container {
     return runCommand(program, { args });
   }
 
-  /** The first process of the container, by the number that it has outside. */
+  /** Returns the id that the container's first process has outside the container. */
   #init(): string {
     let pid = String(this.#child.pid);
-    // Below sudo, if there is one, and unshare.
+    // The process is a descendant of sudo, if that is used, and of unshare.
     for (let level = 0; level <= AS_ROOT.length / 2; level += 1) {
       pid = execFileSync('pgrep', ['-P', pid], { encoding: 'utf8' }).trim();
     }

@@ -9,7 +9,7 @@ import { THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** The text of the README's first code block that starts so. */
+/** Returns the text of the README's first code block that starts with `start`. */
 function readmeBlock(start: string): string {
   const page = readFileSync(join(REPOSITORY, 'README.md'), 'utf8');
   const blocks = [...page.matchAll(/^```\w*\n([\s\S]*?)^```$/gm)].map(([, block = '']) => block);
@@ -18,7 +18,7 @@ function readmeBlock(start: string): string {
   return found;
 }
 
-/** The numbers of a JSON value replaced by 0, and all of them in a list. */
+/** Returns the text of a JSON value with its numbers replaced by 0, and the list of the numbers. */
 function withoutNumbers(value: unknown): [shape: string, numbers: number[]] {
   const numbers: number[] = [];
   const shape = JSON.stringify(value, (_, item) => {
@@ -43,7 +43,7 @@ test("the README's request gets the README's answer", async (t) => {
   assert.equal(shape, expectedShape);
   for (const [index, value] of expectedNumbers.entries()) {
     const difference = Math.abs((numbers[index] ?? Number.NaN) - value);
-    // Derived numbers, such as a score, add up the differences of several probabilities.
+    // In derived numbers, such as a score, the differences of several probabilities add up.
     assert.ok(difference <= 3 * PROCESSOR_TOLERANCE, `${numbers[index]} instead of ${value}`);
   }
 });
@@ -53,7 +53,7 @@ test('curl', async (t) => {
   const url = new URL('/v1/systemone', server.url).href;
   const expected = JSON.parse(await server.answer(THREE_TYPES)).answers;
 
-  /** Runs curl; its log is what it says of the connection with -v. */
+  /** Runs curl, and returns the body and its log of the connection, which -v writes. */
   async function curl(...args: string[]): Promise<{ readonly body: string; readonly log: string }> {
     const { code, stdout, stderr } = await runCommand('curl', { args: ['-sSv', '--max-time', '20', ...args, url] });
     assert.equal(code, 0, stderr);

@@ -12,7 +12,7 @@ const env = { SVC_PASSWORD: PASSWORD };
 test('the pages open with the password, typed into the browser’s own dialog', async (t) => {
   const server = await LiveServer.start(t, { env });
   const stranger = await openPage(t);
-  // A browser shows a 401 with nothing in it as an error of its own.
+  // A browser may report a 401 with an empty body as an error of its own.
   const refused = await stranger.goto(server.url.href).catch(() => undefined);
   assert.equal(refused?.status() ?? 401, 401);
   const page = await openPage(t, { httpCredentials });
@@ -35,7 +35,7 @@ test('a password in the address leaves it at once, and everything works on', asy
   await until(async () => (await field(page, 'total')) === before + 1);
   await page.getByRole('link', { name: 'Recipes', exact: true }).click();
   await page.getByRole('heading', { name: 'Recipes' }).waitFor();
-  // Only the very first request had it: no later address, no Referer.
+  // Only the very first request had the password: no later address has it, and no Referer.
   assert.deepEqual(
     asked.slice(1).filter((request) => request.includes('password=')),
     [],
@@ -143,7 +143,7 @@ test('without JavaScript the numbers are there', async (t) => {
 test('the pages are readable in light, dark and on a phone, and axe finds nothing serious', async (t) => {
   const server = await LiveServer.start(t, { env });
   for (let count = 0; count < 60; count += 1) await server.decide(count % 9 === 0 ? '{}' : THREE_TYPES);
-  // Two steps of the series, so that the charts have lines.
+  // The wait gives the series a second step, so that the charts have lines.
   await sleep(6000);
   for (let count = 0; count < 30; count += 1) await server.answer(THREE_TYPES);
   for (const [name, colorScheme, width] of [

@@ -1,4 +1,4 @@
-/** Disks that are full, read-only, or both in turn: each is a tmpfs that only its process sees. */
+/** Tests with disks that are full, read-only, or both in turn; each is a tmpfs that only its process sees. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -13,12 +13,12 @@ import { HostileServer } from '../model/hostile-server.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
-/** Root is needed for mounts. */
+/** The command that becomes root, which mounts require. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 
 const SVC = [process.execPath, join(REPOSITORY, 'bin', 'svc.js')];
 
-/** What runs a shell script in a namespace of its own for mounts; `$1` is the disk, and what follows the program. */
+/** Returns the command that runs a shell script in a mount namespace of its own; `$1` is the disk, then the program. */
 function alone(script: string, disk: string): [string, ...string[]] {
   const [program = '', ...args] = [...AS_ROOT, 'unshare', '--mount', 'sh', '-c', `set -eu; ${script}`, 'sh', disk];
   return [program, ...args];
@@ -56,7 +56,7 @@ suite('the first start on a full disk', () => {
 });
 
 suite('SVC_DATA on a read-only disk', () => {
-  /** The log of a server with that disk, whose model is fetched, and its health once it answers. */
+  /** Runs a server that fetches its model and whose disk `script` makes; returns its log and its health record. */
   async function serve(t: TestContext, script: string) {
     const server = await HostileServer.start(t);
     const folder = fixture('marker');
@@ -79,7 +79,7 @@ suite('SVC_DATA on a read-only disk', () => {
     t.after(() => child.kill('SIGTERM'));
     const output = new ProcessOutput(child);
     await output.logged(/model .* loaded/);
-    // It looks for the model anew, too.
+    // During this time the server also looks for its model again.
     await sleep(1000);
     const health = (await (await fetch(`http://${settings.listen}/health`)).json()) as { fallback: boolean };
     child.kill('SIGTERM');

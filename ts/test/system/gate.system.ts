@@ -14,17 +14,17 @@ import { temporaryFolder } from '../temporary-folder.ts';
 
 const MIB = 2 ** 20;
 const SIZE = 512 * MIB;
-/** What the gate may take beside what it has when it is idle. */
+/** The most memory that the gate may take in addition to what it has when idle, in bytes. */
 const MAX_GROWTH = 128 * MIB;
 
-/** `svc gate` as a process of its own, in front of `upstream`. */
+/** Starts `svc gate` as a process of its own, in front of `upstream`. */
 async function start(t: TestContext, upstream: string, env: Readonly<Record<string, string>> = {}) {
   const args = ['gate', '--no-key', '--listen', '127.0.0.1:0', '--upstream', upstream];
   const gate = new SvcProcess(t, args, { cwd: temporaryFolder(t), env });
   return { gate, url: await gate.url() };
 }
 
-/** The most memory that a process ever had, in bytes. */
+/** Returns the most memory that a process ever had, in bytes. */
 function peakBytes(pid: number | undefined): number {
   const [, kib = ''] = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kib) * 1024;

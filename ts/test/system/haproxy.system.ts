@@ -25,7 +25,7 @@ async function decide(to: TypeSafeClient, state: string, headers: Record<string,
 
 const withDigest = (state: string) => ({ [STATE_HEADER]: stateDigest(JSON.stringify(state)) });
 
-/** Callers that ask without a pause, each about one state after the other, until they are told to stop. */
+/** Callers that ask without a pause, each about one state after another, until they are told to stop. */
 class Load {
   done = 0;
   readonly failures: string[] = [];
@@ -39,7 +39,7 @@ class Load {
   async #ask(to: TypeSafeClient, expected: ReadonlyMap<string, number>, caller: number): Promise<void> {
     for (let n = caller; !this.#isOver; n += 1) {
       const state = STATES[n % STATES.length] ?? '';
-      // Every fourth request does not say which state it is about.
+      // Every fourth request has no header that names its state.
       const headers = n % 4 === 0 ? {} : withDigest(state);
       try {
         const answer = await decide(to, state, headers);
@@ -61,7 +61,7 @@ class Load {
   }
 }
 
-/** Callers that ask once, as plain as can be, about a new state each time. */
+/** Callers that send plain requests and never retry, each time about a new state. */
 class PlainLoad {
   done = 0;
   longestMs = 0;
@@ -124,7 +124,8 @@ suite('HAProxy', () => {
     const to = client(url);
     for (let n = 0; n < 12; n += 1) {
       await decide(to, 'the same', withDigest('the same'));
-      // HAProxy counts a request until its stream has ended, a moment after its answer; a second one would be too many for one server.
+      // HAProxy counts a request until its stream has ended, a moment after its answer; a second request at that time
+      // would be too many for one server.
       await sleep(20);
     }
     const counts = await Promise.all(servers.map((server) => server.answered()));
@@ -175,14 +176,14 @@ suite('HAProxy', () => {
     await load.reaches(200);
     servers[1]?.signal('SIGSTOP');
     await sees(2);
-    // Where they are not taken from it, all callers may be waiting for it by now.
+    // If the frozen server's requests are not given to others, all callers may be waiting for it by now.
     await Promise.race([load.reaches(load.done + 200), sleep(10_000)]);
     servers[1]?.signal('SIGCONT');
     await sees(3);
     await load.stop();
     assert.deepEqual(load.failures, []);
     assert.ok(load.longestMs < 5000, `${load.longestMs} ms`);
-    // Frozen it was, with requests on it.
+    // The long time shows that the server was frozen while it had requests.
     assert.ok(load.longestMs > 1000, `${load.longestMs} ms`);
   });
 
@@ -199,7 +200,7 @@ suite('HAProxy', () => {
     await (await batch(100)).text();
     const counts = await Promise.all(servers.map((server) => server.answered()));
     const server = servers[counts.findIndex((count) => count > 0)] ?? assert.fail();
-    // Longer than two checks take, and not longer than a drain may.
+    // The batch takes longer than two health checks and less than the longest drain.
     const states = Math.ceil((100 * 9000) / (performance.now() - startMs));
     const response = await batch(states);
     const [, text] = await Promise.all([server.end('SIGTERM'), response.text()]);

@@ -1,4 +1,4 @@
-/** Run by `scripts/release/arm64.mjs`, which says how Node for arm64 is run here. */
+/** These tests are run by `scripts/release/arm64.mjs`, which passes the command that runs Node for arm64 here. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -13,7 +13,7 @@ const NODE = JSON.parse(ARM64_NODE) as string[];
 const PACKAGES = join(REPOSITORY, 'dist', 'release', 'node_modules', '@svc');
 const PUBLISHED = ['engine-linux-arm64-gnu', 'model-small', 'server'];
 
-/** An emulator takes its time. */
+/** A time-out that is long enough for an emulator. */
 const TIMEOUT_MS = 1_200_000;
 
 let registry: IsolatedRegistry;
@@ -48,7 +48,7 @@ test('npm install on arm64 takes the packages for it, and they decide', async (t
   assert.equal(asked.code, 0, asked.stderr);
   const { noul } = JSON.parse(asked.stdout).answers.refund;
   t.diagnostic(`p(refund) = ${noul}`);
-  // What this machine answers with the same packages' JavaScript and model; roundings to 8 bits may fall otherwise.
+  // This machine answers with the same packages' JavaScript and model; roundings to 8 bits may differ.
   const here = await registry.run(['node', join(REPOSITORY, 'bin', 'svc.js'), 'ask', ...question], { cwd });
   assert.ok(Math.abs(noul - JSON.parse(here.stdout).answers.refund.noul) < 2e-2);
 });

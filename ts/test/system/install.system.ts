@@ -18,13 +18,13 @@ import { typeCheck } from '../in-process/consumer.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { IsolatedRegistry } from './isolated-registry.ts';
 
-/** What may be packed for one platform, in bytes. */
+/** The largest allowed size of the packages for one platform, in bytes. */
 const MAX_PACKED_BYTES = 60e6;
 
-/** What may pass from `npm install` to the first answer. */
+/** The longest allowed time from `npm install` to the first answer. */
 const MAX_FIRST_ANSWER_MS = 60_000;
 
-/** Whom file modes hold back: any user but root. */
+/** The option that runs a command as a user that is bound by file modes, which is any user but root. */
 const HELD_BACK = process.geteuid?.() === 0 ? { user: 65_534 } : {};
 
 const ASK = ['ask', '--state', 'I was charged twice.', '--question', 'refund: Money back?', '--json'];
@@ -48,14 +48,14 @@ after(() => {
   rmSync(release, { recursive: true, force: true });
 });
 
-/** Runs a command that must end well, and returns what it printed. */
+/** Runs a command that must succeed, and returns its output. */
 async function output(...[command, options]: Parameters<IsolatedRegistry['run']>): Promise<string> {
   const { code, stdout, stderr } = await registry.run(command, options);
   assert.equal(code, 0, stderr);
   return stdout;
 }
 
-/** A folder in which the package is installed. */
+/** Returns a folder in which the package is installed. */
 async function installed(t: TestContext, ...flags: string[]): Promise<string> {
   const cwd = temporaryFolder(t);
   await output(['npm', 'install', '@svc/server', ...flags], { cwd });
@@ -153,7 +153,7 @@ suite('for a user who may write neither to the package nor to the working folder
 
   async function unwritable(t: TestContext): Promise<string> {
     let cwd = '';
-    // This comes before the folder is removed, which is asked for later.
+    // This runs before the removal of the folder, which is registered later.
     t.after(() => execFileSync('chmod', ['-R', 'u+w', cwd]));
     cwd = await installed(t);
     execFileSync('chmod', ['-R', 'a-w', cwd]);
@@ -171,7 +171,7 @@ suite('for a user who may write neither to the package nor to the working folder
     mkdirSync(data);
     if (HELD_BACK.user !== undefined) chownSync(data, HELD_BACK.user, HELD_BACK.user);
     const options = { cwd, ...HELD_BACK, env: { SVC_DATA: data } };
-    // It answers a request, and ends when it is told to.
+    // The server answers a request, and ends when it is told to.
     writeFileSync(join(data, 'first.mjs'), FIRST_REQUEST);
     refund(await output(['node', join(data, 'first.mjs'), ...LISTEN], options));
     assert.deepEqual(readdirSync(data).sort(), ['first.mjs', 'svc.password']);
@@ -189,7 +189,7 @@ suite('for a user who may write neither to the package nor to the working folder
   });
 });
 
-/** Starts the server that is installed in the working folder, prints its answer to a request, and ends it. */
+/** A program that starts the server installed in the working folder, prints its answer to a request, and ends it. */
 const FIRST_REQUEST = `
 import { spawn } from 'node:child_process';
 const server = spawn('node_modules/.bin/svc', process.argv.slice(2), { stdio: ['ignore', 'inherit', 'pipe'] });

@@ -8,7 +8,7 @@ import { archiveName, Releases } from '../install/releases.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { hangUp, serveReleases, serveSafely } from './release-server.ts';
 
-/** curl tries again after a second, and then after two. */
+/** A script that runs `curl` without retries; otherwise it would try again after one second, and then after two. */
 const withoutRetry = `for curl in $(which -a curl); do [ "$curl" = "$0" ] || break; done; exec "$curl" "$@" --retry 0`;
 
 suite('install.sh', () => {
@@ -91,7 +91,7 @@ suite('install.sh', () => {
     const releases = new Releases(t).add({ version: '0.1.0' }).add({ version: '0.2.0' });
     const applets = temporaryFolder(t);
     await runCommand('busybox', { args: ['--install', '-s', applets] });
-    // Only what glibc itself brings is missing there.
+    // The only tool that BusyBox lacks is `getconf`, which comes with glibc.
     symlinkSync(await programPath('getconf'), join(applets, 'getconf'));
     for (const shell of [['/bin/dash'], ['/bin/bash', '--posix'], [join(applets, 'sh')]]) {
       const place = new Place(t);

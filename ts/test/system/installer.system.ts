@@ -23,10 +23,10 @@ import { runScript } from './python.ts';
 
 const DEPLOY = join(REPOSITORY, 'deploy');
 
-/** Root is needed for mounts. */
+/** The command that becomes root, which mounts require. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 
-/** How exposed systemd may find the server, of 100. */
+/** The greatest exposure that systemd may find for the server, out of 100. */
 const MAX_EXPOSURE = 15;
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-release-'));
@@ -34,7 +34,7 @@ const archives = join(folder, 'archives');
 chmodSync(folder, 0o755);
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Makes the archive of this platform, in a folder of its own but for Node, which is fetched once. */
+// The archive of this platform is made in a folder of its own, except for Node, which is fetched only once.
 before(() => {
   const nodes = join(REPOSITORY, 'dist', 'release', 'node');
   mkdirSync(nodes, { recursive: true });
@@ -43,7 +43,7 @@ before(() => {
   execFileSync(process.execPath, [join('scripts', 'release', 'archive.mjs'), '--local'], { cwd: REPOSITORY, env });
 });
 
-/** Starts the server that is installed in a place, asks it once, and ends it. `trace` gets its system calls. */
+/** Starts the server that is installed in a place, asks it once, and ends it; its system calls go to `trace`. */
 async function askOnce({ prefix, home, settings }: Place, trace: string): Promise<Ended> {
   const script = `strace -D -f -qq -o "$0" "$1" serve --listen 127.0.0.1:0 --config "$2" 2>log &
     for _ in $(seq 300); do grep -q 'model .* loaded' log && break; sleep 0.1; done
@@ -55,7 +55,7 @@ async function askOnce({ prefix, home, settings }: Place, trace: string): Promis
   });
 }
 
-/** The system calls of a group of systemd, with those of the groups in it. */
+/** Returns the system calls of a group of systemd, including those of the groups in it. */
 function callsOf(group: string): Set<string> {
   const text = execFileSync('systemd-analyze', ['syscall-filter', group], { encoding: 'utf8' });
   const names = text
@@ -95,8 +95,8 @@ test('no root is needed, and nobody else may change what is installed, whatever 
 });
 
 /**
- * Installs a small version on a disk of `kilobytes`, then the real one with `mount` done to the disk before. Prints what
- * the second says, and what version is there after it.
+ * Installs a small version on a disk of `kilobytes`, then runs `mount` and installs the real version. Returns the
+ * output of the second run, and the version and the files that are installed after it.
  */
 async function onDisk(t: TestContext, kilobytes: number, mount: string): Promise<string> {
   const small = new Releases(t).add({ version: '0.0.1' });
@@ -133,7 +133,7 @@ suite('an upgrade leaves the version before as it was, with one line,', () => {
 });
 
 suite('what runs the server as a service', () => {
-  /** A unit as systemd finds it, with its program where there is one. */
+  /** Returns the path of a unit in a home folder that also holds the unit's program. */
   function unit(t: TestContext, ...path: string[]): string {
     const home = temporaryFolder(t);
     mkdirSync(join(home, '.local', 'bin'), { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * An npm registry in a network of its own, from which nothing else can be reached, and commands of that network. They
- * find Node and npm, and no compiler.
+ * An npm registry in a network of its own, from which nothing else can be reached, and commands that run in that
+ * network. The commands find Node and npm, but no compiler.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import {
@@ -25,28 +25,28 @@ import { type Ended, runCommand } from '../addon/program.ts';
 const SOURCES = join(REPOSITORY, 'ts', 'test', 'system', 'registry');
 const ADDRESS = '127.0.0.1:4873';
 
-/** The network is made and entered by root, who then becomes a user again. */
+/** The command that becomes root, which makes and enters the network and then becomes a user again. */
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 const [CALLER = 0, CALLER_GROUP = 0] = [process.geteuid?.(), process.getegid?.()];
 
-/** What becomes a user and group. */
+/** Returns the command that becomes a user and group. */
 function becoming(user: number, group: number): readonly string[] {
   return ['setpriv', `--reuid=${user}`, `--regid=${group}`, '--clear-groups'];
 }
 
-/** What `npm` and the commands that it starts need beside Node. */
+/** The programs that `npm` and the commands that it starts need in addition to Node. */
 const COMMANDS = ['env', 'sh'];
 
 export interface InsideOptions {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** The user and group that the command runs as, which only root may choose; those of this process when left out. */
+  /** The user and group of the command, which only root may choose; those of this process by default. */
   readonly user?: number;
-  /** A command that hangs is killed. */
+  /** The time after which a command that hangs is killed. */
   readonly timeoutMs?: number;
 }
 
-/** The commands of `IsolatedRegistry`, found nowhere else. */
+/** Returns a folder with the programs of `IsolatedRegistry`, which is its whole PATH. */
 function makePath(folder: string): string {
   const path = join(folder, 'path');
   mkdirSync(path);
@@ -73,14 +73,14 @@ export class IsolatedRegistry {
   /** Installs the registry and starts it, empty. */
   static async start(): Promise<IsolatedRegistry> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-registry-'));
-    // Passable for other users.
+    // Other users must be able to enter the folder.
     chmodSync(folder, 0o755);
     for (const name of ['package.json', 'config.yaml']) copyFileSync(join(SOURCES, name), join(folder, name));
     execFileSync('npm', ['install', '--no-audit', '--no-package-lock', '--silent'], { cwd: folder, stdio: 'inherit' });
     writeFileSync(join(folder, 'npmrc'), npmSettings(folder));
     const program = join(folder, 'node_modules', 'verdaccio', 'bin', 'verdaccio');
     const inside = ['unshare', '--net', 'sh', '-c', 'ip link set lo up && echo $$ >pid && exec "$@"', 'sh'];
-    // It warns of being root, which only root could avoid here.
+    // NODE_NO_WARNINGS hides the registry's warning that it runs as root, which it must here if this process does.
     const serve = ['env', `HOME=${folder}`, 'NODE_NO_WARNINGS=1', process.execPath, program];
     const options = ['--config', join(folder, 'config.yaml'), '--listen', ADDRESS];
     const [command = '', ...args] = [...AS_ROOT, ...inside, ...becoming(CALLER, CALLER_GROUP), ...serve, ...options];
@@ -100,7 +100,7 @@ export class IsolatedRegistry {
     return runCommand(program, { args, cwd, timeoutMs });
   }
 
-  /** The bytes of all packages, as they are transferred. */
+  /** Returns the size of all packages as they are transferred, in bytes. */
   packedBytes(): number {
     const storage = join(this.#folder, 'storage');
     const files = readdirSync(storage, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.tgz'));
@@ -112,7 +112,7 @@ export class IsolatedRegistry {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** The process of the registry, once it is in its network: of sudo, where that has started it, another one is known. */
+  /** The process id of the registry, once it is in its network; `#server` is another process if sudo has started it. */
   get #pid(): number | undefined {
     const file = join(this.#folder, 'pid');
     const [, pid] = existsSync(file) ? (/^(\d+)\n$/.exec(readFileSync(file, 'utf8')) ?? []) : [];
@@ -131,7 +131,7 @@ export class IsolatedRegistry {
   }
 }
 
-/** The settings of npm: this registry alone, and the token without which npm publishes nothing. */
+/** Returns the settings of npm: this registry as the only one, and a token, without which npm publishes nothing. */
 function npmSettings(folder: string): string {
   const lines = [`registry=http://${ADDRESS}/`, `//${ADDRESS}/:_authToken=none`, `cache=${join(folder, 'cache')}`];
   return [...lines, 'audit=false', 'fund=false', 'update-notifier=false', 'yes=true', ''].join('\n');

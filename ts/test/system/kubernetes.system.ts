@@ -8,7 +8,7 @@ import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { built, check, helm, KUSTOMIZE, type Manifest, rendered, renderedFrom } from './kubernetes.ts';
 
-/** The pods as far as they are looked at here. */
+/** The parts of a pod that these tests look at. */
 interface Pod {
   readonly containers: readonly [
     { readonly env: readonly { readonly name: string; readonly value?: string }[]; readonly envFrom: unknown },
@@ -19,12 +19,12 @@ const kinds = (objects: readonly Manifest[]) => objects.map(({ kind }) => kind).
 
 const ALWAYS = ['Deployment', 'NetworkPolicy', 'PodDisruptionBudget', 'Service', 'Service', 'ServiceAccount'];
 
-/** What the pods are, without what names them. */
+/** Returns the specification of the pods, without the parts that name them. */
 function pods(objects: readonly Manifest[]): unknown {
   const deployment = objects.find(({ kind }) => kind === 'Deployment');
   const { spec } = JSON.parse(JSON.stringify(deployment?.spec?.template));
   delete spec.topologySpreadConstraints[0].labelSelector;
-  // Kubernetes has the same by itself for a tag that is a version.
+  // This is Kubernetes' own default for a tag that is a version.
   delete spec.containers[0].imagePullPolicy;
   return spec;
 }

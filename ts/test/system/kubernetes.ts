@@ -1,4 +1,4 @@
-/** The tools that render what Kubernetes gets, and those that check it. */
+/** Runs the tools that render Kubernetes objects, and those that check them. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,10 +14,10 @@ import { runPython } from './python.ts';
 export const KUSTOMIZE = join(REPOSITORY, 'deploy', 'kustomize');
 export const CHART = join(REPOSITORY, 'deploy', 'helm', 'svc');
 
-/** The oldest version that the chart names, and the newest. */
+/** The oldest and the newest version of Kubernetes that the chart is checked for. */
 const VERSIONS = ['1.27', '1.37'];
 
-/** Whose own definitions the objects are that Kubernetes does not define, as modules of Go, which carry them. */
+/** The Go modules and files with the definitions of the objects that Kubernetes itself does not define, by kind. */
 const DEFINITIONS: Readonly<Record<string, readonly [module: string, file: string]>> = {
   ServiceMonitor: [
     'github.com/prometheus-operator/prometheus-operator@v0.85.0',
@@ -26,7 +26,7 @@ const DEFINITIONS: Readonly<Record<string, readonly [module: string, file: strin
   ScaledObject: ['github.com/kedacore/keda/v2@v2.21.0', 'config/crd/bases/keda.sh_scaledobjects.yaml'],
 };
 
-/** An object as far as it is looked at here. */
+/** The parts of an object that the tests look at. */
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly annotations?: unknown };
@@ -48,10 +48,10 @@ const tool = (name: string) => join(TOOLS, name);
 export const helm = (command: string, args: readonly string[] = []) =>
   runCommand(tool('helm'), { args: [command, ...(command === 'template' ? ['svc'] : []), CHART, ...args] });
 
-/** What helm makes of the chart with these values. */
+/** Returns the objects that helm renders from the chart with these values. */
 export const rendered = (values: readonly string[]) => template(values.flatMap((value) => ['--set', value]));
 
-/** What helm makes of the chart with a file of values. */
+/** Returns the objects that helm renders from the chart with a file of these values. */
 export function renderedFrom(t: TestContext, values: object): Promise<Manifest[]> {
   const file = join(temporaryFolder(t), 'values.yaml');
   writeFileSync(file, stringify(values));
@@ -64,7 +64,7 @@ async function template(args: readonly string[]): Promise<Manifest[]> {
   return manifests(stdout);
 }
 
-/** What kustomize makes of a folder. */
+/** Returns the objects that kustomize builds from a folder. */
 export async function built(folder: string): Promise<Manifest[]> {
   const args = ['build', '--load-restrictor', 'LoadRestrictionsNone', folder];
   const { code, stdout, stderr } = await runCommand(tool('kustomize'), { args });
@@ -76,7 +76,7 @@ function manifests(text: string): Manifest[] {
   return parseAllDocuments(text).flatMap((document) => document.toJS() ?? []);
 }
 
-/** Checks each object by its definition, in which what it does not name must not be. */
+/** Checks each object against its definition; properties that the definition does not name fail. */
 export async function check(t: TestContext, objects: readonly Manifest[]): Promise<void> {
   const file = join(temporaryFolder(t), 'objects.yaml');
   const own = objects.filter(({ kind }) => DEFINITIONS[kind] === undefined);
@@ -100,7 +100,10 @@ function checkDefined(object: Manifest): void {
   assert.ok(ajv.validate(closed(spec.versions[0].schema.openAPIV3Schema), object), ajv.errorsText());
 }
 
-/** A schema in which an object has only the properties that are named; but for its metadata, which are not described. */
+/**
+ * Returns a schema in which an object may have only the properties that are named, except in its metadata, which the
+ * schema does not describe.
+ */
 function closed(schema: Schema): Schema {
   const { properties, items } = schema;
   const inner = Object.entries(properties ?? {}).map(([name, value]) => [

@@ -1,6 +1,6 @@
-"""Runs a command on a terminal of its own and reads no more there once it has written what a pattern matches, whose group
-is the address of a server. Asks that server until its lines are more than a terminal takes, ends it by SIGTERM, and exits
-as the command does; with 98 when an answer does not come, and with 99 when the command is there half a minute later.
+"""Runs a command on a terminal of its own, and stops reading there once the output matches a pattern, whose group is
+the address of a server. Asks that server until its log lines are more than a terminal takes, and ends it by SIGTERM.
+Exits with the command's exit code, with 98 if an answer does not come, or with 99 if it still runs half a minute later.
 
     python leave_terminal.py PATTERN COMMAND [ARGUMENT ...]
 """

@@ -9,16 +9,16 @@ import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { openPage, textOf } from './browser.ts';
 
-/** Runs `npm start` on a terminal until the test ends. Returns what stands on the terminal once the model is loaded. */
+/** Runs `npm start` on a terminal until the test ends, and returns the terminal's text once the model is loaded. */
 async function startOnTerminal(test: TestContext): Promise<string> {
   const config = join(temporaryFolder(test), 'svc.json');
-  // A free port, so that a server that runs already is left alone.
+  // The port is a free one, so that a running server is left alone.
   writeFileSync(config, '{"listen": "127.0.0.1:0"}');
   const start = `npm --prefix '${REPOSITORY}' start -- --config '${config}'`;
   const terminal = spawn('script', ['-q', '-e', '-c', start, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] });
   const closed = new Promise((resolve) => terminal.on('close', resolve));
   test.after(async () => {
-    // Ctrl-C, as it is typed.
+    // This is the byte that a typed Ctrl-C sends.
     terminal.stdin.write('\x03');
     await closed;
   });

@@ -7,7 +7,7 @@ import { openPage, textOf } from './browser.ts';
 
 const KEY = '0123456789abcdef';
 
-/** The playground of a server whose password is off. */
+/** Opens the playground of a server without a password. */
 async function open(t: TestContext, env: Readonly<Record<string, string>> = {}) {
   const server = await LiveServer.start(t, { env: { SVC_ALLOW_NO_PASSWORD: '1', ...env } });
   const page = await openPage(t);
@@ -39,7 +39,7 @@ test('a recipe is opened in the playground and gets the answer of its page', asy
 
 test('questions are edited in the form, and their order is kept in the JSON and in the answer', async (t) => {
   const { page } = await open(t);
-  // Three questions of the first recipe go, one new one comes.
+  // The test removes three questions of the first recipe and adds a new one.
   for (let count = 0; count < 3; count += 1)
     await page
       .getByRole('button', { name: /^Remove question/ })

@@ -1,4 +1,4 @@
-"""Runs a command on a terminal of its own, types Ctrl-C once it has written what a pattern matches, and exits as it does.
+"""Runs a command on a terminal of its own, types Ctrl-C once its output matches a pattern, and exits with its code.
 
     python press_ctrl_c.py PATTERN COMMAND [ARGUMENT ...]
 """

@@ -1,6 +1,7 @@
 /**
- * The same answers on processors that this machine has not: the reference answers of the embedded model and of the tiny ones
- * in int8, under an emulator. Haswell and EPYC-Rome multiply 8-bit integers in pairs whose sums saturate at 16 bits.
+ * Checks the answers on processors that this machine does not have: the reference answers of the embedded model and of
+ * the tiny ones in int8, under an emulator. Haswell and EPYC-Rome multiply 8-bit integers in pairs whose sums saturate
+ * at 16 bits.
  */
 import assert from 'node:assert/strict';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,10 +14,10 @@ import { type Ended, runCommand } from '../addon/program.ts';
 import { type Ending, temporaryFolder } from '../temporary-folder.ts';
 import type { Checked } from './programs/golden.ts';
 
-/** An emulator needs two minutes of a processor for the embedded model's answers; others may be at work, too. */
+/** An emulator needs two minutes of one processor for the embedded model's answers; other programs may also run. */
 const TIMEOUT_MS = 1_800_000;
 
-/** Processors with AVX2 and without VNNI, which saturate, and one without AVX. */
+/** Processors with AVX2 and without VNNI, whose sums saturate, and one without AVX. */
 const PROCESSORS = [
   { name: 'Haswell', saturates: true },
   { name: 'EPYC-Rome', saturates: true },
@@ -24,9 +25,10 @@ const PROCESSORS = [
 ] as const;
 
 /**
- * Processors for arm64, with the graphs whose weights are replaced there. Without instructions for 8-bit products, two of
- * -128 by -128 are too much: weights that are so, or are not known before the graph runs. With SME, which the last one has,
- * ONNX Runtime quantizes the inputs of `DynamicQuantizeMatMul` row by row where the weights are signed.
+ * Processors for arm64, with the graphs whose weights are replaced there. Without instructions for 8-bit products, two
+ * products of -128 by -128 are too large, so weights are replaced that are -128 or are not known before the graph runs.
+ * With SME, which the last processor has, ONNX Runtime quantizes the inputs of `DynamicQuantizeMatMul` row by row if
+ * the weights are signed.
  */
 const ARM_PROCESSORS = [
   {
@@ -45,7 +47,7 @@ const GOLDEN: Readonly<Record<string, readonly object[]>> = JSON.parse(
   readFileSync(join(PRODUCTS, 'golden.json'), 'utf8'),
 );
 
-/** A folder for each graph whose products saturate: that of the tiny model `marker` with another graph. */
+/** Returns a folder for each graph whose products saturate: the folder of the tiny model `marker` with that graph. */
 function productFolders(root: string): string[] {
   const { sha256: _, ...config } = JSON.parse(readFileSync(join(fixture('marker'), 'config.json'), 'utf8'));
   return Object.entries(GOLDEN).map(([name, lines]) => {
@@ -59,7 +61,7 @@ function productFolders(root: string): string[] {
   });
 }
 
-/** The end of all tests of this file. */
+/** Something that ends after all tests of this file. */
 const ENDING: Ending = { after: (end) => after(() => (end as () => void)()) };
 
 /** Runs this checkout's program under an emulator of `processor`. */
@@ -79,9 +81,9 @@ function checked({ code, stdout, stderr }: Ended): Checked[] {
 }
 
 interface Expected {
-  /** The folders whose weights are replaced. */
+  /** The folders of the models whose weights are replaced. */
   readonly mended: ReadonlySet<string>;
-  /** Whether what cannot be mended is off: else the graphs would show nothing. */
+  /** Whether the graph that cannot be mended must give wrong answers, which shows that the graphs test something. */
   readonly isShown: boolean;
 }
 
@@ -96,7 +98,7 @@ function requireExact(t: TestContext, all: readonly Checked[], { mended, isShown
   }
 }
 
-/** The emulators run on x64, and this machine's own program runs in those of x64. */
+// The emulators run on x64, and those of x64 run this machine's own program.
 suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
   const products = productFolders(temporaryFolder(ENDING));
   const folders = { products, all: [defaultModel(), fixture('shared-state-int8'), ...products] };
@@ -138,7 +140,10 @@ suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
   });
 });
 
-/** This checkout with the addon for arm64: links to the programs would lead back to the addon of this machine. */
+/**
+ * Returns a copy of this checkout with the addon for arm64. Programs are copied, because links to them would lead back
+ * to the addon of this machine.
+ */
 function armCheckout(t: TestContext): string {
   const root = temporaryFolder(t);
   const dist = join(root, 'dist');

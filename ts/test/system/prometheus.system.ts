@@ -14,7 +14,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 const PASSWORD = 'Operator-password-1';
 
-/** What promtool dislikes of names that are promised, and of prom-client's own. */
+/** The complaints of promtool about metric names that are promised to users, and about those of prom-client. */
 const KNOWN_COMPLAINTS = [
   'nodejs_active_handles_total non-counter metrics should not have "_total" suffix',
   'nodejs_active_requests_total non-counter metrics should not have "_total" suffix',
@@ -26,7 +26,7 @@ const KNOWN_COMPLAINTS = [
   'svc_latency_ms_p99 metric names should not contain abbreviated units',
 ];
 
-/** A server that has answered three decisions and refused one. */
+/** Returns a server that has answered three decisions and refused one. */
 async function usedServer(t: TestContext): Promise<LiveServer> {
   const server = await LiveServer.start(t, { env: { SVC_PASSWORD: PASSWORD } });
   for (let i = 0; i < 3; i += 1) await server.answer(THREE_TYPES);
@@ -44,7 +44,7 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Starts a Prometheus with our own configuration, which scrapes `server` every second, and returns how to ask it. */
+/** Starts Prometheus with our own configuration, which scrapes `server` every second; returns a function to ask it. */
 async function startPrometheus(t: TestContext, server: LiveServer) {
   const folder = temporaryFolder(t);
   const example = readFileSync(join(GRAFANA, 'prometheus.yml'), 'utf8');
@@ -79,7 +79,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   }
 }
 
-/** Every expression of the dashboard, with Grafana's variables filled in. */
+/** Returns every expression of the dashboard, with Grafana's variables filled in. */
 function dashboardExpressions(): string[] {
   const { panels } = JSON.parse(readFileSync(join(GRAFANA, 'dashboard.json'), 'utf8'));
   const expressions = panels.flatMap(({ targets }: { targets: { expr: string }[] }) => targets.map(({ expr }) => expr));

@@ -12,11 +12,11 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const KEY = 'the-key-of-the-callers';
 const QUESTIONS = { refund: { type: 'noul', instructions: 'Does the customer want money back?' } };
 const DECISION = JSON.stringify({ state: 'I was charged twice.', questions: QUESTIONS });
-/** So many that the answer is sent in pieces. */
+/** The states of a batch: enough of them that the answer is sent in pieces. */
 const STATES = Array.from({ length: 300 }, (_, n) => `Ticket ${n}: I was charged ${n + 2} times.`);
 const BATCH = JSON.stringify({ states: STATES, questions: QUESTIONS });
 
-/** A configuration with what must be there and nothing else: the proxy's own defaults are what is tested. */
+/** Configurations with only what a proxy requires, so that its own defaults are tested. */
 const PROXIES = {
   nginx: ({ listen, upstream }: Ends) => `
     pid nginx.pid;
@@ -44,7 +44,7 @@ interface Ends {
 
 type Proxy = keyof typeof PROXIES;
 
-/** Starts a proxy in front of `upstream`, killed when the test ends, and returns where it listens. */
+/** Starts a proxy in front of `upstream`, which is killed when the test ends, and returns its URL. */
 async function startProxy(t: TestContext, proxy: Proxy, upstream: string): Promise<string> {
   const listen = `127.0.0.1:${await freePort(t)}`;
   const folder = temporaryFolder(t);
@@ -57,7 +57,7 @@ async function startProxy(t: TestContext, proxy: Proxy, upstream: string): Promi
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   const { finished } = new ProcessOutput(child);
   t.after(async () => {
-    // nginx ends its workers at SIGTERM, and leaves them behind at SIGKILL.
+    // nginx ends its workers at SIGTERM, but leaves them behind at SIGKILL.
     child.kill('SIGTERM');
     await finished;
   });
@@ -69,7 +69,7 @@ async function startProxy(t: TestContext, proxy: Proxy, upstream: string): Promi
   return url;
 }
 
-/** Starts a server, and a gate in front of it when one is asked for; returns where callers find it. */
+/** Starts a server, and a gate in front of it if asked for, and returns the URL for callers. */
 async function startBehind(t: TestContext, behind: 'server' | 'gate'): Promise<string> {
   const env = { SVC_THREADS: '1', ...(behind === 'server' && { SVC_API_KEY: KEY }) };
   const args = ['serve', '--listen', '127.0.0.1:0', '--device', 'cpu'];
@@ -88,7 +88,7 @@ async function ask(url: string, body: string, accept = 'application/json') {
   return response;
 }
 
-/** What of a state's result is the same each time. */
+/** The part of a state's result that is the same each time. */
 interface Result {
   readonly answers: object;
 }

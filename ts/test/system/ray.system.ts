@@ -11,7 +11,7 @@ const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
 const ROWS = 2400;
 
-// On a busy machine a node of the cluster takes longer to start than the 30 s that Ray waits by itself.
+// On a busy machine, a node of the cluster takes longer to start than the 30 s that Ray waits by default.
 Object.assign(process.env, { RAY_raylet_start_wait_time_s: '240' });
 
 interface Row {

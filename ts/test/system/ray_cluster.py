@@ -1,6 +1,6 @@
-"""Runs deploy/ray on a cluster of two nodes on this machine while a server, a worker and a node of it are killed.
+"""Runs deploy/ray on a cluster of two nodes on this machine, and kills a server, a worker and a node meanwhile.
 
-ray_cluster.py FOLDER COMMAND: FOLDER gets the input and the output; the last line tells what was killed, as JSON.
+ray_cluster.py FOLDER COMMAND: FOLDER gets the input and the output; the last line names the killed processes, as JSON.
 """
 
 import json
@@ -30,7 +30,7 @@ def make_input(folder: Path) -> None:
 
 
 def processes() -> dict[int, tuple[int, str]]:
-    """The parent and the command line of each process."""
+    """Returns the parent and the command line of each process."""
     found = {}
     for entry in Path("/proc").iterdir():
         try:
@@ -42,7 +42,7 @@ def processes() -> dict[int, tuple[int, str]]:
 
 
 def descendants(words: str) -> list[int]:
-    """The processes below this one whose command line has these words."""
+    """Returns the descendants of this process whose command line has these words."""
     all_of_them = processes()
 
     def is_below(pid: int) -> bool:

@@ -7,7 +7,7 @@ import { differentRequest } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { FIXTURES, runPython, runScript } from './python.ts';
 
-/** The last of six decimals; on one machine the reference and the server run the same kernels. */
+/** The last of six decimals may differ: on one machine, the reference and the server run the same kernels. */
 const SAME_MACHINE_TOLERANCE = 1.5e-6;
 
 test('the tiny models and their reference answers are what make.py makes', async () => {

@@ -1,4 +1,4 @@
-/** A host of releases. */
+/** Servers that act as hosts of releases. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server, type ServerResponse } from 'node:http';
@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test';
 import { archiveName, type Releases } from '../install/releases.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** Answers one request for a file in another way than by sending it. */
+/** An answer to one request for a file, other than sending it. */
 type Answer = (response: ServerResponse, bytes: Buffer) => void;
 
 /** Sends half of the file and hangs up. */
@@ -19,15 +19,15 @@ export const hangUp: Answer = (response, bytes) => {
 };
 
 export interface ReleaseServer {
-  /** Without a slash at its end. */
+  /** The URL of the host, without a slash at its end. */
   readonly url: string;
-  /** The paths that were asked for. */
+  /** The paths of the requests. */
   readonly asked: readonly string[];
 }
 
 /**
- * Serves releases as a host of releases does, under `/latest/download/` and `/download/vVERSION/`, and as a plain folder
- * under `/flat/`.
+ * Serves releases in the way of a release host, under `/latest/download/` and `/download/vVERSION/`, and as a plain
+ * folder under `/flat/`.
  */
 export async function serveReleases(
   test: TestContext,
@@ -50,7 +50,7 @@ export async function serveReleases(
   return { url: `http://${await listen(test, server)}`, asked };
 }
 
-/** Starts a server that lives as long as the test, and returns its host and port. */
+/** Starts a server that runs until the test ends, and returns its host and port. */
 async function listen(
   test: TestContext,
   server: Pick<Server, 'listen' | 'address' | 'close' | 'closeAllConnections'>,
@@ -65,14 +65,14 @@ async function listen(
 
 export interface SafeServer {
   readonly url: string;
-  /** The file that curl is to trust, and the settings of wget that say the same. */
+  /** The certificate file that curl must trust; `wgetSettings` is the settings file that makes wget trust it. */
   readonly certificate: string;
   readonly wgetSettings: string;
-  /** Sends whoever asks for a file in the folder `from` on to the same file in `to`. */
+  /** Redirects requests for a file in the folder `from` to the same file in `to`. */
   lead(from: string, to: string): void;
 }
 
-/** Serves releases by https, in a folder of any name at the top. */
+/** Serves releases over HTTPS, under any name of a top folder. */
 export async function serveSafely(test: TestContext, releases: Releases): Promise<SafeServer> {
   const folder = temporaryFolder(test);
   const [key, certificate, wgetSettings] = ['key.pem', 'certificate.pem', 'wgetrc'].map((name) =>

@@ -1,6 +1,6 @@
-"""Sends a decision in each way that plain `requests` has: python requests_client.py URL KEY, the body on stdin.
+"""Sends a decision in each way that plain `requests` offers: python requests_client.py URL KEY, with the body on stdin.
 
-A line of JSON for each on stdout: how it was sent, the status, and the body that came back.
+Writes a line of JSON for each to stdout: the way, the status, and the body of the answer.
 """
 import gzip
 import http.client

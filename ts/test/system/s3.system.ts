@@ -16,7 +16,7 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const BUCKET = 'models';
 const CREDENTIALS = { accessKeyId: 'test-key-id', secretAccessKey: 'test-secret-key' };
 
-/** An S3 server: one that runs already, by its URL, else that of `s3_server.py`. */
+/** Returns an S3 server: a running one if `S3_TEST_URL` names it, otherwise that of `s3_server.py`. */
 async function startS3(): Promise<{ readonly url: string; stop(): void }> {
   const { S3_TEST_URL: running, SYSTEM_TEST_PYTHON: python = 'python3' } = process.env;
   if (running) return { url: running, stop() {} };

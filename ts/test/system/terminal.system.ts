@@ -18,7 +18,7 @@ function start(test: TestContext, pattern: string, settings = '{}') {
   return runScript('press_ctrl_c.py', [pattern, ...npm]);
 }
 
-/** Runs `svc serve` on a terminal in a folder, where all may reach it, until Ctrl-C is pressed. */
+/** Runs `svc serve` on a terminal in a folder, on an address that all may reach, until Ctrl-C is pressed. */
 function startIn(folder: string) {
   const serve = ['env', '-C', folder, ...SVC, 'serve', '--listen', '0.0.0.0:0'];
   return runScript('press_ctrl_c.py', ['model .* loaded', ...serve]);
@@ -33,7 +33,7 @@ suite('Ctrl-C on a terminal', () => {
       const ended = await start(t, pattern);
       assert.equal(ended.code, 0, ended.stdout + ended.stderr);
       assert.match(ended.stdout, /^\d\d:\d\d:\d\d info {2}listening on http:\/\/127\.0\.0\.1:\d+\r$/m);
-      // The terminal's echo of the key may stand before or behind the line that the signal has the server write.
+      // The terminal's echo of the key may stand before or after the line that the server writes on the signal.
       assert.match(ended.stdout, /^(\^C)?\d\d:\d\d:\d\d info {2}SIGINT: finishing the open requests/m);
     });
   }
@@ -61,7 +61,7 @@ test('Ctrl-C on a terminal ends a batch, whose bar is gone then, and says how it
   const ended = await runScript('press_ctrl_c.py', [pattern, 'env', '-C', folder, ...SVC, ...batch]);
   assert.equal(ended.code, 130, ended.stdout);
   const again = `svc ${batch.join(' ')} --resume`;
-  // What the bar's line is erased with stands before each time that it is drawn, and after the last.
+  // The code that erases the bar's line stands before each drawing of the bar, and after the last.
   const said = ended.stdout.split('\r\u001b[K').at(-1) ?? '';
   assert.match(said, /^(\^C)?stopped after [\d,]+ rows; this goes on:\r\n {2}svc /);
   assert.ok(ended.stdout.endsWith(`${again}\r\n`), ended.stdout.slice(-500));
@@ -72,7 +72,7 @@ test('SIGHUP has a server on a terminal load its model anew, and ends it when th
   const loaded = 'model .* loaded';
   const patterns = [loaded, `(?s)${loaded}.*SIGHUP: loading the model anew.*${loaded}`];
   const closed = await runScript('close_terminal.py', [...patterns, 'env', '-C', temporaryFolder(t), ...serve]);
-  // By the signal, which is number 1.
+  // The signal, which is number 1, ended it.
   assert.equal(closed.code, 129, closed.stdout + closed.stderr);
 });
 

@@ -21,7 +21,7 @@ const QUESTIONS = {
 };
 const ONE_OPTION = { team: { type: 'choice', criteria: { billing: null } } };
 
-/** What `typesafe_client.py` is told. */
+/** A call for `typesafe_client.py` to make. */
 interface Call {
   readonly base_url: string;
   readonly api_key?: string;
@@ -32,7 +32,7 @@ interface Call {
   readonly max_retries?: number;
 }
 
-/** What the client makes of the calls. */
+/** Returns the outcomes of the client's calls. */
 async function calls(list: readonly Call[]) {
   const input = JSON.stringify(list.map((call) => ({ api_key: KEY, ...call })));
   const { stdout, stderr } = await runScript('typesafe_client.py', [], input);

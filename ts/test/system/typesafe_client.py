@@ -1,7 +1,7 @@
-"""Asks as the public Python client does: a list of calls on stdin, a line of JSON for what came of each on stdout.
+"""Makes calls with the public Python client: reads a list of calls from stdin, writes a line of JSON for each outcome.
 
-A call has `base_url` and `api_key`, and for a decision `state` and `questions`; without these it lists the models. With
-`async` it takes the other client. `headers` and `max_retries` are for the tests of refusals.
+A call has `base_url` and `api_key`, and for a decision `state` and `questions`; without these it lists the models. A
+call with `async` uses the asynchronous client. `headers` and `max_retries` are for the tests of refusals.
 """
 import asyncio
 import json
@@ -11,7 +11,7 @@ import typesafe_sdk as sdk
 
 
 def arguments(call):
-    """The client's settings, and the request's; None for a list of the models."""
+    """Returns the settings of the client and of the request, which is None for a list of the models."""
     retry = {"retry": sdk.RetryPolicy(max_retries=call["max_retries"])} if "max_retries" in call else {}
     settings = {"base_url": call["base_url"], "api_key": call["api_key"], "headers": call.get("headers"), **retry}
     request = {"state": call["state"], "questions": call["questions"]} if "questions" in call else None
@@ -29,7 +29,7 @@ def ask(settings, request):
 
 
 def described(result):
-    """What the client made of an answer, with the names of its types."""
+    """Returns the client's form of an answer, with the names of its types."""
     said = {"type": type(result).__name__, "request_id": result.request_id, **result.model_dump(mode="json")}
     if isinstance(result, sdk.SystemOneResponse):
         kinds = {"nouls": result.nouls, "choices": result.choices, "scores": result.scores}
@@ -38,7 +38,7 @@ def described(result):
 
 
 def refused(error):
-    """What the client says of an error, with the names of its classes."""
+    """Returns the client's form of an error, with the names of its classes."""
     said = {"error": [kind.__name__ for kind in type(error).__mro__], "message": str(error)}
     if isinstance(error, sdk.TypeSafeAPIError):
         said |= {"status": error.status, "request_id": error.request_id, "retry_after": error.headers.get("retry-after")}

@@ -12,20 +12,20 @@ import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { drawn, randomNumbers, states } from './labelled-rows.ts';
 
-/** Names that look like integers stand in the caller's order, not in that of JavaScript's objects. */
+/** A question whose option names look like integers: their order is the caller's, not that of a JavaScript object. */
 const TEAM = '{"type":"choice","instructions":"Which team?","criteria":{"9":"payments","10":"bugs","1":"pricing"}}';
 const TEAM_OPTIONS = ['9', '10', '1'];
 const REFUND = '{"type":"noul","instructions":"Money back?"}';
 const ANGER = '{"type":"score","instructions":"How angry?","criteria":["calm","annoyed","furious"]}';
 
-/** How labels are drawn: from probabilities that are less sure than the model's, and shifted. */
+/** The change to the model's probabilities from which labels are drawn: they are less sure, and shifted. */
 const TRUTH = { temperature: 3, bias: [1.2, -0.6, -0.6] };
 
 const KEY = createHash('sha256')
   .update('["choice","Which team?",[["9","payments"],["10","bugs"],["1","pricing"]]]')
   .digest('hex');
 
-/** The probabilities of the teams that a model gives each state. */
+/** Returns the probabilities of the teams that a model gives each state. */
 async function teamsOf(engine: Engine, texts: readonly string[]): Promise<number[][]> {
   const found: number[][] = [];
   for (const text of texts) {
@@ -36,7 +36,7 @@ async function teamsOf(engine: Engine, texts: readonly string[]): Promise<number
   return found;
 }
 
-/** What the labels are drawn from, where these are the model's probabilities. */
+/** Returns the probabilities from which the labels are drawn, for these probabilities of the model. */
 function truthOf(probabilities: readonly number[]): Float64Array {
   return calibrated(
     probabilities.map((p) => Math.log(p)),
@@ -53,7 +53,7 @@ interface Labelled {
   readonly texts: readonly string[];
 }
 
-/** A file with so many rows about teams, labels drawn from what the model says. */
+/** Returns a file with `count` rows about teams, whose labels are drawn from the model's changed probabilities. */
 async function labelledFile(t: TestContext, model: string, count: number): Promise<Labelled> {
   const folder = temporaryFolder(t);
   const texts = states(count);
@@ -101,7 +101,7 @@ suite('svc tune', { concurrency: 2 }, () => {
     assert.deepEqual(Object.keys(calibration), [KEY]);
     assert.deepEqual(readdirSync(folder).toSorted(), ['labelled.jsonl', 'mine']);
 
-    // States that were not in the file, judged by the probabilities that labels are drawn from.
+    // These states were not in the file; they are judged by the probabilities from which labels are drawn.
     const others = states(700).slice(500);
     const plain = await teamsOf(await startEngine(t, { model }), others);
     const tuned = await teamsOf(await startEngine(t, { model: out }), others);
@@ -137,7 +137,7 @@ suite('svc tune', { concurrency: 2 }, () => {
     assert.deepEqual(Object.keys(calibrations[0]), [`${KEY}0`, KEY]);
     assert.deepEqual(calibrations[0][`${KEY}0`], other);
 
-    // Tuned once more there is nothing left to gain: the report begins with what the folder says now.
+    // A second tuning has nothing left to gain, since it starts from the calibration that is now in the folder.
     const again = await tune(t, folder, '--data', file, '--model', join(folder, 'a'), '--out', 'c');
     assert.equal(again.code, 1);
     assert.match(again.stdout, /nothing is written for it: held-out log-likelihood (does not get|gets) better/);
@@ -259,7 +259,7 @@ suite('svc tune', { concurrency: 2 }, () => {
     while (readdirSync(folder).length === 1 && !isOver) await sleep(10);
     svc.signal('SIGINT');
     const { code, stderr } = await svc.finished;
-    // Windows ends a process at once, whatever the signal.
+    // Windows ends a process at once for any signal.
     if (process.platform === 'win32') return;
     assert.deepEqual([code, stderr], [130, 'stopped; nothing is written\n']);
     assert.deepEqual(readdirSync(folder), ['many.jsonl']);

@@ -13,7 +13,7 @@ const BLOCKS = docBlocks('calibration.md');
 const blocksOf = (language: string) => BLOCKS.filter((block) => block.language === language).map(({ text }) => text);
 const argsOf = (block: string) => block.trim().split(' ').slice(1);
 
-/** The words of a report: its numbers are the model's. */
+/** Returns a report with its numbers replaced, since these depend on the model. */
 const words = (report: string) => report.replaceAll(/-?\d+(\.\d+)?/g, '#').replaceAll(/ +/g, ' ');
 
 suite('docs/calibration.md', () => {

@@ -10,7 +10,7 @@ interface Truth extends Calibration {
   readonly count: number;
 }
 
-/** Examples with random logits and labels that are drawn from the probabilities of `truth`. */
+/** Returns examples with random logits and labels that are drawn from the probabilities of `truth`. */
 function examplesOf(truth: Truth, seed = 1): Example[] {
   const random = randomNumbers(seed);
   return Array.from({ length: truth.count }, (_, index) => {
@@ -143,7 +143,7 @@ suite('judging', () => {
   });
 
   test('is not fooled by rows that are there many times', () => {
-    // Held out one by one, copies would be judged by a fit on themselves.
+    // If examples were held out one by one, copies would be judged by a fit on themselves.
     const few = examplesOf({ ...over, temperature: 1, count: 60 });
     const copied = Array.from({ length: 20 }, () => few).flat();
     assert.equal(judge({ examples: copied, before: UNCALIBRATED, seed: 0 }).calibration, undefined);

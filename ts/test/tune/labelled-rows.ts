@@ -1,6 +1,6 @@
 /** Labels that are drawn from probabilities, the same at every run. */
 
-/** Numbers from 0 to 1 that look random (mulberry32). */
+/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
 export function randomNumbers(seed: number): () => number {
   let state = seed;
   return () => {
@@ -11,7 +11,7 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** An index drawn with these probabilities. */
+/** Returns an index that is drawn with these probabilities. */
 export function drawn(probabilities: Iterable<number>, random: () => number): number {
   let left = random();
   let last = 0;
@@ -23,7 +23,7 @@ export function drawn(probabilities: Iterable<number>, random: () => number): nu
   return last;
 }
 
-/** Texts about as different as tickets are, each another. */
+/** Returns `count` different texts that vary about as much as tickets do. */
 export function states(count: number): string[] {
   const things = ['The card', 'My order', 'The invoice', 'Your app', 'The price', 'A parcel', 'The refund'];
   const deeds = ['never came', 'was charged twice', 'does not work', 'is lovely', 'is too high', 'is broken'];

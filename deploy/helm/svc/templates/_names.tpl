@@ -1,4 +1,4 @@
-{{- /* The name of everything: the release's, with the chart's behind it where it is not in it. */ -}}
+{{- /* The name of all objects: the release's name, followed by the chart's name if it does not contain that. */ -}}
 {{- define "svc.name" -}}
 {{- $name := .Release.Name -}}
 {{- if not (contains .Chart.Name $name) }}{{ $name = printf "%s-%s" $name .Chart.Name }}{{ end -}}

@@ -1,4 +1,4 @@
-/** Ends the process after some milliseconds, wherever it is then: in the load of a model or in the middle of its runs. */
+/** Ends the process after some milliseconds, at any point: while a model loads or in the middle of its runs. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadEngine } from '../../../src/engine.ts';
 import { engineOptions } from '../model-folders.ts';

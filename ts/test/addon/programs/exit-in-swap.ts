@@ -1,4 +1,4 @@
-/** Ends the process after some milliseconds, wherever it is then on its way from one model to another and back. */
+/** Ends the process after some milliseconds, at any point of swaps from one model to another and back. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadEngine } from '../../../src/engine.ts';
 import { engineOptions, fixture } from '../model-folders.ts';

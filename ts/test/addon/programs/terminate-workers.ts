@@ -1,4 +1,4 @@
-/** Terminates worker threads in the middle of their runs, while the main thread's own engine goes on answering. */
+/** Terminates worker threads in the middle of their runs, while the main thread's own engine keeps answering. */
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
@@ -20,7 +20,7 @@ for (let round = 0; round < ROUNDS; round++) {
   await Promise.all(workers.map((worker) => worker.terminate()));
   answers.add(await ask());
 }
-// One that is terminated while it loads.
+// This worker is terminated while it loads its model.
 const early = new Worker(new URL('worker.js', import.meta.url));
 await sleep(100);
 await early.terminate();

@@ -1,4 +1,4 @@
-/** A worker thread that loads an engine, tells so, and keeps it at work until it is terminated. */
+/** A worker thread that loads an engine, reports that, and keeps the engine busy until the thread is terminated. */
 import { parentPort } from 'node:worker_threads';
 import { loadEngine } from '../../../src/engine.ts';
 import { engineOptions, textOf } from '../model-folders.ts';

@@ -1,4 +1,4 @@
-/** Fetches the archive at a URL into a cache and accepts it: a process that a test kills. */
+/** A program that a test kills: it fetches the archive at a URL into a cache and accepts it. */
 import { ModelCache } from '../../../src/model/cache.ts';
 import { FetchedSource } from '../../../src/model/fetched-source.ts';
 import { embeddedModel } from '../../../src/model/folder-source.ts';

@@ -1,4 +1,4 @@
-/** Imported before a program, ends it in place of its nth change of files, from 0: `KILL_AT`. */
+/** When imported before a program, kills it in place of its change of files number `KILL_AT`, counted from 0. */
 import fs from 'node:fs';
 import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -20,7 +20,7 @@ const CHANGES = [
 const { KILL_AT = '' } = process.env;
 let left = Number(KILL_AT);
 
-/** Whether a call only opens a file to read it. */
+/** Whether a call only opens a file for reading. */
 function isReading(name: string, [, flags]: readonly unknown[]): boolean {
   return name.startsWith('open') && (flags === undefined || flags === 'r');
 }

@@ -1,21 +1,21 @@
 /**
- * Asks the engine all reference answers of model folders and prints a line for each: `node golden.js FOLDER...`. It runs
- * under an emulator, where a start takes seconds.
+ * Asks the engine for all reference answers of model folders, and prints a line for each: `node golden.js FOLDER...`.
+ * One process asks for all of them, because it runs under an emulator, where a start takes seconds.
  */
 import process from 'node:process';
 import { loadEngine } from '../../../src/engine.ts';
 import { engineOptions, type Golden, goldenLines } from '../../addon/model-folders.ts';
 
-/** What the program prints of a folder. */
+/** The line that the program prints for a folder. */
 export interface Checked {
   readonly folder: string;
   readonly exactness: string;
   readonly answers: number;
-  /** The largest difference of a probability to the reference; none where an answer has other labels. */
+  /** The largest difference of a probability from the reference; null if an answer has other labels. */
   readonly worst: number | null;
 }
 
-/** Of an answer to a reference request. */
+/** Returns the largest difference of a probability in an answer to a reference request. */
 function difference({ probabilities }: Golden, response: string): number {
   const { answers } = JSON.parse(response);
   const differences = Object.entries(probabilities).flatMap(([id, expected]) =>

@@ -1,5 +1,5 @@
-"""What the server asks for beyond its schema: JSON Schema cannot say that no two choices have the same value, and an answer
-that is of use for a few milliseconds alone is refused with 503."""
+"""Adapts test cases to rules beyond the schema: JSON Schema cannot say that no two choices have the same value, and the
+server refuses a request with 503 if its answer would be of use for only a few milliseconds."""
 
 import schemathesis
 
