@@ -3,7 +3,7 @@
  * under an emulator, where a start takes seconds.
  */
 import process from 'node:process';
-import { loadEngine } from '../../../src/engine.ts';
+import { loadEngine } from '../../../src/engine/engine.ts';
 import { engineOptions, type Golden, goldenLines } from '../../addon/model-folders.ts';
 
 /** What the program prints of a folder. */
