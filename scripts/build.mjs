@@ -144,7 +144,13 @@ whenChanged({
 });
 whenChanged({
   stamp: join(STAMPS, 'pages'),
-  inputs: [PAGES, join('ts', 'src', 'dashboard'), join('scripts', 'bundle.mjs'), 'package-lock.json'],
+  inputs: [
+    PAGES,
+    join('ts', 'src', 'dashboard'),
+    join('ts', 'src', 'schemas'),
+    join('scripts', 'bundle.mjs'),
+    'package-lock.json',
+  ],
   outputs: [join('dist', 'assets', 'third-party-notices.txt')],
   work: bundlePages,
 });

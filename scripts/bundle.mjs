@@ -50,7 +50,7 @@ export function bundle(outdir, options) {
 export function bundleProgram() {
   rmSync(OUT, { recursive: true, force: true });
   bundle(OUT, {
-    entryPoints: { cli: 'ts/src/cli.ts', beside: 'ts/src/gate/beside.ts' },
+    entryPoints: { cli: 'ts/src/cli.ts', beside: 'ts/src/commands/beside.ts' },
     splitting: true,
     platform: 'node',
     target: 'node20',

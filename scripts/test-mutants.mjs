@@ -24,11 +24,11 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
 /** The areas of `ts/src`: the files of each, and its tests below `dist/test`. */
 const TYPESCRIPT = {
-  gate: { source: /^gate\//, tests: /^(gate-.*|real\/gate)\.test/ },
-  middleware: { source: /^(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
+  gate: { source: /^gate\//, tests: /^(gate\/.*|real\/gate)\.test/ },
+  middleware: { source: /^server\/(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
   batch: { source: /^batch\//, tests: /^batch\/.*\.test/ },
-  model: { source: /^model\//, tests: /^(model\/.*|reload|real\/reload)\.(test|system)/ },
-  metrics: { source: /^(metrics|stats|latencies)\.ts$/, tests: /^(metrics|stats|http\/stats)\.test/ },
+  model: { source: /^model\//, tests: /^(model\/.*|real\/reload)\.(test|system)/ },
+  metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };
 /** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {

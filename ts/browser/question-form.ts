@@ -1,7 +1,7 @@
 /** The form of a request's questions: it is drawn from a draft and read back as one. */
 import type { OptionDraft, QuestionDraft } from '../src/dashboard/draft.ts';
 import { type Html, html } from '../src/dashboard/html.ts';
-import { QUESTION_TYPES, type QuestionType } from '../src/dashboard/snapshot.ts';
+import { QUESTION_TYPES, type QuestionType } from '../src/schemas/names.ts';
 import { find, findAll } from './page.ts';
 
 const TYPE_WORDS: Readonly<Record<QuestionType, string>> = {

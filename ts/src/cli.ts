@@ -7,10 +7,10 @@ import type { DoctorFlags } from './commands/doctor.ts';
 import type { ModelCheckFlags } from './commands/model-check.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { TuneFlags } from './commands/tune.ts';
-import type { Flags } from './config.ts';
 import type { GateFlags } from './gate/settings.ts';
-import { printableLines } from './printable.ts';
+import { printableLines } from './log/printable.ts';
 import { Refusal } from './refusal.ts';
+import type { Flags } from './settings/config.ts';
 import { packageVersion } from './version.ts';
 
 /** The actions of the commands, which tests replace by their own. */

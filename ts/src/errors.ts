@@ -2,7 +2,8 @@
  * Every error that the server can give, and the one place where a code becomes an HTTP status.
  * `docs/errors.md` explains each of them; a test keeps the two lists equal.
  */
-import type { Failure } from './engine.ts';
+import type { Failure } from './engine/engine.ts';
+import { DECISIONS_PATH } from './schemas/names.ts';
 import type { OpenAiError } from './schemas/wire.ts';
 
 /** The HTTP status of every error code. The engine makes the message of its own codes; the shell sends it as it is. */
@@ -122,6 +123,11 @@ export class HttpFailure extends Error {
   }
 }
 
+/** Returns the failure of a request whose caller has hung up, so that no caller gets its message. */
+export function callerGone(): HttpFailure {
+  return new HttpFailure('cancelled', 'the caller has gone');
+}
+
 /** Returns the error that answers a failure of the engine. A code that is not in the list is an internal error. */
 export function engineFailure({ code, message, retryAfterSeconds, param, cause }: Failure): Error {
   if (!Object.hasOwn(ERROR_STATUS, code)) return new Error(`the engine gave the unknown code ${code}: ${message}`);
@@ -147,9 +153,6 @@ export interface ErrorBody {
 }
 
 const JSON_TYPE = 'application/json; charset=utf-8';
-
-/** The path whose errors have OpenAI's format, whatever its caller accepts. */
-export const DECISIONS_PATH = '/v1/decisions';
 
 /** The parts of a request that decide how an error is written. */
 export interface ErrorReader {

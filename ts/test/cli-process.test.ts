@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { plainLine, seenLine } from '../src/log.ts';
+import { plainLine, seenLine } from '../src/log/log.ts';
 import { runSvc, SvcProcess } from './svc-process.ts';
 import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
 

@@ -4,13 +4,13 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { type ConfigSources, loadConfig } from '../src/config.ts';
 import { cpuFeatures, judge } from '../src/doctor/cpu.ts';
 import type { Finding } from '../src/doctor/finding.ts';
-import { healthOf } from '../src/doctor/health.ts';
 import { checkMemory, checkNode } from '../src/doctor/machine.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../src/doctor/settings.ts';
-import { listen } from './gate-under-test.ts';
+import { healthOf } from '../src/network/health.ts';
+import { type ConfigSources, loadConfig } from '../src/settings/config.ts';
+import { listen } from './gate/gate-under-test.ts';
 import { runSvc, SvcProcess } from './svc-process.ts';
 import { folderWithConfig, makeUnwritable, temporaryFolder, withoutPrivilege } from './temporary-folder.ts';
 

@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { parse, parseAllDocuments } from 'yaml';
-import { loadConfig } from '../src/config.ts';
-import { CONTAINER_LISTEN } from '../src/container.ts';
 import { ConfigSchema } from '../src/schemas/config.ts';
+import { loadConfig } from '../src/settings/config.ts';
+import { CONTAINER_LISTEN } from '../src/settings/container.ts';
 import { REPOSITORY } from './addon/model-folders.ts';
 import { startServer } from './http/server-under-test.ts';
 

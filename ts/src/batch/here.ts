@@ -1,8 +1,8 @@
 /** Decisions by the engine in this process. */
 import { setMaxListeners } from 'node:events';
-import type { Config } from '../config.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
+import type { Config } from '../settings/config.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 
 /**

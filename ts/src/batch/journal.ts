@@ -4,7 +4,7 @@ import { open, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 
 const JournalSchema = Type.Object({

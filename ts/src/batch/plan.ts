@@ -2,9 +2,9 @@
 
 import { readFileSync } from 'node:fs';
 import { extname, parse, resolve } from 'node:path';
-import { errorCode } from '../exclusive-file.ts';
+import { sha256Of } from '../files/sha256.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
-import { sha256Of } from '../sha256.ts';
 import type { OutputPaths } from './output.ts';
 import type { Selection } from './row.ts';
 

@@ -1,7 +1,7 @@
 /** One request to a server, and its response. */
 import { isUtf8 } from 'node:buffer';
-import { errorCode } from '../exclusive-file.ts';
-import { STATE_HEADER } from '../state-header.ts';
+import { errorCode } from '../files/system-error.ts';
+import { STATE_HEADER } from '../network/state-header.ts';
 import type { Problem } from './row.ts';
 
 /** A request for a server. */

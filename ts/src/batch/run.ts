@@ -1,6 +1,6 @@
 /** A batch from its first row to its last: it reads, asks, writes in order and records its progress. */
 import { existsSync, rmSync } from 'node:fs';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import { type Answered, answerColumns, readAnswered } from './answer.ts';
 import { askedQuestions } from './asked.ts';

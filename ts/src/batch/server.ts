@@ -1,5 +1,5 @@
 /** The state of one server, learned from its answers: how many requests it gets at once, and when it rests. */
-import { decisionUrl } from '../decision-url.ts';
+import { decisionUrl } from '../network/decision-url.ts';
 import { Pace } from './pace.ts';
 
 const FIRST_PAUSE_MS = 250;

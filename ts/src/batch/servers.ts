@@ -1,9 +1,9 @@
 /** Decisions by servers: each row is one request, over connections that stay open. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../config.ts';
-import { decisionHeaders, decisionUrl } from '../decision-url.ts';
+import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
+import { stateDigest } from '../network/state-header.ts';
 import { Refusal } from '../refusal.ts';
-import { stateDigest } from '../state-header.ts';
+import type { Config } from '../settings/config.ts';
 import { type Asked, askedQuestions } from './asked.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 import { Dispatch } from './dispatch.ts';

@@ -1,7 +1,7 @@
 /** The answer of a decision, as a table for a person. */
 import { styleText } from 'node:util';
 import { getNodeValue, type Node, parseTree } from 'jsonc-parser';
-import { printable } from '../printable.ts';
+import { printable } from '../log/printable.ts';
 
 const BAR_CELLS = 20;
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

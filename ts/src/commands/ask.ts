@@ -1,12 +1,12 @@
 /** `svc ask`: one decision from the command line, made in this process or by a server. */
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
-import { type Config, type Flags, loadConfig } from '../config.ts';
-import { decisionHeaders, decisionUrl } from '../decision-url.ts';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
+import { tell } from '../log/tell.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
+import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
 import { Refusal } from '../refusal.ts';
-import { tell } from '../tell.ts';
+import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
 import { requestText } from './question.ts';
 

@@ -6,9 +6,9 @@ import { duration, ERASE_LINE, grouped, showProgress } from '../batch/progress.t
 import type { Source } from '../batch/row.ts';
 import { beginning, openInput, runBatch } from '../batch/run.ts';
 import { decideThere } from '../batch/servers.ts';
-import { type Config, type Flags, loadConfig } from '../config.ts';
+import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
-import { tell } from '../tell.ts';
+import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 
 export interface BatchFlags extends Flags, BatchOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */

@@ -1,12 +1,12 @@
 /** `svc config`: the settings that a server would have, and where each came from; it adds settings for an installer. */
 import { resolve } from 'node:path';
-import { addMissing } from '../add-missing.ts';
-import { formatAddress } from '../address.ts';
-import { type Config, type Flags, type LoadedConfig, loadConfig } from '../config.ts';
-import { publicSource } from '../model/slot.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../log/printable.ts';
+import { tell } from '../log/tell.ts';
+import { publicSource } from '../model/location.ts';
+import { formatAddress } from '../network/address.ts';
 import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
-import { tell } from '../tell.ts';
+import { addMissing } from '../settings/add-missing.ts';
+import { type Config, type Flags, type LoadedConfig, loadConfig } from '../settings/config.ts';
 
 export interface ConfigFlags extends Flags {
   readonly json?: boolean;

@@ -1,12 +1,13 @@
 /** `svc doctor`: looks at everything that a server needs, and says what to do. */
-import { type Flags, type LoadedConfig, loadConfig, processEnvironment } from '../config.ts';
+
 import { checkCpu } from '../doctor/cpu.ts';
 import { type Finding, problem } from '../doctor/finding.ts';
 import { checkMemory, checkNode } from '../doctor/machine.ts';
 import { checkModel } from '../doctor/model.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../doctor/settings.ts';
-import { printable } from '../printable.ts';
+import { printable } from '../log/printable.ts';
 import { Refusal } from '../refusal.ts';
+import { type Flags, type LoadedConfig, loadConfig, processEnvironment } from '../settings/config.ts';
 
 export interface DoctorFlags extends Flags {
   readonly json?: boolean;

@@ -1,17 +1,17 @@
 /** `svc gate`: an API-key check in front of a server, which the gate can also start. */
 import type { Logger } from 'pino';
-import { formatAddress } from '../address.ts';
-import { loadConfig, processEnvironment } from '../config.ts';
-import { connectionLimit } from '../connections.ts';
 import { createGate, UNCOUNTED } from '../gate/app.ts';
 import { refuseOwnAddress } from '../gate/loop.ts';
-import { ServerProcess } from '../gate/server-process.ts';
 import { type GateFlags, gateSettings } from '../gate/settings.ts';
-import { Lifecycle } from '../lifecycle.ts';
-import { createLog } from '../log.ts';
+import { createLog } from '../log/log.ts';
+import { formatAddress } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
-import { createHttpServer } from '../server.ts';
-import { stopOnSignal } from '../stop-on-signal.ts';
+import { connectionLimit } from '../server/connections.ts';
+import { createHttpServer } from '../server/http-server.ts';
+import { Lifecycle } from '../server/lifecycle.ts';
+import { stopOnSignal } from '../server/stop-on-signal.ts';
+import { loadConfig, processEnvironment } from '../settings/config.ts';
+import { ServerProcess } from './server-process.ts';
 
 /** The part of `drain_ms` that is left for the started server to close its engine: at most in ms, and as a fraction. */
 const MAX_CLOSE_MS = 1000;

@@ -1,8 +1,8 @@
 /** `svc health`: whether the server with these settings is well, for a container's health check. */
-import { formatAddress } from '../address.ts';
-import { type Flags, loadConfig } from '../config.ts';
-import { healthOf } from '../doctor/health.ts';
+import { formatAddress } from '../network/address.ts';
+import { healthOf } from '../network/health.ts';
 import { Refusal } from '../refusal.ts';
+import { type Flags, loadConfig } from '../settings/config.ts';
 
 /**
  * Writes the server's status to stdout.

@@ -1,12 +1,13 @@
 /** `svc model check`: says what a model folder is, what is wrong with it, and makes one decision with it. */
-import { type Config, type Flags, loadConfig } from '../config.ts';
+
 import { formatBytes } from '../dashboard/format.ts';
-import type { GraphTensor, ModelInfo, ModelInspection } from '../engine.ts';
+import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/engine.ts';
+import { printable } from '../log/printable.ts';
+import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
 import { tryReferences } from '../model/trial.ts';
-import { printable } from '../printable.ts';
 import { Refusal } from '../refusal.ts';
-import { tell } from '../tell.ts';
+import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
 
 export interface ModelCheckFlags extends Flags {

@@ -1,9 +1,9 @@
 /** `svc model manifest`: the list of a model folder's files, which a source of models offers next to them. */
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { sha256Of } from '../files/sha256.ts';
 import { manifestText } from '../model/manifest.ts';
 import { Refusal } from '../refusal.ts';
-import { sha256Of } from '../sha256.ts';
 
 /**
  * Resolves once the manifest is on stdout, and its sha256, which `model_sha256` can name, on stderr.

@@ -1,6 +1,7 @@
 /** `svc serve`: reads the settings, and loads the model while the rest of the program is still being read. */
-import { type Flags, loadConfig } from '../config.ts';
+
 import { startEngine } from '../model/load.ts';
+import { type Flags, loadConfig } from '../settings/config.ts';
 
 /**
  * Resolves once the server answers requests; it then runs until a signal ends the process.
@@ -14,6 +15,6 @@ export async function serve(flags: Flags): Promise<void> {
   // Callers that wait for the engine see its failure; until the program is loaded there are none, so the rejection is
   // handled here.
   loaded.catch(() => {});
-  const { runServer } = await import('../run-server.ts');
+  const { runServer } = await import('../server/run.ts');
   await runServer(settings, { loaded, stop: () => stop.abort() }, () => loadConfig({ flags }));
 }

@@ -1,10 +1,10 @@
 /** `svc tune`: fits the probabilities of a user's own questions to labelled rows, and writes a model folder. */
 import { grouped, showProgress } from '../batch/progress.ts';
-import { type Flags, loadConfig } from '../config.ts';
+import { printableLines } from '../log/printable.ts';
+import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel } from '../model/load.ts';
-import { printableLines } from '../printable.ts';
 import { Refusal } from '../refusal.ts';
-import { tell } from '../tell.ts';
+import { type Flags, loadConfig } from '../settings/config.ts';
 import { readLabels } from '../tune/labels.ts';
 import { reportJson, reportText, type Tuned } from '../tune/report.ts';
 import { tune as fitRows, type TuneRun } from '../tune/run.ts';

@@ -1,6 +1,6 @@
 /** The body of a decision's answer, read in its own order: `JSON.parse` would put options like `10` and `2` first. */
 import { type Node, parseTree } from 'jsonc-parser';
-import type { QuestionType } from './snapshot.ts';
+import type { QuestionType } from '../schemas/names.ts';
 
 export interface Outcome {
   /** The caller's name of the outcome: an option, `true` or `false`, or the number of a level. */

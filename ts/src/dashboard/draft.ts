@@ -3,7 +3,7 @@
  * tree: a JavaScript object would put option names that look like numbers first, and would not keep a state's raw text.
  */
 import { type Node, type ParseError, parseTree } from 'jsonc-parser';
-import { QUESTION_TYPES, type QuestionType } from './snapshot.ts';
+import { QUESTION_TYPES, type QuestionType } from '../schemas/names.ts';
 
 export interface OptionDraft {
   readonly name: string;

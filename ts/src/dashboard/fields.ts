@@ -1,6 +1,8 @@
 /**
  * The texts of the dashboard that change while it is open. The server writes them once, and the browser updates them.
  */
+
+import { PHASES } from '../schemas/names.ts';
 import {
   formatBytes,
   formatCount,
@@ -67,7 +69,6 @@ export function fieldWriter(snapshot: Snapshot): (name: FieldName) => Html {
   return (name) => html`<span data-field="${name}">${fields[name]}</span>`;
 }
 
-const PHASES = ['encode', 'wait', 'run', 'total'] as const;
 const PERCENTILES = ['p50', 'p95', 'p99'] as const;
 
 type PhaseField = `${(typeof PHASES)[number]}_${(typeof PERCENTILES)[number]}`;

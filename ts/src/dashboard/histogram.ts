@@ -1,7 +1,9 @@
 /** The confidence of the answers: one small histogram for each question type, and the same numbers as a table. */
+
+import { QUESTION_TYPES } from '../schemas/names.ts';
 import { formatAmount, formatCount } from './format.ts';
 import { type Html, html } from './html.ts';
-import { QUESTION_TYPES, type Snapshot } from './snapshot.ts';
+import type { Snapshot } from './snapshot.ts';
 
 const HEIGHT = 56;
 const WIDTH = 200;

@@ -1,4 +1,6 @@
 /** The dashboard: the state of the server at the top, the playground in the middle, the details below. */
+
+import { PHASES } from '../schemas/names.ts';
 import { type FieldName, fieldWriter } from './fields.ts';
 import { histogramRows, histograms } from './histogram.ts';
 import { type Html, html } from './html.ts';
@@ -100,8 +102,6 @@ function chart(name: string, title: string, lines: readonly string[]): Html {
   <div class="plot" data-plot role="img" aria-label="${title}: the numbers are in the table below"></div>
 </figure>`;
 }
-
-const PHASES = ['encode', 'wait', 'run', 'total'] as const;
 
 function phaseTable(write: Write): Html {
   return html`<div class="phases">

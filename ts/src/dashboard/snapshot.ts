@@ -1,11 +1,6 @@
 /** The parts of `GET /stats` that the dashboard reads. */
 import type { StatsSnapshot } from '../schemas/stats.ts';
 
-/** The three types of a question, in the order in which the pages show them. */
-export const QUESTION_TYPES = ['choice', 'score', 'noul'] as const;
-
-export type QuestionType = (typeof QUESTION_TYPES)[number];
-
 export type Snapshot = StatsSnapshot;
 
 /** Five seconds of the server's statistics. The last bucket of a series is not over. */

@@ -1,9 +1,10 @@
 /** Checks of the runtime library and the model: both are loaded, and the model makes one decision. */
-import type { Config } from '../config.ts';
-import { defaultRuntime, type Engine, EngineError } from '../engine.ts';
+
+import { defaultRuntime, type Engine, EngineError } from '../engine/engine.ts';
 import type { ErrorCode } from '../errors.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';
+import type { Config } from '../settings/config.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
 
 const REQUEST = Buffer.from(

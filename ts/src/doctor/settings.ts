@@ -1,14 +1,14 @@
 /** Checks of the settings: the file itself, folders, credentials, the port. */
 import { statSync } from 'node:fs';
-import { formatAddress } from '../address.ts';
-import type { Config, LoadedConfig } from '../config.ts';
-import { requireContainerCredentials } from '../container.ts';
-import { type Credential, resolveApiKeys, resolvePassword } from '../credentials.ts';
-import { canMakeFiles } from '../exclusive-file.ts';
+import { canMakeFiles } from '../files/exclusive-file.ts';
+import { formatAddress } from '../network/address.ts';
+import { healthOf } from '../network/health.ts';
+import { requireFree } from '../network/listen.ts';
 import { Refusal } from '../refusal.ts';
-import { requireFree } from '../server.ts';
+import type { Config, LoadedConfig } from '../settings/config.ts';
+import { requireContainerCredentials } from '../settings/container.ts';
+import { type Credential, resolveApiKeys, resolvePassword } from '../settings/credentials.ts';
 import { type Finding, ok, problem, warning } from './finding.ts';
-import { healthOf } from './health.ts';
 
 /** The mode bits for reading and writing by anyone but the owner. */
 const OTHERS = 0o066;

@@ -1,14 +1,13 @@
 /** Builds the gate's Koa app: an API-key check in front of a server. The app itself never listens. */
 import Koa, { type Middleware } from 'koa';
-import type { Config } from '../config.ts';
 import { HttpFailure } from '../errors.ts';
-import type { Metrics } from '../metrics.ts';
-import { type ApiKey, requireApiKey } from '../middleware/api-key.ts';
-import { checkHost } from '../middleware/caller.ts';
-import { refuseWhileDraining } from '../middleware/draining.ts';
-import { requireFraming } from '../middleware/framing.ts';
-import { handleRequests, type RequestState } from '../middleware/request.ts';
-import { WrongGuesses } from '../middleware/wrong-guesses.ts';
+import { type ApiKey, requireApiKey } from '../server/middleware/api-key.ts';
+import { checkHost } from '../server/middleware/caller.ts';
+import { refuseWhileDraining } from '../server/middleware/draining.ts';
+import { requireFraming } from '../server/middleware/framing.ts';
+import { handleRequests, type RequestParts, type RequestState } from '../server/middleware/request.ts';
+import { WrongGuesses } from '../server/middleware/wrong-guesses.ts';
+import type { Config } from '../settings/config.ts';
 import { type ForwardParts, forward } from './forward.ts';
 import { requireHttp } from './headers.ts';
 import { gateName, refuseLoops } from './loop.ts';
@@ -20,7 +19,7 @@ export interface GateParts extends ForwardParts, Pick<Config, 'listen' | 'allowe
 }
 
 /** Metrics that count nothing: the server behind the gate counts its own answers. */
-export const UNCOUNTED: Pick<Metrics, 'countResponse'> = { countResponse: () => {} };
+export const UNCOUNTED: RequestParts['metrics'] = { countResponse: () => {} };
 
 export function createGate(parts: GateParts): Koa<RequestState> {
   const { keys, lifecycle, log } = parts;

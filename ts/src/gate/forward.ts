@@ -5,12 +5,12 @@ import * as https from 'node:https';
 import { pipeline } from 'node:stream/promises';
 import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { HttpFailure } from '../errors.ts';
-import { errorCode } from '../exclusive-file.ts';
-import type { Lifecycle } from '../lifecycle.ts';
-import { type Framing, framingOf } from '../middleware/framing.ts';
-import type { RequestContext, RequestState } from '../middleware/request.ts';
-import type { Secret } from '../secret.ts';
+import { callerGone, HttpFailure } from '../errors.ts';
+import { errorCode } from '../files/system-error.ts';
+import type { Lifecycle } from '../server/lifecycle.ts';
+import { type Framing, framingOf } from '../server/middleware/framing.ts';
+import type { RequestContext, RequestState } from '../server/middleware/request.ts';
+import type { Secret } from '../settings/secret.ts';
 import { createAgent } from './agent.ts';
 import { answerHeaders, framingHeaders, outgoingFraming, requestHeaders } from './headers.ts';
 import { bareHost, viaHeader } from './loop.ts';
@@ -175,7 +175,7 @@ function firstFailure({ req, res, state }: RequestContext, outgoing: http.Client
       if (res.writableFinished) return;
       isCallerGone = true;
       // The HTTP server may end a body with a failure of its own, for example its timeout.
-      reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
+      reject(error instanceof HttpFailure ? error : callerGone());
       outgoing.destroy();
     };
     const failed = (error: Error) => {

@@ -1,8 +1,8 @@
 /** The headers that pass the gate: those meant for the other end, in both directions. */
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { HttpFailure } from '../errors.ts';
-import type { Framing } from '../middleware/framing.ts';
-import { STATE_HEADER } from '../state-header.ts';
+import { STATE_HEADER } from '../network/state-header.ts';
+import type { Framing } from '../server/middleware/framing.ts';
 
 /** Headers that are meant for the next connection only (RFC 9110, 7.6.1), and their older relatives. */
 const HOP_BY_HOP = new Set([

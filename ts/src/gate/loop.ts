@@ -8,10 +8,10 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Middleware } from 'koa';
-import { type Address, formatAddress, isLoopback } from '../address.ts';
 import { HttpFailure } from '../errors.ts';
-import type { RequestState } from '../middleware/request.ts';
+import { type Address, formatAddress, isLoopback } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
+import type { RequestState } from '../server/middleware/request.ts';
 
 /** Returns a random name, new at each start, by which a gate recognizes in `Via` the requests that it has forwarded. */
 export function gateName(): string {

@@ -1,10 +1,10 @@
 /** The settings of the gate: defaults, then `GATE_*` variables, then flags. */
-import { type Address, isLoopback, parseAddress } from '../address.ts';
-import type { Config, Environment, Flags } from '../config.ts';
-import { type Credential, resolveApiKeys } from '../credentials.ts';
+import { type Address, isLoopback, parseAddress } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
 import { wantedValue } from '../schemas/config.ts';
-import { Secret } from '../secret.ts';
+import type { Config, Environment, Flags } from '../settings/config.ts';
+import { type Credential, resolveApiKeys } from '../settings/credentials.ts';
+import { Secret } from '../settings/secret.ts';
 import type { ForwardTimeouts } from './forward.ts';
 import { bareHost } from './loop.ts';
 

@@ -1,9 +1,9 @@
 /** The header by which a load balancer behind the gate recognizes requests about the same state. */
 import type { IncomingMessage } from 'node:http';
-import { HttpFailure } from '../errors.ts';
-import { memberText } from '../json-member.ts';
-import { BodyParts } from '../middleware/body-parts.ts';
-import { STATE_HEADER, stateDigest } from '../state-header.ts';
+import { callerGone, HttpFailure } from '../errors.ts';
+import { memberText } from '../files/json-member.ts';
+import { STATE_HEADER, stateDigest } from '../network/state-header.ts';
+import { BodyParts } from '../server/middleware/body-parts.ts';
 
 /**
  * The longest body, in bytes, that the gate reads for its state. A longer one is streamed: states of this length are
@@ -76,7 +76,7 @@ function readStart(req: IncomingMessage): Promise<Pick<ReadRequest, 'start' | 'i
     // The HTTP server may end a read with a failure of its own, for example its timeout; otherwise the caller has gone.
     const gone = (error?: Error) => {
       leave();
-      reject(error instanceof HttpFailure ? error : new HttpFailure('cancelled', 'the caller has gone'));
+      reject(error instanceof HttpFailure ? error : callerGone());
     };
     req.on('data', onData).on('end', onEnd).on('error', gone).on('close', gone);
   });

@@ -16,8 +16,8 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/p
 import { basename, dirname, join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { errorCode } from '../exclusive-file.ts';
-import { sha256Of } from '../sha256.ts';
+import { sha256Of } from '../files/sha256.ts';
+import { errorCode } from '../files/system-error.ts';
 import { digestOf, digestsOf, filesIn } from './file-digest.ts';
 import { modelFolderName } from './folder-names.ts';
 import { isInUse, Lease } from './lease.ts';

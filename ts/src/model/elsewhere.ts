@@ -1,15 +1,14 @@
 /** Sources whose models are fetched or unpacked. */
 import { basename } from 'node:path';
-import type { Config } from '../config.ts';
+import type { Config } from '../settings/config.ts';
 import { ModelCache } from './cache.ts';
 import { TRANSFER_LIMITS } from './download.ts';
 import { FetchedSource } from './fetched-source.ts';
 import { FileStore } from './file-store.ts';
 import { modelFolderName } from './folder-names.ts';
 import { embeddedModel } from './folder-source.ts';
-import { type Location, requireSafeScheme } from './location.ts';
+import { type Location, publicSource, requireSafeScheme } from './location.ts';
 import { S3Store } from './s3-store.ts';
-import { publicSource } from './slot.ts';
 import type { ModelSource } from './source.ts';
 import type { Store } from './store.ts';
 import { tryModel } from './trial.ts';

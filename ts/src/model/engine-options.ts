@@ -1,6 +1,7 @@
 /** Turns the settings into the options of an engine. */
-import type { Config } from '../config.ts';
-import { defaultRuntime, type EngineOptions } from '../engine.ts';
+
+import { defaultRuntime, type EngineOptions } from '../engine/engine.ts';
+import type { Config } from '../settings/config.ts';
 
 /** Returns the options of an engine on the model folder `model`. */
 export function engineOptions(config: Config, model: string): EngineOptions {

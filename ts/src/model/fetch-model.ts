@@ -1,7 +1,7 @@
 /** Turns the offer of a source into a checked model folder on this disk. */
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { sha256Of } from '../sha256.ts';
+import { sha256Of } from '../files/sha256.ts';
 import { type DownloadOptions, download, downloadText, type FetchLimits } from './download.ts';
 import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat, Packaging } from './location.ts';

@@ -1,6 +1,6 @@
 /** The store of an archive on this disk. */
 import { type FileHandle, open } from 'node:fs/promises';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
 import { SourceError } from './source-error.ts';
 import type { Opened, OpenOptions, Store } from './store.ts';
 

@@ -1,7 +1,7 @@
 /** The source of a model folder on this machine; the embedded model is one of them. */
-import { defaultModel } from '../engine.ts';
+import { defaultModel } from '../engine/engine.ts';
+import { sha256Of } from '../files/sha256.ts';
 import { Refusal } from '../refusal.ts';
-import { sha256Of } from '../sha256.ts';
 import { manifestText } from './manifest.ts';
 import type { FoundModel, ModelSource, SourceStatus } from './source.ts';
 import { reason } from './source-error.ts';

@@ -1,8 +1,9 @@
 /** Loads the configured model into an engine. */
-import type { Config } from '../config.ts';
-import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine.ts';
+
+import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine/engine.ts';
+import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
-import { tell } from '../tell.ts';
+import type { Config } from '../settings/config.ts';
 import { engineOptions } from './engine-options.ts';
 import { fitMemory } from './memory.ts';
 import { openModelSource } from './open-source.ts';

@@ -1,7 +1,7 @@
 /** The location of a model, as the setting `model` names it. */
-import type { Config } from '../config.ts';
+
 import { Refusal } from '../refusal.ts';
-import { publicSource } from './slot.ts';
+import type { Config } from '../settings/config.ts';
 
 export type ArchiveFormat = 'tar' | 'zip';
 
@@ -60,6 +60,16 @@ export function requireSafeScheme(url: URL, { setting, allowHttp }: { setting: s
 /** Whether a URL's host is a loopback name or address of this machine, on which no other machine can listen. */
 export function isLoopbackName(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+/** Returns `source` without the parts that may be secret: a URL's user, password, query and fragment. */
+export function publicSource(source: string): string {
+  // A drive letter looks like a scheme to the URL parser: only `scheme://` is taken for a URL.
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return source;
+  if (!URL.canParse(source)) return source.replace(/[?#].*$/s, '').replace(/\/\/.*@/s, '//');
+  const url = new URL(source);
+  url.username = url.password = url.search = url.hash = '';
+  return url.href;
 }
 
 function localLocation(path: string): Location {

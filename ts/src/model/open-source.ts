@@ -1,5 +1,5 @@
 /** Opens the source that the settings name. */
-import type { Config } from '../config.ts';
+import type { Config } from '../settings/config.ts';
 import { FolderSource } from './folder-source.ts';
 import { parseLocation } from './location.ts';
 import type { ModelSource } from './source.ts';

@@ -1,8 +1,7 @@
 /** The slot of the one loaded model, and the health record about it. */
-import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine.ts';
+import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine/engine.ts';
 import { type ErrorCode, HttpFailure } from '../errors.ts';
-import type { Phase } from '../lifecycle.ts';
-import type { FailedReload, Health, PreviousModel } from '../schemas/health.ts';
+import { publicSource } from './location.ts';
 import type { SourceStatus } from './source.ts';
 
 /** A model that answers requests. */
@@ -18,7 +17,8 @@ export interface LoadedModel {
   readonly remoteVersion?: string | undefined;
   /** Whether the remote source could not be reached. */
   readonly offline: boolean;
-  readonly previous?: PreviousModel | undefined;
+  /** The model that this one has replaced, if it was another. */
+  readonly previous?: Pick<LoadedModel, 'info' | 'loadedAt'> | undefined;
   /** The accelerator that an earlier model ran on, while this one runs on the processor. */
   readonly lostDevice?: string | undefined;
 }
@@ -36,17 +36,6 @@ export interface LoadFailure {
   /** Whether the model was an offer of its source: the failure is over once the source has no refused offer. */
   readonly isOffer: boolean;
 }
-
-const NOT_LOADED = {
-  device: null,
-  model: null,
-  version: null,
-  sha256: null,
-  source: null,
-  fallback: null,
-  loaded_at: null,
-  dir: null,
-} as const satisfies Omit<Health, 'status'>;
 
 /** The value of `device` when no accelerator is used. */
 const PROCESSOR = 'cpu';
@@ -91,7 +80,7 @@ export class EngineSlot {
       fallback,
       remoteVersion,
       offline,
-      previous: replaced && (isSameModel(replaced.info, info) ? replaced.previous : previousModel(replaced)),
+      previous: replaced && (isSameModel(replaced.info, info) ? replaced.previous : replacedModel(replaced)),
       lostDevice: info.device === PROCESSOR ? replaced && acceleratorOf(replaced) : undefined,
     };
     this.#failure = undefined;
@@ -109,6 +98,11 @@ export class EngineSlot {
     this.#failure = { code, at: new Date(), isOffer };
   }
 
+  /** The state of the reload that is under way; undefined while there is none. */
+  get reload(): 'running' | 'queued' | undefined {
+    return this.#reload;
+  }
+
   /** Takes note whether a reload is under way, and whether one more waits behind it. */
   reloadIs(state: 'running' | 'queued' | undefined): void {
     this.#reload = state;
@@ -123,41 +117,6 @@ export class EngineSlot {
   cache(): CacheStats {
     return this.#model?.engine.cache() ?? NO_CACHE;
   }
-
-  /** Returns the health record; the server is well only when its `status` is `ok`. */
-  health(phase: Phase): Health {
-    const known = this.#model ? modelHealth(this.#model, this.#failure) : NOT_LOADED;
-    return { status: this.#status(phase), ...known, ...(this.#reload && { reload: this.#reload }) };
-  }
-
-  #status(phase: Phase): 'ok' | 'loading' | 'draining' | 'error' {
-    if (phase !== 'serving') return 'draining';
-    if (this.#model) return 'ok';
-    return this.#failure === undefined ? 'loading' : 'error';
-  }
-}
-
-function modelHealth(model: LoadedModel, failure: LoadFailure | undefined): Omit<Health, 'status'> {
-  const { info, remoteVersion, offline, previous, lostDevice } = model;
-  return {
-    device: info.device,
-    model: info.name,
-    version: info.version,
-    sha256: info.sha256,
-    source: model.source,
-    fallback: model.fallback,
-    loaded_at: model.loadedAt.toISOString(),
-    dir: info.dir,
-    ...(remoteVersion !== undefined && { remote_version: remoteVersion }),
-    ...(offline && { offline }),
-    ...(previous && { previous }),
-    ...(lostDevice !== undefined && { lost_device: lostDevice }),
-    ...(failure && { failed_reload: failedReload(failure) }),
-  };
-}
-
-function failedReload({ code, at }: LoadFailure): FailedReload {
-  return { code, failed_at: at.toISOString() };
 }
 
 /** Returns the accelerator that a model runs on, or that an earlier model ran on. */
@@ -165,21 +124,12 @@ function acceleratorOf({ info, lostDevice }: LoadedModel): string | undefined {
   return info.device === PROCESSOR ? lostDevice : info.device;
 }
 
+/** Returns the part of a replaced model that is kept: its engine is not. */
+function replacedModel({ info, loadedAt }: LoadedModel): Pick<LoadedModel, 'info' | 'loadedAt'> {
+  return { info, loadedAt };
+}
+
 /** Whether two models are the same: a folder that was loaded again without a change replaces no model. */
 function isSameModel(before: ModelInfo, now: ModelInfo): boolean {
   return before.name === now.name && before.version === now.version && before.sha256 === now.sha256;
-}
-
-function previousModel({ info, loadedAt }: LoadedModel): PreviousModel {
-  return { model: info.name, version: info.version, sha256: info.sha256, loaded_at: loadedAt.toISOString() };
-}
-
-/** Returns `source` without the parts that may be secret: a URL's user, password, query and fragment. */
-export function publicSource(source: string): string {
-  // A drive letter looks like a scheme to the URL parser: only `scheme://` is taken for a URL.
-  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(source)) return source;
-  if (!URL.canParse(source)) return source.replace(/[?#].*$/s, '').replace(/\/\/.*@/s, '//');
-  const url = new URL(source);
-  url.username = url.password = url.search = url.hash = '';
-  return url.href;
 }

@@ -7,7 +7,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
 
 const NoteSchema = Type.Object({
   /** The model that is tried. */

@@ -1,11 +1,11 @@
 /** The trial of a model: whether it gives the reference answers that may come with its folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '../config.ts';
-import { type Engine, loadEngine, type Reply } from '../engine.ts';
-import { errorCode } from '../exclusive-file.ts';
-import { memberText } from '../json-member.ts';
+import { type Engine, loadEngine, type Reply } from '../engine/engine.ts';
+import { memberText } from '../files/json-member.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
+import type { Config } from '../settings/config.ts';
 import { engineOptions } from './engine-options.ts';
 
 const FILE = 'golden.jsonl';

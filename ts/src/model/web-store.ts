@@ -2,8 +2,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { publicLookup, type Resolve, requirePublicHost } from './addresses.ts';
-import { isLoopbackName } from './location.ts';
-import { publicSource } from './slot.ts';
+import { isLoopbackName, publicSource } from './location.ts';
 import { reason, SourceError } from './source-error.ts';
 import type { Opened, OpenOptions, Store } from './store.ts';
 

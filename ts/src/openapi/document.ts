@@ -1,9 +1,8 @@
 /** The OpenAPI 3.1 document of the server, built from the schemas that the server itself uses. */
 import Type, { type TSchema } from 'typebox';
-import { DECISIONS_PATH } from '../errors.ts';
-import { TIMEOUT_HEADER } from '../routes/callers-timeout.ts';
 import { DecisionSchemas, ref } from '../schemas/decision.ts';
 import { HealthSchema } from '../schemas/health.ts';
+import { DECISIONS_PATH, TIMEOUT_HEADER } from '../schemas/names.ts';
 import { OpenAiDecisionSchemas } from '../schemas/openai-decision.ts';
 import { StatsSchema } from '../schemas/stats.ts';
 import { ErrorBodySchema, ModelsSchema, OpenAiErrorSchema, UnauthorizedBodySchema } from '../schemas/wire.ts';

@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { applyEdits, type JSONPath, modify } from 'jsonc-parser';
-import { errorCode } from '../exclusive-file.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import type { Calibration } from './fit.ts';
 import type { Kind } from './labels.ts';

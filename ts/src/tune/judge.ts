@@ -2,7 +2,7 @@
  * The decision whether a question's labels suffice to calibrate it, and with which calibration, judged on states that
  * no fit has seen.
  */
-import { sha256Of } from '../sha256.ts';
+import { sha256Of } from '../files/sha256.ts';
 import { type Calibration, calibrated, type Example, fit } from './fit.ts';
 import { type Judged, logLoss, type Measures, mean, measures } from './measures.ts';
 

@@ -5,10 +5,10 @@ import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
 import { openCsv } from '../batch/read-csv.ts';
 import { openJsonl } from '../batch/read-jsonl.ts';
 import { type GoodRow, type Source, START } from '../batch/row.ts';
-import { canonicalQuestions, EngineError } from '../engine.ts';
-import { errorCode } from '../exclusive-file.ts';
+import { canonicalQuestions, EngineError } from '../engine/engine.ts';
+import { sha256Of } from '../files/sha256.ts';
+import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
-import { sha256Of } from '../sha256.ts';
 
 export type Kind = 'choice' | 'score' | 'noul';
 

@@ -1,8 +1,8 @@
 /** The run from labelled rows to a model folder whose probabilities fit them. */
 import type { Decider } from '../batch/decider.ts';
 import { decideHere } from '../batch/here.ts';
-import type { Config } from '../config.ts';
 import { Refusal } from '../refusal.ts';
+import type { Config } from '../settings/config.ts';
 import { ask, scaledLogits } from './ask.ts';
 import { type Calibration, calibrated } from './fit.ts';
 import { type Destination, FolderCopy, requireFree } from './folder.ts';

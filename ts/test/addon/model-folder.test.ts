@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { type EngineError, loadEngine } from '../../src/engine.ts';
+import { type EngineError, loadEngine } from '../../src/engine/engine.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { copyOfFixture, engineOptions, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
 import { THREE_TYPES } from './requests.ts';

@@ -12,7 +12,7 @@ import {
   type EngineOptions,
   loadEngine,
   type Reply,
-} from '../../src/engine.ts';
+} from '../../src/engine/engine.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 /** The folder of the repository. */

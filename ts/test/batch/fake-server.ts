@@ -8,7 +8,7 @@ import { type Asked, askedQuestions } from '../../src/batch/asked.ts';
 import type { Decider } from '../../src/batch/decider.ts';
 import { memberTexts, objectText } from '../../src/batch/json-text.ts';
 import { decideThere, type ServersOptions } from '../../src/batch/servers.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/settings/config.ts';
 
 export const QUESTIONS = '{"q":{"type":"noul"}}';
 

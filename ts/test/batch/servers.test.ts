@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { suite, type TestContext, test } from 'node:test';
 import { Refusal } from '../../src/refusal.ts';
-import { freePort } from '../gate-under-test.ts';
+import { freePort } from '../gate/gate-under-test.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
 suite('servers', () => {

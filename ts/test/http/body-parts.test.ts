@@ -6,9 +6,9 @@ import { suite, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { readState } from '../../src/gate/state-header.ts';
-import { readBody } from '../../src/middleware/body.ts';
-import { BodyParts } from '../../src/middleware/body-parts.ts';
-import { BodyRoom } from '../../src/middleware/body-room.ts';
+import { readBody } from '../../src/server/middleware/body.ts';
+import { BodyParts } from '../../src/server/middleware/body-parts.ts';
+import { BodyRoom } from '../../src/server/middleware/body-room.ts';
 
 const KIB = 2 ** 10;
 const BYTES = 256 * KIB;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { connectionLimit, MAX_PIPELINED } from '../../src/connections.ts';
 import { Refusal } from '../../src/refusal.ts';
-import { DEFAULT_TIMEOUTS } from '../../src/server.ts';
+import { connectionLimit, MAX_PIPELINED } from '../../src/server/connections.ts';
+import { DEFAULT_TIMEOUTS } from '../../src/server/http-server.ts';
 import { ANSWER, REPLY } from '../fake-engine.ts';
 import { DECISION, rawHeader, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
 

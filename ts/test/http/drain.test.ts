@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { suite, test } from 'node:test';
-import { Lifecycle } from '../../src/lifecycle.ts';
+import { Lifecycle } from '../../src/server/lifecycle.ts';
 import { ANSWER, untilCancelled } from '../fake-engine.ts';
 import { DECISION, rawHeader, startServer, until, Wire } from './server-under-test.ts';
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { Check } from 'typebox/schema';
 import { StatsSchema, type StatsSnapshot } from '../../src/schemas/stats.ts';
-import { Stats } from '../../src/stats.ts';
+import { Stats } from '../../src/stats/stats.ts';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { REPLY } from '../fake-engine.ts';
 import { type ServerUnderTest, startServer } from './server-under-test.ts';

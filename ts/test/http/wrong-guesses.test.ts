@@ -4,7 +4,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { connect } from 'node:net';
 import { suite, type TestContext, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { WrongGuesses } from '../../src/middleware/wrong-guesses.ts';
+import { WrongGuesses } from '../../src/server/middleware/wrong-guesses.ts';
 import { type Received, type ServerUnderTest, startServer } from './server-under-test.ts';
 
 const PASSWORD = 'correct horse battery';

@@ -10,10 +10,10 @@ import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
 import { memberTexts } from '../../src/batch/json-text.ts';
 import { createEngine } from '../../src/in-process/index.ts';
-import { STATE_HEADER, stateDigest } from '../../src/state-header.ts';
+import { STATE_HEADER, stateDigest } from '../../src/network/state-header.ts';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
-import { listen } from '../gate-under-test.ts';
+import { listen } from '../gate/gate-under-test.ts';
 
 const EXAMPLES = join(REPOSITORY, 'examples');
 const MAIL = 'I was charged twice and nobody answers. I want my money back!';

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
+import { sha256Of } from '../../src/files/sha256.ts';
 import { download, downloadText } from '../../src/model/download.ts';
-import { sha256Of } from '../../src/sha256.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const LIMITS = { maxBytes: 1000, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1 };

@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, uti
 import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { defaultModel } from '../../src/engine.ts';
+import { defaultModel } from '../../src/engine/engine.ts';
+import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import type { FetchLimits } from '../../src/model/download.ts';
 import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';
@@ -14,7 +15,6 @@ import { manifestText } from '../../src/model/manifest.ts';
 import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
-import { sha256Of } from '../../src/sha256.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';

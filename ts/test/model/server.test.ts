@@ -3,10 +3,10 @@ import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeF
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText } from '../../src/model/manifest.ts';
-import { sha256Of } from '../../src/sha256.ts';
 import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';

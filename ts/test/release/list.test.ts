@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { ENGINES, MIN_GLIBC } from '../../src/parts.ts';
+import { ENGINES, MIN_GLIBC } from '../../src/engine/parts.ts';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
-import { freePort } from '../gate-under-test.ts';
+import { freePort } from '../gate/gate-under-test.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { SvcProcess } from '../svc-process.ts';
 import { folderWithConfig } from '../temporary-folder.ts';

@@ -7,7 +7,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
-import { freePort } from '../gate-under-test.ts';
+import { freePort } from '../gate/gate-under-test.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { ProcessOutput } from '../process-output.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { suite, type TestContext, test } from 'node:test';
-import { listen } from '../gate-under-test.ts';
+import { listen } from '../gate/gate-under-test.ts';
 import { SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 

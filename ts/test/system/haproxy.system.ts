@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { noul, TypeSafeClient } from '@typesafe-ai/sdk';
-import { STATE_HEADER, stateDigest } from '../../src/state-header.ts';
+import { STATE_HEADER, stateDigest } from '../../src/network/state-header.ts';
 import { runCommand } from '../addon/program.ts';
 import { docBlocks } from '../doc-blocks.ts';
 import { temporaryFolder } from '../temporary-folder.ts';

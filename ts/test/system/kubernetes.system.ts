@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { suite, test } from 'node:test';
 import { parse } from 'yaml';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/settings/config.ts';
 import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { built, check, helm, KUSTOMIZE, type Manifest, rendered, renderedFrom } from './kubernetes.ts';

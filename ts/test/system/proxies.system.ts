@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../gate-under-test.ts';
+import { freePort } from '../gate/gate-under-test.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';

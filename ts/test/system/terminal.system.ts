@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { QUESTIONS, writeRows } from '../batch/batch-files.ts';
-import { freePort } from '../gate-under-test.ts';
+import { freePort } from '../gate/gate-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
 

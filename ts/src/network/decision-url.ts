@@ -1,0 +1,30 @@
+/** The address at which another server decides, and the key for it. */
+import { Refusal } from '../refusal.ts';
+
+/**
+ * Returns the address of `POST /v1/systemone` at the server `url`.
+ *
+ * @throws Refusal when `url` is no HTTP address.
+ */
+export function decisionUrl(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
+    throw new Refusal('--url: must be the address of a server, such as http://127.0.0.1:21118');
+  }
+  return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
+}
+
+/** A key, and the place where it was set. */
+export interface SetKey {
+  readonly origin: string;
+  reveal(): string;
+}
+
+/**
+ * Returns the headers of a decision request to another server. A key in `svc.json` is not sent: it belongs to the
+ * server of this machine, and the other server may be anybody's.
+ */
+export function decisionHeaders({ apiKey }: { readonly apiKey: readonly SetKey[] }): Record<string, string> {
+  const key = apiKey.find(({ origin }) => origin === 'SVC_API_KEY');
+  return { 'content-type': 'application/json', ...(key && { authorization: `Bearer ${key.reveal()}` }) };
+}

@@ -1,0 +1,84 @@
+/**
+ * The environment variables that have a meaning here, and the warnings about those that only look as if they had one.
+ */
+import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
+
+/** The keys of `svc.json` that have no variable, and the advice about each. */
+const NO_VARIABLE: Readonly<Partial<Record<ConfigKey, string>>> = {
+  listen: 'set listen in svc.json, or give --listen HOST:PORT',
+  device: 'set device in svc.json, or give --device NAME',
+  generated: 'it is a mark of the server in the svc.json that it makes',
+};
+
+/** The variables that stand for no key: those of the server, and of the programs and files that come with it. */
+const OWN_VARIABLES = [
+  'SVC_CONFIG',
+  'SVC_CONTAINER',
+  'SVC_DATA',
+  // Variables of the installer, of deploy/haproxy, of examples, and of the project's own scripts and tests.
+  'SVC_RELEASES',
+  'SVC_BALANCER',
+  'SVC_BALANCER_STATS',
+  'SVC_URL',
+  'SVC_RELEASE_FOLDER',
+  'SVC_DAMAGED',
+  'SVC_FUZZ_BODIES',
+];
+const NUMBERED = /^SVC_SERVER_\d+$/;
+
+/** The variables that Kubernetes gives each container for a service with the name `svc` or `svc-…`. */
+const OF_KUBERNETES = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/;
+const SERVICE_PORT = /^SVC_(\w+_)?PORT$/;
+const SERVICE_URL = /^(tcp|udp|sctp):\/\//;
+
+/** Returns the variable that sets `key`; undefined when there is none. */
+export function variableOf(key: ConfigKey): string | undefined {
+  return key in NO_VARIABLE ? undefined : variableName(key);
+}
+
+/** Returns one line for each `SVC_*` variable that is set and has no effect. */
+export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(env).flatMap(([name, value]) => {
+    const isSet = name.startsWith('SVC_') && value !== undefined && value !== '';
+    return isSet && !isKnown(name, value) ? [warning(name)] : [];
+  });
+}
+
+function isKnown(name: string, value: string): boolean {
+  if (settingVariables().includes(name) || OWN_VARIABLES.includes(name) || NUMBERED.test(name)) return true;
+  return OF_KUBERNETES.test(name) || (SERVICE_PORT.test(name) && SERVICE_URL.test(value));
+}
+
+function warning(name: string): string {
+  const instead = Object.entries(NO_VARIABLE).find(([key]) => variableName(key) === name)?.[1];
+  if (instead !== undefined) return `${name} has no effect: ${instead}`;
+  const nearest = nearestOf(name, [...settingVariables(), 'SVC_CONFIG', 'SVC_DATA']);
+  return `${name} has no effect: there is no such variable${nearest ? `; is ${nearest} meant?` : ''}`;
+}
+
+function settingVariables(): string[] {
+  return (Object.keys(ConfigSchema.properties) as ConfigKey[]).map(variableOf).filter((name) => name !== undefined);
+}
+
+const variableName = (key: string) => `SVC_${key.toUpperCase()}`;
+
+/** Returns the candidate that differs least, if the edits are at most a third of the characters behind `SVC_`. */
+function nearestOf(name: string, candidates: readonly string[]): string | undefined {
+  const ranked = candidates.map((candidate) => ({ candidate, edits: editsBetween(name, candidate) }));
+  const best = ranked.reduce((least, next) => (next.edits < least.edits ? next : least));
+  return best.edits <= Math.ceil((name.length - 'SVC_'.length) / 3) ? best.candidate : undefined;
+}
+
+/** Returns how many characters must be added, left out or changed (Levenshtein). */
+function editsBetween(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (const [at, letter] of [...from.slice(0, 64)].entries()) {
+    const next = [at + 1];
+    for (let column = 1; column <= to.length; column += 1) {
+      const changed = (row[column - 1] ?? 0) + (letter === to[column - 1] ? 0 : 1);
+      next.push(Math.min(changed, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
