@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { KEY, startGate } from './gate-under-test.ts';
+import { until } from './http/server-under-test.ts';
 
 const SERVER_KEY = 'the-key-of-the-server';
 const REFUSED = 'the server behind the gate refuses the key of the gate';
@@ -71,7 +72,7 @@ suite('the key of the server behind the gate', () => {
     });
     const response = await fetch(`http://127.0.0.1:${gate.port}/health`);
     assert.equal(response.status, 502);
-    while (!isClosed) await new Promise((done) => setTimeout(done, 5));
+    await until(() => isClosed);
     assert.ok(!gate.log.some(({ msg }) => msg === 'the server failed'));
   });
 });

@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import type { Engine, Reply } from '../../src/engine.ts';
+import { until } from '../http/server-under-test.ts';
 import { startEngine, textOf } from './model-folders.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
 
 /** A thousand runs, on one thread: about a second on the fastest machine. */
 const LONG = Buffer.from(manyQuestions(1000));
 const SHORT = Buffer.from(THREE_TYPES);
-
-async function until(condition: () => boolean): Promise<void> {
-  const endMs = performance.now() + 60_000;
-  while (!condition()) {
-    assert.ok(performance.now() < endMs, `not within a minute: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
-  }
-}
 
 /** How many requests are on the model, and how many wait for it. */
 function load(engine: Engine) {

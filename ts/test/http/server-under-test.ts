@@ -1,4 +1,5 @@
 /** A whole server on a fake engine, and a socket to it that speaks no more HTTP than a test wants. */
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -187,9 +188,13 @@ export function rawHeader(answer: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
 }
 
-/** Returns when `condition` holds. What it waits for must come by itself; the test's time-out bounds it. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+/** Returns when `condition` holds, which must happen by itself. Fails when that takes more than a minute. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + 60_000;
+  while (!(await condition())) {
+    assert.ok(performance.now() < endMs, `not within a minute: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
 
 /** Waits `ms` by the clock, and returns how long it was: a timer counts from when its turn of the event loop began. */

@@ -15,6 +15,7 @@ import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
 import { sha256Of } from '../../src/sha256.ts';
+import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
@@ -533,7 +534,7 @@ suite('a source that is watched', () => {
         [['2', '2']],
       );
       const requests = server.requests.length;
-      while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+      await until(() => server.requests.length >= requests + 5);
       assert.equal(listener.models.length, 1);
     }
   });
@@ -546,7 +547,7 @@ suite('a source that is watched', () => {
     server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
     await listener.until(({ statuses }) => statuses.length > 0);
     const requests = server.requests.length;
-    while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 5);
     publish(server, filesOf('1'));
     await listener.until(({ statuses }) => statuses.length > 1);
     assert.deepEqual(listener.statuses, [
@@ -585,7 +586,7 @@ suite('a source that is watched', () => {
     assert.deepEqual([isEmbedded(first), first.offline], [true, true]);
     await source.accept(first);
     const listener = new Listener().watch(t, source);
-    while (server.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= 3);
     publish(server, filesOf('1'));
     await listener.until(({ models, statuses }) => models.length > 0 && statuses.length > 0);
     assert.deepEqual(
@@ -610,7 +611,7 @@ suite('a source that is watched', () => {
     await source.accept(model);
     const listener = new Listener().watch(t, source);
     const requests = server.requests.length;
-    while (server.requests.length === requests) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length > requests);
     answer();
     await listener.until(({ statuses }) => statuses.length > 0);
     assert.deepEqual(listener.statuses, [{ offline: false, remoteVersion: '1' }]);
@@ -628,7 +629,7 @@ suite('a source that is watched', () => {
     publish(server, filesOf('2'));
     await listener.until(({ notes, statuses }) => notes.length > 0 && statuses.length > 0);
     const requests = server.requests.length;
-    while (server.requests.length < requests + 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 3);
     assert.equal(listener.models.length, 1);
     assert.deepEqual(listener.statuses[0], { offline: false, remoteVersion: '2' });
     publish(server, filesOf('3'));
@@ -742,7 +743,7 @@ suite('a source that is watched', () => {
     await listener.until(({ models }) => wanted.length === 2 && models.length === 1);
     // Two looks later it has been told that nobody took it.
     const requests = server.requests.length;
-    while (server.requests.length < requests + 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 2);
     assert.deepEqual(wanted, [true, false]);
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '3');
@@ -858,7 +859,7 @@ suite('a source that is watched', () => {
     const folder = temporaryFolder(t);
     const stop = new AbortController();
     const finding = sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(stop.signal);
-    while (temporaries(folder).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => temporaries(folder).length > 0);
     stop.abort(new Error('the end'));
     await assert.rejects(finding, { message: 'the end' });
     assert.deepEqual(temporaries(folder), []);

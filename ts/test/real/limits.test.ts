@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { until } from '../http/server-under-test.ts';
 import { LiveServer, type Received } from './live-server.ts';
 
 const choice = (options: number) => {
@@ -138,13 +138,12 @@ suite('when the model is busy', () => {
   /** Many seconds on one thread: whoever holds the model with it hangs up in the end. */
   const long = largeRequest(1000);
 
-  /** Resolves when a request is on the model and so many wait for it; the test's time-out bounds it. */
+  /** Resolves when a request is on the model and so many wait for it. */
   async function isBusy(server: LiveServer, waiting: number): Promise<void> {
-    for (;;) {
+    await until(async () => {
       const { queue } = JSON.parse((await server.get('/stats')).text);
-      if (queue.running === 1 && queue.waiting === waiting) return;
-      await sleep(5);
-    }
+      return queue.running === 1 && queue.waiting === waiting;
+    });
   }
 
   test('max_queue requests wait, and one more gets 503 with Retry-After', async (t) => {

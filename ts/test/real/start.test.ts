@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { until } from '../http/server-under-test.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -165,11 +166,10 @@ if (process.platform !== 'win32') {
 
 /** Resolves when a request is on the model and so many wait for it. */
 async function isBusy(server: LiveServer, waiting: number): Promise<void> {
-  for (;;) {
+  await until(async () => {
     const { queue } = JSON.parse((await server.get('/stats')).text);
-    if (queue.running === 1 && queue.waiting === waiting) return;
-    await sleep(5);
-  }
+    return queue.running === 1 && queue.waiting === waiting;
+  });
 }
 
 /** Asks on a connection of its own. */
