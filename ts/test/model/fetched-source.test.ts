@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { defaultModel } from '../../src/engine.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import type { FetchLimits } from '../../src/model/download.ts';
@@ -15,6 +17,7 @@ import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
 import { sha256Of } from '../../src/sha256.ts';
+import { runCommand } from '../addon/program.ts';
 import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
@@ -867,9 +870,10 @@ suite('a source that is watched', () => {
 });
 
 suite('an archive of this machine', () => {
-  function archiveSource(t: TestContext, path: string, folder: string): FetchedSource {
+  function archiveSource(t: TestContext, path: string, { folder, ...changes }: Changes): FetchedSource {
     return sourceOf(t, 'http://unused/m.tar.gz', {
-      folder,
+      ...changes,
+      ...(folder !== undefined && { folder }),
       store: new FileStore(path),
       source: path,
       identity: path,
@@ -880,36 +884,45 @@ suite('an archive of this machine', () => {
   test('is unpacked once, and again when it is another', async (t) => {
     const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
     writeFileSync(path, tarOf(filesOf('1')));
-    const source = archiveSource(t, path, folder);
+    const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
+    // An archive is unpacked in a workspace, and moved from there.
+    const { mock: unpacked } = t.mock.method(cache, 'workspace');
+    const prove = t.mock.fn(async () => {});
+    const work = () => [unpacked.callCount(), prove.mock.callCount()];
+    const source = archiveSource(t, path, { cache, prove });
     const first = await source.find(never);
     await source.accept(first);
-    assert.equal((await archiveSource(t, path, folder).find(never)).folder, first.folder);
+    assert.equal((await archiveSource(t, path, { cache, prove }).find(never)).folder, first.folder);
+    assert.deepEqual(work(), [1, 1]);
     writeFileSync(path, tarOf(filesOf('2')));
     utimesSync(path, 1, 1);
-    assert.equal(configOf(await archiveSource(t, path, folder).find(never)).version, '2');
+    assert.equal(configOf(await archiveSource(t, path, { cache, prove }).find(never)).version, '2');
+    assert.deepEqual(work(), [2, 2]);
   });
 
   test('that is missing or broken is an error, whatever was there before', async (t) => {
     const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
-    await assert.rejects(archiveSource(t, path, folder).find(never), {
+    await assert.rejects(archiveSource(t, path, { folder }).find(never), {
       name: 'Refusal',
       message: `${path}: no such file`,
     });
     writeFileSync(path, tarOf(filesOf('1')));
-    const source = archiveSource(t, path, folder);
+    const source = archiveSource(t, path, { folder });
     await source.accept(await source.find(never));
     writeFileSync(path, 'no archive');
-    await assert.rejects(archiveSource(t, path, folder).find(never), {
+    await assert.rejects(archiveSource(t, path, { folder }).find(never), {
       name: 'Refusal',
       message: /cannot be unpacked/,
     });
     // No file system lets anybody open a name of this length; root may open what nobody else may.
     const unopened = join(folder, `${'x'.repeat(300)}.tar.gz`);
-    await assert.rejects(archiveSource(t, unopened, folder).find(never), {
+    await assert.rejects(archiveSource(t, unopened, { folder }).find(never), {
       message: /cannot be read \(ENAMETOOLONG\)$/,
     });
     mkdirSync(join(folder, 'd.tar.gz'));
-    await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), folder).find(never), { message: /is not a file$/ });
+    await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), { folder }).find(never), {
+      message: /is not a file$/,
+    });
   });
 });
 
@@ -1019,6 +1032,31 @@ suite('the cache of models', () => {
   });
 
   test('serves two processes that fetch the same at once', async (t) => {
+    const server = await HostileServer.start(t);
+    const bothAsk = new EventEmitter();
+    const go = once(bothAsk, 'go');
+    server.on('/m.tar.gz', (_, response) => {
+      if (server.requests.length === 2) bothAsk.emit('go');
+      void go.then(() => response.end(tarOf(filesOf('1'))));
+    });
+    const folder = temporaryFolder(t);
+    const program = fileURLToPath(new URL('programs/fetch.js', import.meta.url));
+    const args = [program, `${server.url}/m.tar.gz`, folder];
+    const ended = await Promise.all([1, 2].map(() => runCommand(process.execPath, { args })));
+    assert.deepEqual(
+      ended.map(({ code, stderr }) => [code, stderr]),
+      [
+        [0, ''],
+        [0, ''],
+      ],
+    );
+    assert.deepEqual(temporaries(folder), []);
+    const prove = () => assert.fail('it was tried');
+    const model = await sourceOf(t, `${server.url}/m.tar.gz`, { folder, prove }).find(never);
+    assert.deepEqual([configOf(model).version, model.fallback], ['1', false]);
+  });
+
+  test('serves five sources of one process that fetch the same at once', async (t) => {
     const server = await serverWith(t);
     const folder = temporaryFolder(t);
     const sources = Array.from({ length: 5 }, () => sourceOf(t, `${server.url}/m.tar.gz`, { folder }));
