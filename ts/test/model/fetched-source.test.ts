@@ -95,31 +95,23 @@ class Listener {
   readonly statuses: SourceStatus[] = [];
   readonly notes: string[] = [];
   take: (model: FoundModel, isWanted: () => boolean) => Promise<void> = async () => {};
-  #changed = () => {};
 
   async found(model: FoundModel, isWanted: () => boolean): Promise<boolean> {
     this.models.push(model);
     await this.take(model, isWanted);
-    this.#changed();
     return isWanted();
   }
 
   status(status: SourceStatus): void {
     this.statuses.push(status);
-    this.#changed();
   }
 
   note(line: string): void {
     this.notes.push(line);
-    this.#changed();
   }
 
-  async until(isThere: (listener: Listener) => boolean): Promise<void> {
-    while (!isThere(this)) {
-      await new Promise<void>((resolve) => {
-        this.#changed = resolve;
-      });
-    }
+  until(isThere: (listener: Listener) => boolean): Promise<void> {
+    return until(() => isThere(this));
   }
 
   /** Watches `source` until the test ends. */
