@@ -140,8 +140,12 @@ test('an answer is read in its own order, whatever its options are called', () =
   assert.deepEqual([answers[0]?.value, answers[0]?.actProbability, inputTokens], ['10', 0.5, 7]);
 });
 
-test('no snippet holds the key: it names the variable that has it, and only where the key is on', () => {
+test('a snippet takes the key from its variable, and only where the key is on', () => {
   const options = { origin: 'http://h:1', body: '{}' };
-  for (const { text } of snippets({ ...options, needsKey: true })) assert.ok(text.includes('SVC_API_KEY'));
-  for (const { text } of snippets({ ...options, needsKey: false })) assert.ok(!text.includes('SVC_API_KEY'));
+  const [curl, typescript, python] = snippets({ ...options, needsKey: true });
+  assert.ok(curl.text.includes('-H "Authorization: Bearer $SVC_API_KEY"'), curl.text);
+  assert.match(typescript.text, /authorization: `Bearer \$\{process\.env\.SVC_API_KEY\}`/);
+  assert.match(python.text, /"Authorization": f"Bearer \{os\.environ\['SVC_API_KEY'\]\}"/);
+  for (const { text } of snippets({ ...options, needsKey: false }))
+    assert.doesNotMatch(text, /SVC_API_KEY|authorization/i);
 });

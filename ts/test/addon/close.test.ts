@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { loadEngine } from '../../src/engine/engine.ts';
+import { until } from '../http/server-under-test.ts';
 import { answersText, engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
 import { runProgram } from './program.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
@@ -62,7 +63,7 @@ suite('close', () => {
 test('shutdown stops running work at once', async (t) => {
   const engine = await startEngine(t);
   const replies = [1, 2, 3].map(() => engine.decide(Buffer.from(manyQuestions(1000))));
-  while (engine.queue().running === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  await until(() => engine.queue().running > 0);
   const startMs = performance.now();
   engine.shutdown();
   const tookMs = performance.now() - startMs;

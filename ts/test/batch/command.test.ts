@@ -5,6 +5,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { progressLine } from '../../src/batch/progress.ts';
 import { resumeCommand } from '../../src/commands/batch.ts';
 import { fixture } from '../addon/model-folders.ts';
+import { until } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -55,7 +56,7 @@ suite('svc batch', () => {
         return 0;
       }
     };
-    while (noted() === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => noted() > 0);
     svc.signal('SIGINT');
     const { code, stderr, stdout } = await svc.finished;
     if (process.platform === 'win32') return;

@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { suite, type TestContext, test } from 'node:test';
 import { Refusal } from '../../src/refusal.ts';
 import { freePort } from '../gate/gate-under-test.ts';
+import { until } from '../http/server-under-test.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
 suite('servers', () => {
@@ -111,7 +112,7 @@ suite('servers', () => {
     const stop = new AbortController();
     const servers = await decider({ urls: [server.url] }, stop.signal);
     const outcomes = Promise.allSettled(Array.from({ length: 5 }, () => ask(servers)));
-    while (server.asked.length < 2) await new Promise((resolve) => setTimeout(resolve, 1));
+    await until(() => server.asked.length >= 2);
     stop.abort(new Error('stopped'));
     const reasons = (await outcomes).map((outcome) => outcome.status === 'rejected' && outcome.reason.message);
     assert.deepEqual(reasons, Array(5).fill('stopped'));

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import OpenAI from 'openai';
+import { fixture } from '../addon/model-folders.ts';
+import { slowModel } from '../model/live-model.ts';
 import { LiveServer } from '../real/live-server.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { brokenServer, busyServer, endedServer, failureOf, KEY } from './refusing-servers.ts';
 
 const TEXT = 'I was charged twice and nobody answers.';
@@ -179,8 +182,14 @@ suite('the public OpenAI client', () => {
   });
 
   test('comes again when the server is not ready yet', async (t) => {
-    const server = await LiveServer.start(t, { isLoading: true });
+    const { url, finish } = await slowModel(t, fixture('shared-state'));
+    const env = { SVC_DATA: temporaryFolder(t) };
+    const server = await LiveServer.start(t, { model: url, env, isLoading: true });
     const client = new OpenAI({ apiKey: KEY, baseURL: new URL('/v1', server.url).href, maxRetries: 20 });
-    assert.equal((await ask(client)).answers.length, 3);
+    const answered = ask(client);
+    await Promise.race([server.process.logged(/"status":503/), answered]);
+    finish();
+    assert.equal((await answered).answers.length, 3);
+    await server.process.logged(/"status":503[\s\S]*"status":200/);
   });
 });

@@ -1,9 +1,8 @@
 /** Servers that each refuse requests in their own way, for tests of the public clients. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { manyQuestions } from '../addon/requests.ts';
-import { startServer } from '../http/server-under-test.ts';
+import { startServer, until } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
 
 export const KEY = 'an-api-key-of-the-test';
@@ -48,11 +47,10 @@ export async function busyServer(test: TestContext): Promise<BusyServer> {
 }
 
 async function queueOf(server: LiveServer, { running, waiting }: { running: number; waiting: number }): Promise<void> {
-  for (;;) {
+  await until(async () => {
     const { queue } = JSON.parse((await server.get('/stats')).text);
-    if (queue.running === running && queue.waiting === waiting) return;
-    await sleep(20);
-  }
+    return queue.running === running && queue.waiting === waiting;
+  });
 }
 
 /** Returns the address of a server whose model fails at every run. */

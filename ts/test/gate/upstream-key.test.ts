@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { until } from '../http/server-under-test.ts';
 import { KEY, startGate } from './gate-under-test.ts';
 
 const SERVER_KEY = 'the-key-of-the-server';
@@ -71,7 +72,7 @@ suite('the key of the server behind the gate', () => {
     });
     const response = await fetch(`http://127.0.0.1:${gate.port}/health`);
     assert.equal(response.status, 502);
-    while (!isClosed) await new Promise((done) => setTimeout(done, 5));
+    await until(() => isClosed);
     assert.ok(!gate.log.some(({ msg }) => msg === 'the server failed'));
   });
 });

@@ -219,7 +219,8 @@ suite('POST /v1/systemone/batch', () => {
 
   test('goes on while its caller takes a little now and then', async (t) => {
     const { port, engine } = await startServer(t, { config: { requestTimeoutMs: 2_000 } });
-    const size = 8 * 2 ** 20;
+    // More than the system takes of it at once.
+    const size = 48 * 2 ** 20;
     engine.chunks = () => [chunk('x'.repeat(size), { timing })];
     const req = request({ host: '127.0.0.1', port, method: 'POST', ...BATCH }).end('{}');
     const [res] = await once(req, 'response');
@@ -232,6 +233,7 @@ suite('POST /v1/systemone/batch', () => {
       if (performance.now() - started < 3_000) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     assert.equal(read, size);
+    assert.ok(performance.now() - started > 3_000);
   });
 
   test('needs the key, and answers only POST', async (t) => {

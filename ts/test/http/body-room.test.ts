@@ -3,7 +3,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { HttpFailure } from '../../src/errors.ts';
 import { type ArrivingBody, BodyRoom, FREE_BYTES } from '../../src/server/middleware/body-room.ts';
-import { rawHeader, type Sent, type ServerUnderTest, startServer, Wire } from './server-under-test.ts';
+import { rawHeader, type Sent, type ServerUnderTest, startServer, until, Wire } from './server-under-test.ts';
 
 const KIB = 2 ** 10;
 const ROOM = 100 * KIB;
@@ -97,7 +97,7 @@ suite('bodies that are arriving', () => {
     const gone = await begin(t, server, { bytes: 400 * KIB, sent: 90 * KIB });
     await untilFull(server, 80 * KIB);
     gone.socket.destroy();
-    while ((await server.decide({ body: spaces(80 * KIB) })).status !== 200);
+    await until(async () => (await server.decide({ body: spaces(80 * KIB) })).status === 200);
   });
 });
 

@@ -5,6 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { Refusal } from '../../src/refusal.ts';
 import { connectionLimit, MAX_PIPELINED } from '../../src/server/connections.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server/http-server.ts';
+import { runCommand } from '../addon/program.ts';
 import { ANSWER, REPLY } from '../fake-engine.ts';
 import { DECISION, rawHeader, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
 
@@ -396,6 +397,17 @@ suite('too many requests on a connection', () => {
   });
 });
 
+/** The limits of a process that may have so many descriptors, for one and for two descriptors a connection. */
+async function limitsWith(descriptors: number): Promise<{ one: number; two: number }> {
+  const module = JSON.stringify(new URL('../../src/connections.js', import.meta.url));
+  const code = `import { connectionLimit } from ${module};
+console.log(JSON.stringify({ one: connectionLimit(1), two: connectionLimit(2) }));`;
+  const node = [process.execPath, '--input-type=module', '--eval', code];
+  const args = ['-c', `ulimit -n ${descriptors} && exec "$@"`, 'sh', ...node];
+  const { stdout, stderr } = await runCommand('sh', { args });
+  return JSON.parse(stdout || assert.fail(stderr));
+}
+
 suite('too many connections', () => {
   const MAX = 10;
   const open = (t: TestContext, port: number, count: number) =>
@@ -451,10 +463,16 @@ suite('too many connections', () => {
     assert.equal((await get('/livez')).status, 200);
   });
 
-  test('are as many as the descriptors allow, and 4,096 at most', () => {
+  test('are as many as the descriptors allow, and 4,096 at most', async () => {
     assert.ok(connectionLimit(1) <= 4096 && connectionLimit(1) >= 1);
     assert.ok(connectionLimit(2) <= connectionLimit(1));
     assert.equal(connectionLimit(1e9), 1);
+    // Other systems do not tell a process its limits.
+    if (process.platform !== 'linux') return;
+    const few = await limitsWith(512);
+    assert.ok(few.one > 256 && few.one < 512, `${few.one} connections`);
+    assert.equal(few.two, Math.floor(few.one / 2));
+    assert.deepEqual(await limitsWith(50), { one: 1, two: 1 });
   });
 });
 

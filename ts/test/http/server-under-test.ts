@@ -1,4 +1,5 @@
 /** A whole server on a fake engine, and a raw connection to it, on which a test writes HTTP itself. */
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -187,9 +188,13 @@ export function rawHeader(answer: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
 }
 
-/** Waits until `condition` holds, which must happen without further help; the only time-out is the test's. */
-export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+/** Returns when `condition` holds, which must happen by itself. Fails when that takes more than a minute. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + 60_000;
+  while (!(await condition())) {
+    assert.ok(performance.now() < endMs, `not within a minute: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
 }
 
 /**

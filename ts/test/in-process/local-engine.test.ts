@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createEngine, DecisionError, EngineError, type LocalEngineOptions } from '../../src/in-process/index.ts';
 import { answersText, fixture, goldenLines } from '../addon/model-folders.ts';
 import { differentRequest, manyQuestions, THREE_TYPES } from '../addon/requests.ts';
@@ -105,6 +106,21 @@ suite('an engine in the process and a server on the same model', () => {
   });
 });
 
+/** Asks until the engine does not refuse the call at once. Returns the reason of the call that is taken in. */
+async function takenIn(ask: () => Promise<unknown>): Promise<{ readonly outcome: Promise<unknown> }> {
+  for (;;) {
+    let isOver = false;
+    const outcome = reason(ask()).finally(() => {
+      isOver = true;
+    });
+    await sleep(20);
+    // Between a timer and an immediate, the event loop takes in what the engine has answered.
+    await setImmediate();
+    if (!isOver) return { outcome };
+    assert.equal(((await outcome) as DecisionError).code, 'queue_full');
+  }
+}
+
 suite('an abort', () => {
   const long = JSON.parse(manyQuestions(1000));
 
@@ -118,16 +134,24 @@ suite('an abort', () => {
   });
 
   test('in the queue and during a run ends the call with its reason, and the others are answered', async (t) => {
-    const engine = await start(t, { threads: 1 });
+    const engine = await start(t, { threads: 1, maxQueue: 1 });
+    const began = performance.now();
+    await engine.decide(long);
+    const undisturbedMs = performance.now() - began;
+
     const [running, waiting] = [new AbortController(), new AbortController()];
     const first = reason(engine.decide(long, { signal: running.signal }));
-    const second = reason(engine.decide(long, { signal: waiting.signal }));
-    const third = engine.decideJson(THREE_TYPES);
+    // A call counts as waiting until it is on the model, and one may wait: the second is taken in when the first runs.
+    const second = await takenIn(() => engine.decideJson(THREE_TYPES, { signal: waiting.signal }));
+    const aborted = performance.now();
     waiting.abort(new Error('waiting'));
-    assert.equal(((await second) as Error).message, 'waiting');
+    assert.equal(((await second.outcome) as Error).message, 'waiting');
+    const third = engine.decideJson(THREE_TYPES);
     running.abort(new Error('running'));
     assert.equal(((await first) as Error).message, 'running');
     assert.ok(answersText(await third));
+    const tookMs = performance.now() - aborted;
+    assert.ok(tookMs < undisturbedMs / 2, `${tookMs} ms, undisturbed ${undisturbedMs} ms`);
   });
 
   test('by a time-out has the name that Node gives it', async (t) => {

@@ -12,8 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import { runCommand } from '../addon/program.ts';
+import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { accepted, INSTALLER, installed, Place, programFolder, programPath, refusal } from './place.ts';
 import { Releases } from './releases.ts';
@@ -153,7 +153,7 @@ while [ ! -e '${goOn}' ]; do sleep 0.1; done
 exec '${await programPath('tar')}' "$@"`;
       const args = ['--from', releases.folder, '--no-config', '--force'];
       const first = place.install(args, { programs: await programFolder(t, { tar }) });
-      while (!existsSync(unpacks)) await setImmediate();
+      await until(() => existsSync(unpacks));
       const sleep = `: >'${goOn}'; exec '${await programPath('sleep')}' "$@"`;
       accepted(await place.install([...args, '--version', '0.1.0'], { programs: await programFolder(t, { sleep }) }));
       assert.ok(existsSync(goOn));
@@ -172,7 +172,7 @@ exec '${await programPath('tar')}' "$@"`;
 esac
 exec '${await programPath('rm')}' "$@"`;
       const removal = place.install(['--uninstall'], { programs: await programFolder(t, { rm }) });
-      while (!existsSync(removes)) await setImmediate();
+      await until(() => existsSync(removes));
       const realSleep = await programPath('sleep');
       const sleep = `: >'${goOn}'
 for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -e '${folder}' ] || '${realSleep}' 0.1; done`;
@@ -202,7 +202,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do [ ! -e '${folder}' ] || '${realSleep}' 0.1; do
       // The program that replaces the shell does not know of the shell's child, so it never collects it.
       const shell = ['sh', '-c', 'sh "$@" & exec sleep 1000', 'sh'];
       place.start(args, { shell, programs: await programFolder(t, { tar }) });
-      while (!existsSync(shot)) await setImmediate();
+      await until(() => existsSync(shot));
       accepted(await place.install(args));
       assert.deepEqual(place.kept, { names: ['current', 'previous', 'versions'], versions: ['0.1.0', '0.2.0'] });
     });

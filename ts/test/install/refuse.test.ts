@@ -169,10 +169,16 @@ if (process.platform !== 'win32') {
       const scripts = { uname: '[ $1 = -s ] && echo Darwin || echo x86_64', sysctl: 'echo 1' };
       const releases = new Releases(t).add({ version: '0.1.0' });
       releases.writeSums((text) => text.replaceAll(PLATFORM, 'plan9-mips'));
-      const line = refusal(
-        await new Place(t).install(['--from', releases.folder], { programs: await programFolder(t, scripts) }),
-      );
+      const place = new Place(t);
+      const programs = await programFolder(t, scripts);
+      const line = refusal(await place.install(['--from', releases.folder], { programs }));
       assert.match(line, /has no archive for darwin-arm64$/);
+      const left = readdirSync(place.home, { recursive: true, withFileTypes: true });
+      // The folder in which runs wait for each other is there, and it is empty.
+      assert.deepEqual(
+        left.filter((entry) => !entry.isDirectory()),
+        [],
+      );
     });
 
     for (const [args, line] of [
@@ -205,6 +211,7 @@ if (process.platform !== 'win32') {
         refusal(await place.install(purge, { env: { HOME: '' } })),
         /^HOME is not set, which says where data/,
       );
+      assert.deepEqual(readdirSync(place.home), []);
     });
   });
 }

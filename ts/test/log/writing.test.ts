@@ -8,6 +8,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { freePort } from '../gate/gate-under-test.ts';
+import { until } from '../http/server-under-test.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
@@ -44,15 +45,15 @@ async function start(t: TestContext, args: readonly string[], stderr?: number): 
     await response.text();
     return response.status;
   };
-  const isUp = async () => (await get('/health').catch(() => undefined))?.ok;
+  const isUp = async () => (await get('/health').catch(() => undefined))?.ok === true;
   let hasEnded = false;
   void svc.exited.then(() => {
     hasEnded = true;
   });
-  while (!(await isUp())) {
+  await until(async () => {
     assert.ok(!hasEnded, 'it goes on');
-    await sleep(20);
-  }
+    return await isUp();
+  });
   return { svc, url, get, decide };
 }
 
@@ -128,14 +129,15 @@ if (process.platform === 'linux') {
       const lost = await lostLines(server);
       assert.ok(lost > 0);
       let text = '';
-      while (!text.includes('the log works again')) {
+      await until(() => {
         text += read();
-        await sleep(1);
-      }
-      while (!text.includes('/readyz')) {
+        return text.includes('the log works again');
+      });
+      await until(async () => {
         await server.get('/readyz');
         text += read();
-      }
+        return text.includes('/readyz');
+      });
       const lines = parsed(text);
       const told = lines.filter((line) => line.msg.includes('works again'));
       assert.equal(told.length, 1);
@@ -214,11 +216,11 @@ if (process.platform === 'linux') {
       const file = join(temporaryFolder(t), 'log');
       const server = await serve(t, openSync(file, 'a'));
       await server.get('/before');
-      while (!readFileSync(file, 'utf8').includes('/before')) await sleep(10);
+      await until(() => readFileSync(file, 'utf8').includes('/before'));
       const before = parsed(readFileSync(file, 'utf8'));
       truncateSync(file);
       await server.get('/after');
-      while (!readFileSync(file, 'utf8').includes('/after')) await sleep(10);
+      await until(() => readFileSync(file, 'utf8').includes('/after'));
       assert.equal(before.at(-1)?.path, '/before');
       assert.deepEqual(
         parsed(readFileSync(file, 'utf8')).map((line) => line.path),

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { defaultModel } from '../../src/engine/engine.ts';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
@@ -15,6 +17,8 @@ import { manifestText } from '../../src/model/manifest.ts';
 import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
+import { runCommand } from '../addon/program.ts';
+import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
@@ -91,31 +95,23 @@ class Listener {
   readonly statuses: SourceStatus[] = [];
   readonly notes: string[] = [];
   take: (model: FoundModel, isWanted: () => boolean) => Promise<void> = async () => {};
-  #changed = () => {};
 
   async found(model: FoundModel, isWanted: () => boolean): Promise<boolean> {
     this.models.push(model);
     await this.take(model, isWanted);
-    this.#changed();
     return isWanted();
   }
 
   status(status: SourceStatus): void {
     this.statuses.push(status);
-    this.#changed();
   }
 
   note(line: string): void {
     this.notes.push(line);
-    this.#changed();
   }
 
-  async until(isThere: (listener: Listener) => boolean): Promise<void> {
-    while (!isThere(this)) {
-      await new Promise<void>((resolve) => {
-        this.#changed = resolve;
-      });
-    }
+  until(isThere: (listener: Listener) => boolean): Promise<void> {
+    return until(() => isThere(this));
   }
 
   /** Watches `source` until the test ends. */
@@ -533,7 +529,7 @@ suite('a source that is watched', () => {
         [['2', '2']],
       );
       const requests = server.requests.length;
-      while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+      await until(() => server.requests.length >= requests + 5);
       assert.equal(listener.models.length, 1);
     }
   });
@@ -546,7 +542,7 @@ suite('a source that is watched', () => {
     server.on('/m.tar.gz', (_, response) => response.writeHead(500).end());
     await listener.until(({ statuses }) => statuses.length > 0);
     const requests = server.requests.length;
-    while (server.requests.length < requests + 5) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 5);
     publish(server, filesOf('1'));
     await listener.until(({ statuses }) => statuses.length > 1);
     assert.deepEqual(listener.statuses, [
@@ -585,7 +581,7 @@ suite('a source that is watched', () => {
     assert.deepEqual([isEmbedded(first), first.offline], [true, true]);
     await source.accept(first);
     const listener = new Listener().watch(t, source);
-    while (server.requests.length < 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= 3);
     publish(server, filesOf('1'));
     await listener.until(({ models, statuses }) => models.length > 0 && statuses.length > 0);
     assert.deepEqual(
@@ -610,7 +606,7 @@ suite('a source that is watched', () => {
     await source.accept(model);
     const listener = new Listener().watch(t, source);
     const requests = server.requests.length;
-    while (server.requests.length === requests) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length > requests);
     answer();
     await listener.until(({ statuses }) => statuses.length > 0);
     assert.deepEqual(listener.statuses, [{ offline: false, remoteVersion: '1' }]);
@@ -628,7 +624,7 @@ suite('a source that is watched', () => {
     publish(server, filesOf('2'));
     await listener.until(({ notes, statuses }) => notes.length > 0 && statuses.length > 0);
     const requests = server.requests.length;
-    while (server.requests.length < requests + 3) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 3);
     assert.equal(listener.models.length, 1);
     assert.deepEqual(listener.statuses[0], { offline: false, remoteVersion: '2' });
     publish(server, filesOf('3'));
@@ -742,7 +738,7 @@ suite('a source that is watched', () => {
     await listener.until(({ models }) => wanted.length === 2 && models.length === 1);
     // Two looks later, the source has been told that the model was not taken.
     const requests = server.requests.length;
-    while (server.requests.length < requests + 2) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => server.requests.length >= requests + 2);
     assert.deepEqual(wanted, [true, false]);
     server.stop();
     assert.equal(configOf(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)).version, '3');
@@ -858,7 +854,7 @@ suite('a source that is watched', () => {
     const folder = temporaryFolder(t);
     const stop = new AbortController();
     const finding = sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(stop.signal);
-    while (temporaries(folder).length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until(() => temporaries(folder).length > 0);
     stop.abort(new Error('the end'));
     await assert.rejects(finding, { message: 'the end' });
     assert.deepEqual(temporaries(folder), []);
@@ -866,9 +862,10 @@ suite('a source that is watched', () => {
 });
 
 suite('an archive of this machine', () => {
-  function archiveSource(t: TestContext, path: string, folder: string): FetchedSource {
+  function archiveSource(t: TestContext, path: string, { folder, ...changes }: Changes): FetchedSource {
     return sourceOf(t, 'http://unused/m.tar.gz', {
-      folder,
+      ...changes,
+      ...(folder !== undefined && { folder }),
       store: new FileStore(path),
       source: path,
       identity: path,
@@ -879,36 +876,45 @@ suite('an archive of this machine', () => {
   test('is unpacked once, and again when it is another', async (t) => {
     const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
     writeFileSync(path, tarOf(filesOf('1')));
-    const source = archiveSource(t, path, folder);
+    const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
+    // An archive is unpacked in a workspace, and moved from there.
+    const { mock: unpacked } = t.mock.method(cache, 'workspace');
+    const prove = t.mock.fn(async () => {});
+    const work = () => [unpacked.callCount(), prove.mock.callCount()];
+    const source = archiveSource(t, path, { cache, prove });
     const first = await source.find(never);
     await source.accept(first);
-    assert.equal((await archiveSource(t, path, folder).find(never)).folder, first.folder);
+    assert.equal((await archiveSource(t, path, { cache, prove }).find(never)).folder, first.folder);
+    assert.deepEqual(work(), [1, 1]);
     writeFileSync(path, tarOf(filesOf('2')));
     utimesSync(path, 1, 1);
-    assert.equal(configOf(await archiveSource(t, path, folder).find(never)).version, '2');
+    assert.equal(configOf(await archiveSource(t, path, { cache, prove }).find(never)).version, '2');
+    assert.deepEqual(work(), [2, 2]);
   });
 
   test('that is missing or broken is an error, whatever was there before', async (t) => {
     const [folder, path] = [temporaryFolder(t), join(temporaryFolder(t), 'm.tar.gz')];
-    await assert.rejects(archiveSource(t, path, folder).find(never), {
+    await assert.rejects(archiveSource(t, path, { folder }).find(never), {
       name: 'Refusal',
       message: `${path}: no such file`,
     });
     writeFileSync(path, tarOf(filesOf('1')));
-    const source = archiveSource(t, path, folder);
+    const source = archiveSource(t, path, { folder });
     await source.accept(await source.find(never));
     writeFileSync(path, 'no archive');
-    await assert.rejects(archiveSource(t, path, folder).find(never), {
+    await assert.rejects(archiveSource(t, path, { folder }).find(never), {
       name: 'Refusal',
       message: /cannot be unpacked/,
     });
     // No file system allows a name of this length. A file mode would not do, because root may open every file.
     const unopened = join(folder, `${'x'.repeat(300)}.tar.gz`);
-    await assert.rejects(archiveSource(t, unopened, folder).find(never), {
+    await assert.rejects(archiveSource(t, unopened, { folder }).find(never), {
       message: /cannot be read \(ENAMETOOLONG\)$/,
     });
     mkdirSync(join(folder, 'd.tar.gz'));
-    await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), folder).find(never), { message: /is not a file$/ });
+    await assert.rejects(archiveSource(t, join(folder, 'd.tar.gz'), { folder }).find(never), {
+      message: /is not a file$/,
+    });
   });
 });
 
@@ -1018,6 +1024,31 @@ suite('the cache of models', () => {
   });
 
   test('serves two processes that fetch the same at once', async (t) => {
+    const server = await HostileServer.start(t);
+    const bothAsk = new EventEmitter();
+    const go = once(bothAsk, 'go');
+    server.on('/m.tar.gz', (_, response) => {
+      if (server.requests.length === 2) bothAsk.emit('go');
+      void go.then(() => response.end(tarOf(filesOf('1'))));
+    });
+    const folder = temporaryFolder(t);
+    const program = fileURLToPath(new URL('programs/fetch.js', import.meta.url));
+    const args = [program, `${server.url}/m.tar.gz`, folder];
+    const ended = await Promise.all([1, 2].map(() => runCommand(process.execPath, { args })));
+    assert.deepEqual(
+      ended.map(({ code, stderr }) => [code, stderr]),
+      [
+        [0, ''],
+        [0, ''],
+      ],
+    );
+    assert.deepEqual(temporaries(folder), []);
+    const prove = () => assert.fail('it was tried');
+    const model = await sourceOf(t, `${server.url}/m.tar.gz`, { folder, prove }).find(never);
+    assert.deepEqual([configOf(model).version, model.fallback], ['1', false]);
+  });
+
+  test('serves five sources of one process that fetch the same at once', async (t) => {
     const server = await serverWith(t);
     const folder = temporaryFolder(t);
     const sources = Array.from({ length: 5 }, () => sourceOf(t, `${server.url}/m.tar.gz`, { folder }));

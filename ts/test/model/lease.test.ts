@@ -3,6 +3,7 @@ import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { isInUse, Lease } from '../../src/model/lease.ts';
+import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 /** Returns a folder with the mark of a process that last renewed it this many minutes ago. */
@@ -41,7 +42,7 @@ suite('a lease', () => {
     const [name = assert.fail()] = readdirSync(folder);
     utimesSync(join(folder, name), 1, 1);
     t.mock.timers.tick(60_000);
-    while (statSync(join(folder, name)).mtimeMs < Date.now() - 60_000) await new Promise(setImmediate);
+    await until(() => statSync(join(folder, name)).mtimeMs >= Date.now() - 60_000);
     await lease?.release();
   });
 });

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { appendFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { setTimeout as delay, setImmediate } from 'node:timers/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText } from '../../src/model/manifest.ts';
 import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
+import { until } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -58,10 +59,12 @@ async function end(live: LiveServer): Promise<void> {
 
 /** Waits until `isRight` holds for the record of `/health`, and returns the record. */
 async function healthUntil(live: LiveServer, isRight: (record: Record<string, unknown>) => boolean) {
-  for (;;) {
-    const record = await health(live);
-    if (isRight(record)) return record;
-  }
+  let record: Record<string, unknown> = {};
+  await until(async () => {
+    record = await health(live);
+    return isRight(record);
+  });
+  return record;
 }
 
 suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
@@ -167,7 +170,7 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     });
     set(`${server.url}/slow.json`);
     const slow = reload(live);
-    while (!isAsked) await setImmediate();
+    await until(() => isAsked);
     const again = await reload(live);
     assert.deepEqual([again.status, JSON.parse(again.text).reload], [202, 'queued']);
     assert.equal((await health(live)).reload, 'queued');
@@ -217,7 +220,7 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
     const { manifest: before } = await offer(server, fixture('marker'));
     const { manifest: next } = await offer(server, slow);
     reload(live).catch(() => {});
-    while (!isWhole(sha256Of(next))) await setImmediate();
+    await until(() => isWhole(sha256Of(next)));
     // By then the trial of the new model is running, and it takes many times as long.
     await delay(300);
     await end(live);
@@ -230,7 +233,7 @@ suite('a server whose model comes from elsewhere', { concurrency: 2 }, () => {
 
     const { manifest: last } = await offer(server, fixture('shared-state'));
     reload(second).catch(() => {});
-    while ((await good()) !== sha256Of(last)) await setImmediate();
+    await until(async () => (await good()) === sha256Of(last));
     await end(second);
     server.stop();
     const settings = { model: `${server.url}/manifest.json`, allow_no_password: true };

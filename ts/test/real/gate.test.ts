@@ -61,9 +61,9 @@ async function openRequest(url: string): Promise<ClientRequest> {
   return open;
 }
 
-/** Waits until `url` no longer answers; the test's time-out bounds the wait. */
-async function ends(url: string): Promise<void> {
-  while (!(await isGone(url))) await new Promise((done) => setTimeout(done, 20));
+/** Resolves when nothing answers at `url` any more. */
+function ends(url: string): Promise<void> {
+  return until(() => isGone(url));
 }
 
 suite('svc gate --run', { concurrency: 2 }, () => {

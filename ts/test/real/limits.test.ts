@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
+import { until } from '../http/server-under-test.ts';
 import { LiveServer, type Received } from './live-server.ts';
 
 const choice = (options: number) => {
@@ -141,11 +141,10 @@ suite('when the model is busy', () => {
 
   /** Waits until one request is on the model and `waiting` others wait for it; the test's time-out bounds the wait. */
   async function isBusy(server: LiveServer, waiting: number): Promise<void> {
-    for (;;) {
+    await until(async () => {
       const { queue } = JSON.parse((await server.get('/stats')).text);
-      if (queue.running === 1 && queue.waiting === waiting) return;
-      await sleep(5);
-    }
+      return queue.running === 1 && queue.waiting === waiting;
+    });
   }
 
   test('max_queue requests wait, and one more gets 503 with Retry-After', async (t) => {
@@ -177,8 +176,8 @@ suite('when the model is busy', () => {
   });
 
   test('max_run_ms ends the run with 503', async (t) => {
-    const server = await LiveServer.start(t, { ...options, settings: { max_run_ms: 500 } });
-    const message = /^not finished after 500 ms on the model \(max_run_ms\)$/;
+    const server = await LiveServer.start(t, { ...options, settings: { max_run_ms: 2000 } });
+    const message = /^not finished after 2000 ms on the model \(max_run_ms\)$/;
     assertRefused(await server.decide(long), 503, message);
     assert.equal((await server.decide(THREE_TYPES)).status, 200);
   });

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { answersText, copyOfFixture, fixture } from '../addon/model-folders.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
+import { until } from '../http/server-under-test.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -110,9 +111,7 @@ suite('a reload', () => {
       const env = { SVC_DATA: temporaryFolder(t) };
       const server = await LiveServer.start(t, { settings, env, isLoading: true });
       const health = async () => JSON.parse((await server.get('/health')).text);
-      const reloadIs = async (state: string | undefined) => {
-        while ((await health()).reload !== state);
-      };
+      const reloadIs = (state: string | undefined) => until(async () => (await health()).reload === state);
       server.process.signal('SIGHUP');
       await reloadIs('queued');
       server.process.signal('SIGHUP');

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
-import { EventEmitter, once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { suite, type TestContext, test } from 'node:test';
+import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { filesIn } from '../../src/model/file-digest.ts';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
-import { tarOf } from '../model/archives.ts';
-import { HostileServer } from '../model/hostile-server.ts';
+import { until } from '../http/server-under-test.ts';
+import { slowModel } from '../model/live-model.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { LiveServer } from './live-server.ts';
 
@@ -58,21 +56,10 @@ suite('on a public address', () => {
 
 // Windows has neither such files nor signals.
 if (process.platform !== 'win32') {
-  /** Returns a model that loads only when the test says so: until then, its source does not answer. */
-  async function slowModel(t: TestContext): Promise<{ readonly url: string; readonly finish: () => void }> {
-    const source = await HostileServer.start(t);
-    const files = (await filesIn(model)).map(({ path }) => [path, readFileSync(join(model, path))] as const);
-    const told = new EventEmitter();
-    const isTold = once(told, 'finish');
-    source.on('/m.tar.gz', (_request, response) => {
-      void isTold.then(() => response.end(tarOf(Object.fromEntries(files))));
-    });
-    return { url: `${source.url}/m.tar.gz`, finish: () => told.emit('finish') };
-  }
-
   test('before the model is loaded requests get 503 with Retry-After, then answers', async (t) => {
-    const { url, finish } = await slowModel(t);
-    const server = await LiveServer.start(t, { model: url, isLoading: true });
+    const { url, finish } = await slowModel(t, model);
+    const env = { SVC_DATA: temporaryFolder(t) };
+    const server = await LiveServer.start(t, { model: url, env, isLoading: true });
     const { status, headers, text } = await server.decide(THREE_TYPES);
     assert.deepEqual([status, headers['retry-after'], text], [503, '1', 'the model is loading']);
     const health = await server.get('/health');
@@ -138,8 +125,9 @@ if (process.platform !== 'win32') {
     });
 
     test('in the middle of the load ends with 0, too', async (t) => {
-      const { url, finish } = await slowModel(t);
-      const server = await LiveServer.start(t, { model: url, isLoading: true });
+      const { url, finish } = await slowModel(t, model);
+      const env = { SVC_DATA: temporaryFolder(t) };
+      const server = await LiveServer.start(t, { model: url, env, isLoading: true });
       server.process.signal('SIGTERM');
       await server.process.logged(/SIGTERM: finishing the open requests/);
       finish();
@@ -165,11 +153,10 @@ if (process.platform !== 'win32') {
 
 /** Resolves when a request is on the model and so many wait for it. */
 async function isBusy(server: LiveServer, waiting: number): Promise<void> {
-  for (;;) {
+  await until(async () => {
     const { queue } = JSON.parse((await server.get('/stats')).text);
-    if (queue.running === 1 && queue.waiting === waiting) return;
-    await sleep(5);
-  }
+    return queue.running === 1 && queue.waiting === waiting;
+  });
 }
 
 /** Sends a request on a new connection. */
