@@ -16,6 +16,7 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { randomOf } from './random.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
@@ -37,17 +38,6 @@ const SAMPLE_MS = 15_000;
 /** The fewest and the most words of a state, where each length is as likely as its double, and the most questions. */
 const [FEWEST_WORDS, MOST_WORDS, MOST_QUESTIONS] = [20, 900, 16];
 const WORDS = readFileSync('README.md', 'utf8').match(/[a-z]{3,}/g);
-
-/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
-function randomOf(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const random = randomOf(Number(values.seed));
 const pick = (list) => list[Math.floor(random() * list.length)];

@@ -18,6 +18,7 @@ import process from 'node:process';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ONNX_RUNTIME } from './platform.mjs';
+import { randomOf } from './random.mjs';
 import { filesUnder } from './stamp.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
@@ -56,17 +57,6 @@ const [size, seed, jobs] = [values.sample, values.seed, values.jobs].map(Number)
 const areas = values.areas.split(',');
 
 const say = (line) => process.stdout.write(`mutants: ${line}\n`);
-
-/** Returns a function that gives random numbers from 0 to 1, the same for each seed (mulberry32). */
-function randomOf(start) {
-  let state = start >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Returns a sample of `all`, in which each element is equally likely; the elements keep their order. */
 function sampleOf(all) {
