@@ -399,7 +399,7 @@ suite('too many requests on a connection', () => {
 
 /** The limits of a process that may have so many descriptors, for one and for two descriptors a connection. */
 async function limitsWith(descriptors: number): Promise<{ one: number; two: number }> {
-  const module = JSON.stringify(new URL('../../src/connections.js', import.meta.url));
+  const module = JSON.stringify(new URL('../../src/server/connections.js', import.meta.url));
   const code = `import { connectionLimit } from ${module};
 console.log(JSON.stringify({ one: connectionLimit(1), two: connectionLimit(2) }));`;
   const node = [process.execPath, '--input-type=module', '--eval', code];
