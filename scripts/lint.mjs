@@ -12,6 +12,7 @@ const CHECKS = [
   [process.execPath, join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts', '--noEmit'],
   [process.execPath, join('node_modules', 'typescript', 'bin', 'tsc'), '-p', join('ts', 'browser')],
   [process.execPath, join('node_modules', '@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings'],
+  [process.execPath, join('scripts', 'sentences.mjs')],
 ];
 
 const failed = CHECKS.filter(([command, ...args]) => {
