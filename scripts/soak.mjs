@@ -134,8 +134,9 @@ async function load(port, { perSecond, startMs, endMs }) {
     const { status, answers, ms } = await decide(port, isProbe ? PROBE : mixedRequest());
     answered.push({ atMs, ms });
     if (status !== 200) problems.push(`status ${status}`);
-    if (isProbe) known ??= answers;
-    if (isProbe && answers !== known) problems.push('an answer differs from the first to the same request');
+    if (!isProbe || status !== 200) return;
+    known ??= answers;
+    if (answers !== known) problems.push('an answer differs from the first to the same request');
   };
   for (let number = 0, dueMs = startMs; ; number += 1) {
     dueMs += (-Math.log(1 - random()) / perSecond) * 1000;

@@ -45,7 +45,9 @@ async function onFullDisk(t: TestContext, { name, size }: Disk) {
   const { stdout } = await runCommand(program, { args, timeoutMs: 240_000 });
   const alone = await runSvc(t, batch, { cwd: folder });
   assert.equal(alone.code, 0, alone.stderr);
-  return { said: stdout.replaceAll(disk, 'DISK'), files: outputFiles(copy), expected: outputFiles(folder) };
+  // A run on a busy machine takes long enough to tell how far it is.
+  const said = stdout.replaceAll(disk, 'DISK').replaceAll(/^\d+ %, .*\n/gm, '');
+  return { said, files: outputFiles(copy), expected: outputFiles(folder) };
 }
 
 suite('a batch on a full disk says so in one line, also when it goes on, and ends as one that was left alone', () => {
