@@ -1053,7 +1053,10 @@ suite('the cache of models', () => {
     const folder = temporaryFolder(t);
     const sources = Array.from({ length: 5 }, () => sourceOf(t, `${server.url}/m.tar.gz`, { folder }));
     const models = await Promise.all(sources.map((source) => source.find(never)));
-    assert.deepEqual(models.filter((model) => model.fallback).flatMap(({ notes }) => notes), []);
+    assert.deepEqual(
+      models.filter((model) => model.fallback).flatMap(({ notes }) => notes),
+      [],
+    );
     assert.equal(new Set(models.map((model) => model.folder)).size, 1);
     assert.ok(models.every((model) => !model.fallback));
     await Promise.all(sources.map((source, index) => source.accept(models[index] as FoundModel)));
