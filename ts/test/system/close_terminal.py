@@ -9,7 +9,8 @@ import pty
 import re
 import signal
 import sys
-import time
+
+from process_end import exit_as
 
 first, second, command = sys.argv[1].encode(), sys.argv[2].encode(), sys.argv[3:]
 process, terminal = pty.fork()
@@ -31,12 +32,4 @@ read_until(second)
 os.close(terminal)
 sys.stdout.buffer.write(written)
 
-end = time.monotonic() + 30
-while time.monotonic() < end:
-    ended, status = os.waitpid(process, os.WNOHANG)
-    if ended:
-        code = os.waitstatus_to_exitcode(status)
-        sys.exit(code if code >= 0 else 128 - code)
-    time.sleep(0.05)
-os.kill(process, signal.SIGKILL)
-sys.exit(99)
+exit_as(process)

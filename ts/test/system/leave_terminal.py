@@ -9,9 +9,10 @@ import pty
 import re
 import signal
 import sys
-import time
 import urllib.error
 import urllib.request
+
+from process_end import exit_as
 
 pattern, command = sys.argv[1].encode(), sys.argv[2:]
 process, terminal = pty.fork()
@@ -39,12 +40,4 @@ except OSError as error:
     sys.exit(98)
 
 os.kill(process, signal.SIGTERM)
-end = time.monotonic() + 30
-while time.monotonic() < end:
-    ended, status = os.waitpid(process, os.WNOHANG)
-    if ended:
-        code = os.waitstatus_to_exitcode(status)
-        sys.exit(code if code >= 0 else 128 - code)
-    time.sleep(0.05)
-os.kill(process, signal.SIGKILL)
-sys.exit(99)
+exit_as(process)
