@@ -93,7 +93,7 @@ export class FetchedSource implements ModelSource {
   async refresh(signal: AbortSignal): Promise<FoundModel> {
     // The faults that models were rejected for may have been repaired.
     this.#rejected.clear();
-    await this.#note.end();
+    await this.#note.forget();
     // A model that was good in another process need not be fetched or tried again.
     if (this.#seen === undefined) await this.#cached(signal);
     try {
@@ -297,7 +297,7 @@ export class FetchedSource implements ModelSource {
       await this.#release(sha256);
       throw error;
     } finally {
-      if (deaths < MAX_DEATHS) await this.#note.end();
+      await this.#note.end({ isKept: deaths >= MAX_DEATHS });
     }
   }
 
