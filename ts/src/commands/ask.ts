@@ -31,7 +31,7 @@ export async function ask(file: string | undefined, options: AskOptions): Promis
   for (const warning of warnings) tell(warning);
   const request = await readRequest(file, options);
   const answer =
-    options.url === undefined ? await decideHere(config, request) : await decideThere(options.url, request, config);
+    options.url === undefined ? await answerInProcess(config, request) : await answerFromServer(options.url, request, config);
   const colors = process.stdout.isTTY && process.stdout.hasColors();
   process.stdout.write(options.json ? Buffer.concat([answer, Buffer.from('\n')]) : answerTable(answer, { colors }));
 }
@@ -87,7 +87,7 @@ async function readInput(file: string): Promise<Buffer> {
   }
 }
 
-async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
+async function answerInProcess(config: Config, request: Buffer): Promise<Buffer> {
   const { engine } = await loadConfiguredEngine(config);
   const reply = await engine.decide(request);
   await engine.close();
@@ -95,7 +95,7 @@ async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
   return reply.body;
 }
 
-async function decideThere(url: string, request: Buffer, config: Config): Promise<Buffer> {
+async function answerFromServer(url: string, request: Buffer, config: Config): Promise<Buffer> {
   const endpoint = decisionUrl(url);
   const headers = { ...decisionHeaders(config), accept: 'application/json, text/plain' };
   try {

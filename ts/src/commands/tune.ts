@@ -1,5 +1,5 @@
 /** `svc tune`: fits the probabilities of a user's own questions to labelled rows, and writes a model folder. */
-import { grouped, showProgress } from '../batch/progress.ts';
+import { grouped, showProgress } from '../file-run/progress.ts';
 import { printableLines } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel } from '../model/load.ts';

@@ -1,7 +1,7 @@
 /** The model's probabilities for labelled rows. */
-import type { Decider } from '../batch/decider.ts';
-import { inOrder } from '../batch/in-order.ts';
-import { objectText } from '../batch/json-text.ts';
+import type { Decider } from '../file-run/decider.ts';
+import { inOrder } from '../file-run/in-order.ts';
+import { objectText } from '../file-run/json-text.ts';
 import { Refusal } from '../refusal.ts';
 import type { AskedQuestion, LabelledRow } from './labels.ts';
 

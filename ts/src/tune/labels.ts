@@ -1,10 +1,10 @@
 /** Labelled rows: a state, a question about it, and the right answer. */
 
 import { extname } from 'node:path';
-import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
-import { openCsv } from '../batch/read-csv.ts';
-import { openJsonl } from '../batch/read-jsonl.ts';
-import { type GoodRow, type Source, START } from '../batch/row.ts';
+import { isJson, memberTexts, objectText } from '../file-run/json-text.ts';
+import { openCsv } from '../file-run/read-csv.ts';
+import { openJsonl } from '../file-run/read-jsonl.ts';
+import { type GoodRow, type Source, START } from '../file-run/row.ts';
 import { canonicalQuestions, EngineError } from '../engine/engine.ts';
 import { sha256Of } from '../files/sha256.ts';
 import { errorCode } from '../files/system-error.ts';

@@ -1,6 +1,6 @@
 /** The run from labelled rows to a model folder whose probabilities fit them. */
-import type { Decider } from '../batch/decider.ts';
-import { decideHere } from '../batch/here.ts';
+import type { Decider } from '../file-run/decider.ts';
+import { engineDecider } from '../file-run/here.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
 import { ask, scaledLogits } from './ask.ts';
@@ -69,7 +69,7 @@ async function withModel<Result>(
   model: string,
   work: (decider: Decider) => Promise<Result>,
 ): Promise<Result> {
-  const decider = await decideHere({ ...config, model }, stop);
+  const decider = await engineDecider({ ...config, model }, stop);
   try {
     return await work(decider);
   } finally {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { Pace } from '../../src/batch/pace.ts';
+import { Pace } from '../../src/file-run/pace.ts';
 
 function paceOf(bytes: number, ms: number): Pace {
   const pace = new Pace();

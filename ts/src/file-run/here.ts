@@ -6,7 +6,7 @@ import type { Config } from '../settings/config.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 
 /**
- * The batch is the only user of this engine, so the engine's queue may be as long as the batch makes it, and no other
+ * The run is the only user of this engine, so the engine's queue may be as long as the run makes it, and no other
  * request waits too long in it.
  */
 const OWN_LINE = { maxQueue: 1_000_000, maxQueueBytes: 2 ** 40, requestTimeoutMs: 2 ** 31 - 1 };
@@ -16,7 +16,7 @@ const OWN_LINE = { maxQueue: 1_000_000, maxQueueBytes: 2 ** 40, requestTimeoutMs
  *
  * @throws Refusal when the engine cannot be loaded.
  */
-export async function decideHere(config: Config, stop: AbortSignal): Promise<Decider> {
+export async function engineDecider(config: Config, stop: AbortSignal): Promise<Decider> {
   const { engine } = await loadConfiguredEngine({ ...config, ...OWN_LINE });
   const { digest, threads } = engine.info();
   // Each queued request adds a listener to this signal, more than Node's warning limit.

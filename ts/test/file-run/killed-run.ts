@@ -1,4 +1,4 @@
-/** A batch that is killed again and again and resumed each time. */
+/** A run that is killed again and again and resumed each time. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,12 +7,12 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { fixture } from '../addon/model-folders.ts';
-import { QUESTIONS, writeRows } from './batch-files.ts';
+import { QUESTIONS, writeRows } from './run-files.ts';
 
 const SVC = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url));
 
 export interface KillOptions {
-  /** An empty folder for the batch. */
+  /** An empty folder for the run. */
   readonly folder: string;
   /** The name of the input; its ending is the format. */
   readonly name: string;
@@ -31,8 +31,8 @@ export interface Killed {
   readonly end: string;
 }
 
-/** Runs a batch in `folder` to its end, and kills and resumes it at random moments before. */
-export async function killedBatch({ folder, name, rows, kills, runMs = 0 }: KillOptions): Promise<Killed> {
+/** Runs a file in `folder` to its end, and kills and resumes it at random moments before. */
+export async function killedRun({ folder, name, rows, kills, runMs = 0 }: KillOptions): Promise<Killed> {
   writeRows(join(folder, name), rows);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);
   for (let killed = 0; ; ) {

@@ -1,4 +1,4 @@
-/** The plan of a batch, made from the options of the command. */
+/** The plan of a run, made from the options of the command. */
 
 import { readFileSync } from 'node:fs';
 import { extname, parse, resolve } from 'node:path';
@@ -8,10 +8,10 @@ import { Refusal } from '../refusal.ts';
 import type { OutputPaths } from './output.ts';
 import type { Selection } from './row.ts';
 
-export type Format = 'jsonl' | 'csv' | 'parquet';
+export type FileFormat = 'jsonl' | 'csv' | 'parquet';
 
 /** The options of `svc batch` that determine its input, questions and output. */
-export interface BatchOptions {
+export interface FileRunOptions {
   readonly questions?: string;
   readonly output?: string;
   readonly errors?: string;
@@ -24,9 +24,9 @@ export interface BatchOptions {
   readonly overwrite?: boolean;
 }
 
-export interface BatchPlan {
+export interface FileRunPlan {
   readonly input: string;
-  readonly format: Format;
+  readonly format: FileFormat;
   readonly selection: Selection;
   readonly delimiter: string;
   readonly partRows: number;
@@ -42,7 +42,7 @@ export interface BatchPlan {
   readonly settings: string;
 }
 
-const ENDINGS: Readonly<Record<string, Format>> = {
+const ENDINGS: Readonly<Record<string, FileFormat>> = {
   '.jsonl': 'jsonl',
   '.ndjson': 'jsonl',
   '.csv': 'csv',
@@ -58,10 +58,10 @@ const MAX_PART_ROWS = 10_000_000;
  *
  * @throws Refusal when an option or the file with the questions is wrong.
  */
-export function batchPlan(input: string, options: BatchOptions): BatchPlan {
+export function fileRunPlan(input: string, options: FileRunOptions): FileRunPlan {
   const { questions, state = [], keep } = options;
   if (questions === undefined) throw new Refusal('what is asked? Give --questions FILE; see svc batch --help');
-  const format = batchFormat(input, options.format);
+  const format = fileFormat(input, options.format);
   const partRows = wholeNumber('--part-rows', options.partRows ?? String(DEFAULT_PART_ROWS), MAX_PART_ROWS);
   const delimiter = options.delimiter ?? (extname(input).toLowerCase() === '.tsv' ? '\t' : ',');
   if (delimiter.length !== 1 || /["\r\n]/.test(delimiter)) throw new Refusal('--delimiter: must be one character');
@@ -101,14 +101,14 @@ function requireOwnFiles(files: readonly string[]): void {
   if (at >= 0) throw new Refusal(`${paths[at]}: cannot be two of input, questions, output and errors`);
 }
 
-function batchFormat(input: string, chosen: string | undefined): Format {
+function fileFormat(input: string, chosen: string | undefined): FileFormat {
   const format = chosen === undefined ? ENDINGS[extname(input).toLowerCase()] : ENDINGS[`.${chosen}`];
   if (format !== undefined) return format;
   if (chosen !== undefined) throw new Refusal('--format: must be one of jsonl, csv, parquet');
   throw new Refusal(`${input}: ends in none of ${Object.keys(ENDINGS).join(', ')}; give --format`);
 }
 
-function outputPaths(format: Format, output: string, errors: string | undefined): OutputPaths {
+function outputPaths(format: FileFormat, output: string, errors: string | undefined): OutputPaths {
   const path = resolve(output);
   return {
     rows: format === 'parquet' ? `${path}.rows` : path,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
-import { outputFiles, QUESTIONS, writeRows } from '../batch/batch-files.ts';
+import { outputFiles, QUESTIONS, writeRows } from '../file-run/run-files.ts';
 
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -13,8 +13,8 @@ import { temporaryFolder } from '../temporary-folder.ts';
 const AS_ROOT = process.geteuid?.() === 0 ? [] : ['sudo', '-n'];
 
 /**
- * Runs a batch on a full disk, resumes it while the disk is still full, and resumes it again when there is room. Prints
- * the messages and the exit code of each run, and leaves a copy of the files on the disk.
+ * Runs `svc batch` on a full disk, resumes it while the disk is still full, and resumes it again when there is room.
+ * Prints the messages and the exit code of each run, and leaves a copy of the files on the disk.
  */
 const SCRIPT = `set -u
   disk=$1 size=$2 room=$3 copy=$4; shift 4
@@ -50,7 +50,7 @@ async function onFullDisk(t: TestContext, { name, size }: Disk) {
   return { said, files: outputFiles(copy), expected: outputFiles(folder) };
 }
 
-suite('a batch on a full disk says so in one line, also when it goes on, and ends as one that was left alone', () => {
+suite('a run on a full disk says so in one line, also when it goes on, and ends as one that was left alone', () => {
   for (const [name, sizes] of [
     ['rows.jsonl', ['8k', '64k', '400k', '1000k']],
     ['rows.csv', ['8k', '64k', '300k']],

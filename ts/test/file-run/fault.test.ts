@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { askedQuestions } from '../../src/batch/asked.ts';
-import { faultIn } from '../../src/batch/fault.ts';
-import { QUESTIONS } from './batch-files.ts';
+import { askedQuestions } from '../../src/file-run/asked.ts';
+import { faultIn } from '../../src/file-run/fault.ts';
+import { QUESTIONS } from './run-files.ts';
 import { answerTo } from './fake-server.ts';
 
 const ASKED = askedQuestions(QUESTIONS);

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { AppendFile } from '../../src/batch/append-file.ts';
+import { AppendFile } from '../../src/file-run/append-file.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 /** Returns the prototype of all open files, whose methods a test may replace. */

@@ -3,10 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { parquetWriteFile } from 'hyparquet-writer';
-import { openCsv } from '../../src/batch/read-csv.ts';
-import { openJsonl } from '../../src/batch/read-jsonl.ts';
-import { openParquet } from '../../src/batch/read-parquet.ts';
-import { type Position, type Row, type Selection, type Source, START } from '../../src/batch/row.ts';
+import { openCsv } from '../../src/file-run/read-csv.ts';
+import { openJsonl } from '../../src/file-run/read-jsonl.ts';
+import { openParquet } from '../../src/file-run/read-parquet.ts';
+import { type Position, type Row, type Selection, type Source, START } from '../../src/file-run/row.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 

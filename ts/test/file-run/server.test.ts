@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
-import { Server } from '../../src/batch/server.ts';
+import { Server } from '../../src/file-run/server.ts';
 
 /** Returns a server whose clock a test sets, and whose pauses have their greatest length. */
 function testServer(t: TestContext, { longestRestMs = 60_000 } = {}) {
@@ -18,7 +18,7 @@ function testServer(t: TestContext, { longestRestMs = 60_000 } = {}) {
   return { clock, server, pauseMs };
 }
 
-suite('a server of a batch that is let alone', () => {
+suite('a server of a run that is let alone', () => {
   test('rests twice as long each time, up to 30 s', (t) => {
     const { pauseMs } = testServer(t);
     const pauses = Array.from({ length: 9 }, () => pauseMs());

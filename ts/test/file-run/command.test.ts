@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { progressLine } from '../../src/batch/progress.ts';
+import { progressLine } from '../../src/file-run/progress.ts';
 import { resumeCommand } from '../../src/commands/batch.ts';
 import { fixture } from '../addon/model-folders.ts';
 import { until } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { outputFiles, QUESTIONS, writeRows } from './batch-files.ts';
-import { killedBatch } from './killed-batch.ts';
+import { outputFiles, QUESTIONS, writeRows } from './run-files.ts';
+import { killedRun } from './killed-run.ts';
 
 const MODEL = fixture('shared-state-int8');
 const HERE = ['--model', MODEL, '--device', 'cpu'];
@@ -30,12 +30,12 @@ suite('svc batch', () => {
     test(`killed and resumed has the same output as when it is left alone: ${name}`, async (t) => {
       const options = { name, rows: 3000 };
       const alone = temporaryFolder(t);
-      const one = await killedBatch({ ...options, folder: alone, kills: 0 });
+      const one = await killedRun({ ...options, folder: alone, kills: 0 });
       let [killed, other] = [alone, one];
       // A run may be done before its first kill, if this process had to wait for the processor.
       for (let tries = 0; other.kills === 0 && tries < 10; tries += 1) {
         killed = temporaryFolder(t);
-        other = await killedBatch({ ...options, folder: killed, kills: 2, runMs: one.runMs });
+        other = await killedRun({ ...options, folder: killed, kills: 2, runMs: one.runMs });
       }
       assert.match(one.end, /^0 [\s\S]*rows answered/);
       assert.match(other.end, /^0 [\s\S]*rows answered/);
@@ -100,7 +100,7 @@ suite('svc batch', () => {
   });
 });
 
-suite('the progress of a batch', () => {
+suite('the progress of a run', () => {
   const before = { rows: 1000, bad: 0, share: 0.1, timeMs: 0 };
 
   test('is a bar with the rate and the time left', () => {

@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { parquetWriteFile } from 'hyparquet-writer';
-import { decompress } from '../../src/batch/parquet/decompress.ts';
-import { checkLevels, checkValues } from '../../src/batch/parquet/page-check.ts';
-import { structEnd } from '../../src/batch/parquet/thrift.ts';
-import { openJsonl } from '../../src/batch/read-jsonl.ts';
-import { openParquet } from '../../src/batch/read-parquet.ts';
-import { type Row, type Source, START } from '../../src/batch/row.ts';
+import { decompress } from '../../src/file-run/parquet/decompress.ts';
+import { checkLevels, checkValues } from '../../src/file-run/parquet/page-check.ts';
+import { structEnd } from '../../src/file-run/parquet/thrift.ts';
+import { openJsonl } from '../../src/file-run/read-jsonl.ts';
+import { openParquet } from '../../src/file-run/read-parquet.ts';
+import { type Row, type Source, START } from '../../src/file-run/row.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -65,7 +65,7 @@ suite('the memory for a Parquet file does not follow what it unfolds to', () => 
   for (const [what, count, data] of files) {
     test(what, async (t) => {
       const path = written(t, [{ name: 'text', data: data(), type: 'STRING' }]);
-      const reader = new URL('../../src/batch/read-parquet.js', import.meta.url);
+      const reader = new URL('../../src/file-run/read-parquet.js', import.meta.url);
       const program = `
         const { openParquet } = await import(${JSON.stringify(reader.href)});
         const source = await openParquet({ path: process.argv[1], state: [], keep: undefined, maxRowBytes: ${8 * MIB} });

@@ -1,4 +1,4 @@
-/** Inputs of batches, and functions that read their outputs. */
+/** Inputs of runs, and functions that read their outputs. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';

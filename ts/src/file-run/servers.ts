@@ -46,7 +46,7 @@ const START_MS = 10_000;
  *
  * @throws Refusal when a URL is not an address, or two servers have different models or give different answers.
  */
-export async function decideThere(options: ServersOptions, stop: AbortSignal): Promise<Decider> {
+export async function serversDecider(options: ServersOptions, stop: AbortSignal): Promise<Decider> {
   const digests = await inTime(options.urls.map((url) => modelDigest(decisionUrl(url))));
   const known = digests.filter((digest) => digest !== undefined);
   const other = digests.findIndex((digest) => digest !== undefined && digest !== known[0]);

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { type Journal, readJournal, writeJournal } from '../../src/batch/journal.ts';
+import { type Journal, readJournal, writeJournal } from '../../src/file-run/journal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const counts = { row: 1, offset: 2, answered: 1, bad: 0, output_bytes: 3, error_bytes: 0, parts: 0, part_rows: 0 };
 const JOURNAL: Journal = { format: 1, run: 'r', settings: 's', model: null, read: 'f', ...counts, done: false };
 
-suite('the journal of a batch', () => {
+suite('the journal of a run', () => {
   test('is what was written last', async (t) => {
     const path = join(temporaryFolder(t), 'journal');
     assert.equal(readJournal(path), undefined);

@@ -1,4 +1,4 @@
-/** A batch from its first row to its last: it reads, asks, writes in order and records its progress. */
+/** The run of a file from its first row to its last: it reads, asks, writes in order and records its progress. */
 import { existsSync, rmSync } from 'node:fs';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
@@ -8,7 +8,7 @@ import type { Decider, Outcome } from './decider.ts';
 import { inOrder } from './in-order.ts';
 import { type Journal, readJournal } from './journal.ts';
 import { Output, type OutputOptions } from './output.ts';
-import type { BatchPlan } from './plan.ts';
+import type { FileRunPlan } from './plan.ts';
 import { openCsv } from './read-csv.ts';
 import { openJsonl } from './read-jsonl.ts';
 import { openParquet } from './read-parquet.ts';
@@ -29,7 +29,7 @@ const MAX_ASKED_CHARACTERS = 4 * 1024 * 1024;
  *
  * @throws Refusal when it cannot be read.
  */
-export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<Source> {
+export async function openInput(plan: FileRunPlan, maxRowBytes: number): Promise<Source> {
   const { input: path, format, selection, delimiter } = plan;
   try {
     if (format === 'jsonl') return await openJsonl({ path, maxRowBytes, ...selection });
@@ -46,7 +46,7 @@ export async function openInput(plan: BatchPlan, maxRowBytes: number): Promise<S
  *
  * @throws Refusal when there is an output already that the run may not touch or cannot continue.
  */
-export async function beginning(plan: BatchPlan, source: Source): Promise<Journal> {
+export async function beginning(plan: FileRunPlan, source: Source): Promise<Journal> {
   const { paths, output, settings } = plan;
   if (plan.isOverwritten) return freshJournal(plan, await source.fingerprint(START));
   const journal = readJournal(paths.journal);
@@ -67,19 +67,19 @@ export async function beginning(plan: BatchPlan, source: Source): Promise<Journa
   return journal;
 }
 
-function removeOutput({ paths }: BatchPlan): void {
+function removeOutput({ paths }: FileRunPlan): void {
   for (const path of [paths.journal, paths.rows, paths.errors]) rmSync(path, { force: true });
   if (paths.part === undefined) return;
   for (let number = 1; existsSync(paths.part(number)); number++) rmSync(paths.part(number));
 }
 
-function freshJournal({ settings }: BatchPlan, read: string): Journal {
+function freshJournal({ settings }: FileRunPlan, read: string): Journal {
   const counts = { row: 0, offset: 0, answered: 0, bad: 0, output_bytes: 0, error_bytes: 0, parts: 0, part_rows: 0 };
   return { format: 1, run: '', settings, model: null, read, ...counts, done: false };
 }
 
 export interface Run {
-  readonly plan: BatchPlan;
+  readonly plan: FileRunPlan;
   readonly source: Source;
   readonly decider: Decider;
   readonly stop: AbortSignal;
@@ -88,12 +88,12 @@ export interface Run {
 }
 
 /**
- * Runs the batch and returns the journal of the finished run. If the run ends early, its finished rows are written and
+ * Runs the file and returns the journal of the finished run. If the run ends early, its finished rows are written and
  * recorded.
  *
  * @throws Refusal when the run cannot go on; the reason of `stop` when that signal has fired.
  */
-export async function runBatch(run: Run, begun: Journal): Promise<Journal> {
+export async function runFile(run: Run, begun: Journal): Promise<Journal> {
   const { plan, decider } = run;
   const { output } = plan;
   if (isOther(begun.model, decider.model)) {

@@ -12,14 +12,14 @@ import {
 import { join, resolve } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Decider, DecisionText, Outcome } from '../../src/batch/decider.ts';
-import { inOrder } from '../../src/batch/in-order.ts';
-import type { Journal } from '../../src/batch/journal.ts';
-import { type BatchOptions, batchPlan } from '../../src/batch/plan.ts';
-import { beginning, openInput, runBatch } from '../../src/batch/run.ts';
+import type { Decider, DecisionText, Outcome } from '../../src/file-run/decider.ts';
+import { inOrder } from '../../src/file-run/in-order.ts';
+import type { Journal } from '../../src/file-run/journal.ts';
+import { type FileRunOptions, fileRunPlan } from '../../src/file-run/plan.ts';
+import { beginning, openInput, runFile } from '../../src/file-run/run.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { outputFiles, parquetRows, writeRows } from './batch-files.ts';
+import { outputFiles, parquetRows, writeRows } from './run-files.ts';
 
 /** One question; a JavaScript object would put its options into another order. */
 const QUESTIONS = '{"q":{"type":"choice","criteria":{"10":"ten","9":"nine"}}}';
@@ -55,35 +55,35 @@ class FakeDecider implements Decider {
   async close(): Promise<void> {}
 }
 
-interface Batch {
+interface RowsFile {
   readonly folder: string;
   readonly name: string;
 }
 
-function makeBatch(t: TestContext, name: string, rows: number): Batch {
+function makeRows(t: TestContext, name: string, rows: number): RowsFile {
   const folder = temporaryFolder(t);
   writeRows(join(folder, name), rows);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);
   return { folder, name };
 }
 
-interface RunOptions extends BatchOptions {
+interface RunOptions extends FileRunOptions {
   readonly decider?: FakeDecider;
   readonly stop?: AbortSignal;
 }
 
 /** Does one run in the way of `svc batch`, and returns its journal. */
 async function run(
-  { folder, name }: Batch,
+  { folder, name }: RowsFile,
   { decider = new FakeDecider(), stop, ...options }: RunOptions = {},
 ): Promise<Journal> {
-  const plan = batchPlan(join(folder, name), { questions: join(folder, 'q.json'), ...options });
+  const plan = fileRunPlan(join(folder, name), { questions: join(folder, 'q.json'), ...options });
   const source = await openInput(plan, MAX_ROW_BYTES);
   try {
     const begun = await beginning(plan, source);
     if (begun.done) return begun;
     const signal = stop ?? new AbortController().signal;
-    return await runBatch({ plan, source, decider, stop: signal, onRow: () => {} }, begun);
+    return await runFile({ plan, source, decider, stop: signal, onRow: () => {} }, begun);
   } finally {
     await source.close();
   }
@@ -91,13 +91,13 @@ async function run(
 
 const refusal = (end: string) => (error: unknown) => error instanceof Refusal && error.message.endsWith(end);
 
-suite('a batch', () => {
+suite('a run of a file', () => {
   test('of JSON lines has the input, the answers as they came, and what is bad beside it', async (t) => {
-    const batch = makeBatch(t, 'rows.jsonl', 0);
-    writeFileSync(join(batch.folder, batch.name), '{"id": 1.0}\nnot json\n{"id": "card"}\n7\n');
-    const journal = await run(batch);
+    const rowsFile = makeRows(t, 'rows.jsonl', 0);
+    writeFileSync(join(rowsFile.folder, rowsFile.name), '{"id": 1.0}\nnot json\n{"id": "card"}\n7\n');
+    const journal = await run(rowsFile);
     assert.deepEqual([journal.answered, journal.bad, journal.done], [2, 2, true]);
-    const { 'rows.answers.jsonl': rows = '', 'rows.answers.jsonl.errors.jsonl': errors } = outputFiles(batch.folder);
+    const { 'rows.answers.jsonl': rows = '', 'rows.answers.jsonl.errors.jsonl': errors } = outputFiles(rowsFile.folder);
     assert.equal(
       rows.split('\n')[0],
       '{"row":1,"input":{"id": 1.0},"answers":{"q":{"type":"choice","choice":"10","probabilities":{"10":0.89,"9":0.11},"confidence":0.11,"answer_confidence":1}},"input_tokens":11}',
@@ -111,10 +111,10 @@ suite('a batch', () => {
   });
 
   test('of CSV has a column for each part of the answers, in the order of the options', async (t) => {
-    const batch = makeBatch(t, 'rows.csv', 0);
-    writeFileSync(join(batch.folder, batch.name), 'a;b\n"x;y";1\n');
-    await run(batch, { delimiter: ';', state: ['a'], keep: 'a' });
-    assert.deepEqual(outputFiles(batch.folder), {
+    const rowsFile = makeRows(t, 'rows.csv', 0);
+    writeFileSync(join(rowsFile.folder, rowsFile.name), 'a;b\n"x;y";1\n');
+    await run(rowsFile, { delimiter: ';', state: ['a'], keep: 'a' });
+    assert.deepEqual(outputFiles(rowsFile.folder), {
       'rows.answers.csv':
         'a;svc.row;q;q.confidence;q.answer_confidence;q.p.10;q.p.9;svc.input_tokens;svc.truncated_tokens\n' +
         '"x;y";1;10;0.05;1;0.95;0.05;5;0\n',
@@ -122,14 +122,14 @@ suite('a batch', () => {
   });
 
   test('of Parquet has numbered parts with all rows in order, values as they were', async (t) => {
-    const batch = makeBatch(t, 'rows.parquet', 2500);
-    const journal = await run(batch, { partRows: '1000', state: ['text'] });
-    const parts = readdirSync(batch.folder)
+    const rowsFile = makeRows(t, 'rows.parquet', 2500);
+    const journal = await run(rowsFile, { partRows: '1000', state: ['text'] });
+    const parts = readdirSync(rowsFile.folder)
       .filter((name) => /^rows\.answers-\d{5}\.parquet$/.test(name))
       .sort();
     assert.equal(parts.length, Math.ceil(journal.answered / 1000));
-    const rows = (await Promise.all(parts.map((part) => parquetRows(join(batch.folder, part))))).flat();
-    const input = await parquetRows(join(batch.folder, batch.name));
+    const rows = (await Promise.all(parts.map((part) => parquetRows(join(rowsFile.folder, part))))).flat();
+    const input = await parquetRows(join(rowsFile.folder, rowsFile.name));
     const good = input.filter(({ text }) => !String(text).includes('card'));
     assert.deepEqual(
       rows.map(({ id, text }) => ({ id, text })),
@@ -141,24 +141,24 @@ suite('a batch', () => {
     );
     assert.equal(typeof rows[0]?.['q.p.9'], 'number');
     assert.equal(journal.bad, input.length - good.length);
-    assert.ok(!existsSync(join(batch.folder, 'rows.answers.parquet.rows')));
+    assert.ok(!existsSync(join(rowsFile.folder, 'rows.answers.parquet.rows')));
   });
 
   for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
     test(`of no rows at all is done, with the columns where there are some: ${name}`, async (t) => {
-      const batch = makeBatch(t, name, 0);
-      const journal = await run(batch);
+      const rowsFile = makeRows(t, name, 0);
+      const journal = await run(rowsFile);
       assert.deepEqual([journal.answered, journal.bad, journal.done], [0, 0, true]);
-      const files = Object.keys(outputFiles(batch.folder));
+      const files = Object.keys(outputFiles(rowsFile.folder));
       assert.deepEqual(files, [
         name === 'rows.parquet' ? 'rows.answers-00001.parquet' : name.replace('.', '.answers.'),
       ]);
     });
 
     test(`that ends at any row, and goes on, is the same as one that does not: ${name}`, async (t) => {
-      const whole = makeBatch(t, name, 400);
+      const whole = makeRows(t, name, 400);
       await run(whole, { partRows: '90' });
-      const broken = makeBatch(t, name, 400);
+      const broken = makeRows(t, name, 400);
       let runs = 0;
       for (let isDone = false; !isDone; runs++) {
         const [decider, stop] = [new FakeDecider(), new AbortController()];
@@ -183,7 +183,7 @@ suite('a batch', () => {
   }
 
   test('that ends while it makes a part makes it of the same rows when it goes on', async (t) => {
-    const [whole, broken] = [makeBatch(t, 'rows.parquet', 300), makeBatch(t, 'rows.parquet', 300)];
+    const [whole, broken] = [makeRows(t, 'rows.parquet', 300), makeRows(t, 'rows.parquet', 300)];
     await run(whole, { partRows: '100' });
     const inTheWay = join(broken.folder, 'rows.answers-00002.parquet');
     const stopped = run(broken, { partRows: '100' });
@@ -195,110 +195,110 @@ suite('a batch', () => {
   });
 
   test('that is complete stays as it is when it is resumed', async (t) => {
-    const batch = makeBatch(t, 'rows.csv', 20);
-    await run(batch);
-    const before = outputFiles(batch.folder);
+    const rowsFile = makeRows(t, 'rows.csv', 20);
+    await run(rowsFile);
+    const before = outputFiles(rowsFile.folder);
     const decider = new FakeDecider();
-    assert.equal((await run(batch, { resume: true, decider })).done, true);
-    assert.deepEqual([decider.asked, outputFiles(batch.folder)], [0, before]);
+    assert.equal((await run(rowsFile, { resume: true, decider })).done, true);
+    assert.deepEqual([decider.asked, outputFiles(rowsFile.folder)], [0, before]);
   });
 });
 
-suite('a batch refuses', () => {
+suite('a run of a file refuses', () => {
   test('an output that is there, without --resume or --overwrite', async (t) => {
-    const batch = makeBatch(t, 'rows.csv', 20);
-    await run(batch);
-    const rows = join(batch.folder, 'rows.answers.csv');
+    const rowsFile = makeRows(t, 'rows.csv', 20);
+    await run(rowsFile);
+    const rows = join(rowsFile.folder, 'rows.answers.csv');
     await assert.rejects(
-      run(batch),
+      run(rowsFile),
       refusal('begun already, 20 rows are done; --resume goes on, --overwrite starts anew'),
     );
-    const { answered, bad } = await run(batch, { overwrite: true });
+    const { answered, bad } = await run(rowsFile, { overwrite: true });
     assert.equal(answered + bad, 20);
     rmSync(`${rows}.progress`);
     await assert.rejects(
-      run(batch, { resume: true }),
+      run(rowsFile, { resume: true }),
       refusal('rows.answers.csv: is there already; --overwrite replaces it'),
     );
   });
 
   test('to go on with other questions, another input, another model, or a journal that is none', async (t) => {
-    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const rowsFile = makeRows(t, 'rows.jsonl', 300);
     const [decider, stop] = [new FakeDecider(), new AbortController()];
     decider.onAsk = (n) => n === 200 && stop.abort(new Error('stopped'));
-    await assert.rejects(run(batch, { decider, stop: stop.signal }), /stopped/);
+    await assert.rejects(run(rowsFile, { decider, stop: stop.signal }), /stopped/);
     const resume = true;
     await assert.rejects(
-      run(batch, { resume, keep: 'id' }),
+      run(rowsFile, { resume, keep: 'id' }),
       refusal('was begun with other questions or options; --overwrite starts anew'),
     );
     await assert.rejects(
-      run(batch, { resume, decider: new FakeDecider('files bb') }),
+      run(rowsFile, { resume, decider: new FakeDecider('files bb') }),
       refusal('was begun with another model; --overwrite starts anew'),
     );
-    const input = join(batch.folder, batch.name);
+    const input = join(rowsFile.folder, rowsFile.name);
     const content = readFileSync(input, 'utf8');
     writeFileSync(input, content.replace('"id":50,', '"id":51,'));
-    await assert.rejects(run(batch, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
+    await assert.rejects(run(rowsFile, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
     // The part of the input behind the rows that were read may change or grow.
     writeFileSync(input, `${content}{"id":301}\n`);
-    assert.equal((await run(batch, { resume, decider: new FakeDecider('graph cc') })).row, 301);
-    writeFileSync(`${join(batch.folder, 'rows.answers.jsonl')}.progress`, '{"row":');
+    assert.equal((await run(rowsFile, { resume, decider: new FakeDecider('graph cc') })).row, 301);
+    writeFileSync(`${join(rowsFile.folder, 'rows.answers.jsonl')}.progress`, '{"row":');
     await assert.rejects(
-      run(batch, { resume }),
+      run(rowsFile, { resume }),
       refusal('does not say how far a run has come; --overwrite starts anew'),
     );
   });
 
   test('to go on with an output that somebody has cut', async (t) => {
-    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const rowsFile = makeRows(t, 'rows.jsonl', 300);
     const [decider, stop] = [new FakeDecider(), new AbortController()];
     decider.onAsk = (n) => n === 200 && stop.abort(new Error('stopped'));
-    await assert.rejects(run(batch, { decider, stop: stop.signal }), /stopped/);
-    writeFileSync(join(batch.folder, 'rows.answers.jsonl'), 'x');
-    await assert.rejects(run(batch, { resume: true }), refusal('were written; it cannot be gone on with'));
+    await assert.rejects(run(rowsFile, { decider, stop: stop.signal }), /stopped/);
+    writeFileSync(join(rowsFile.folder, 'rows.answers.jsonl'), 'x');
+    await assert.rejects(run(rowsFile, { resume: true }), refusal('were written; it cannot be gone on with'));
   });
 
   test('to write where another run has taken over', async (t) => {
-    const batch = makeBatch(t, 'rows.jsonl', 300);
+    const rowsFile = makeRows(t, 'rows.jsonl', 300);
     const decider = new FakeDecider();
-    const journal = `${join(batch.folder, 'rows.answers.jsonl')}.progress`;
+    const journal = `${join(rowsFile.folder, 'rows.answers.jsonl')}.progress`;
     decider.onAsk = (n) =>
       n === 200 && writeFileSync(journal, readFileSync(journal, 'utf8').replace(/"run": ".*?"/, '"run": "other"'));
-    await assert.rejects(run(batch, { decider }), refusal('another svc batch goes on with this output'));
+    await assert.rejects(run(rowsFile, { decider }), refusal('another svc batch goes on with this output'));
     assert.equal(JSON.parse(readFileSync(journal, 'utf8')).run, 'other');
   });
 
   test('questions that the model refuses, before there is any output', async (t) => {
-    const batch = makeBatch(t, 'rows.jsonl', 3);
+    const rowsFile = makeRows(t, 'rows.jsonl', 3);
     const decider = new FakeDecider();
     decider.decide = async () => ({ problem: { code: 'too_few_options', message: 'team: need at least two options' } });
-    await assert.rejects(run(batch, { decider }), refusal('q.json: team: need at least two options'));
-    assert.deepEqual(outputFiles(batch.folder), {});
-    await run(batch);
-    const before = outputFiles(batch.folder);
-    await assert.rejects(run(batch, { decider, overwrite: true }), refusal('need at least two options'));
-    assert.deepEqual(outputFiles(batch.folder), before);
+    await assert.rejects(run(rowsFile, { decider }), refusal('q.json: team: need at least two options'));
+    assert.deepEqual(outputFiles(rowsFile.folder), {});
+    await run(rowsFile);
+    const before = outputFiles(rowsFile.folder);
+    await assert.rejects(run(rowsFile, { decider, overwrite: true }), refusal('need at least two options'));
+    assert.deepEqual(outputFiles(rowsFile.folder), before);
   });
 
   test('a column that would be there twice', async (t) => {
-    const batch = makeBatch(t, 'rows.csv', 0);
-    writeFileSync(join(batch.folder, batch.name), 'q,b\n1,2\n');
+    const rowsFile = makeRows(t, 'rows.csv', 0);
+    writeFileSync(join(rowsFile.folder, rowsFile.name), 'q,b\n1,2\n');
     await assert.rejects(
-      run(batch),
+      run(rowsFile),
       refusal('column "q" would be in the output twice; rename the question, or see --keep'),
     );
-    assert.equal((await run(batch, { keep: 'b' })).answered, 1);
+    assert.equal((await run(rowsFile, { keep: 'b' })).answered, 1);
   });
 
   test('an input that is not there', async (t) => {
-    const batch = makeBatch(t, 'rows.csv', 0);
-    rmSync(join(batch.folder, batch.name));
-    await assert.rejects(run(batch), refusal('rows.csv: cannot be read (ENOENT)'));
+    const rowsFile = makeRows(t, 'rows.csv', 0);
+    rmSync(join(rowsFile.folder, rowsFile.name));
+    await assert.rejects(run(rowsFile), refusal('rows.csv: cannot be read (ENOENT)'));
   });
 });
 
-suite('the plan of a batch refuses', () => {
+suite('the plan of a run refuses', () => {
   for (const [input, options, message] of [
     ['a.csv', {}, 'what is asked? Give --questions FILE; see svc batch --help'],
     ['a.txt', { questions: 'q' }, 'a.txt: ends in none of .jsonl, .ndjson, .csv, .tsv, .parquet; give --format'],
@@ -324,7 +324,7 @@ suite('the plan of a batch refuses', () => {
     ['a.csv', { questions: 'nowhere.json' }, 'nowhere.json: cannot be read (ENOENT)'],
   ] as const) {
     test(message, () => {
-      assert.throws(() => batchPlan(input, options), new Refusal(message));
+      assert.throws(() => fileRunPlan(input, options), new Refusal(message));
     });
   }
 
@@ -336,7 +336,7 @@ suite('the plan of a batch refuses', () => {
     test(`questions that are ${text}`, (t) => {
       const questions = join(temporaryFolder(t), 'q.json');
       writeFileSync(questions, text);
-      assert.throws(() => batchPlan('a.csv', { questions }), new Refusal(`${questions}: ${message}`));
+      assert.throws(() => fileRunPlan('a.csv', { questions }), new Refusal(`${questions}: ${message}`));
     });
   }
 });

@@ -4,10 +4,10 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { type Asked, askedQuestions } from '../../src/batch/asked.ts';
-import type { Decider } from '../../src/batch/decider.ts';
-import { memberTexts, objectText } from '../../src/batch/json-text.ts';
-import { decideThere, type ServersOptions } from '../../src/batch/servers.ts';
+import { type Asked, askedQuestions } from '../../src/file-run/asked.ts';
+import type { Decider } from '../../src/file-run/decider.ts';
+import { memberTexts, objectText } from '../../src/file-run/json-text.ts';
+import { serversDecider, type ServersOptions } from '../../src/file-run/servers.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 
 export const QUESTIONS = '{"q":{"type":"noul"}}';
@@ -112,7 +112,7 @@ export async function decider(
 ): Promise<Decider> {
   const { config } = loadConfig({ env: { SVC_API_KEY: 'a-key-of-sixteen-characters' }, cwd: '/' });
   const usual = { concurrency: 2, giveUpMs: 60_000, mayDiffer: false, config, tell: () => {} };
-  return decideThere({ ...usual, ...options }, stop);
+  return serversDecider({ ...usual, ...options }, stop);
 }
 
 export const ask = (servers: Decider, state: unknown = 'x') =>

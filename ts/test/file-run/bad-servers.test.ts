@@ -1,18 +1,18 @@
-/** Batches on servers of which one or all are bad: which requests these get, and that no row suffers from it. */
+/** Runs on servers of which one or all are bad: which requests these get, and that no row suffers from it. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Decider, Outcome } from '../../src/batch/decider.ts';
-import { inOrder } from '../../src/batch/in-order.ts';
-import { batchPlan } from '../../src/batch/plan.ts';
-import { beginning, openInput, runBatch } from '../../src/batch/run.ts';
+import type { Decider, Outcome } from '../../src/file-run/decider.ts';
+import { inOrder } from '../../src/file-run/in-order.ts';
+import { fileRunPlan } from '../../src/file-run/plan.ts';
+import { beginning, openInput, runFile } from '../../src/file-run/run.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { QUESTIONS as FILE_QUESTIONS, outputFiles, writeRows } from './batch-files.ts';
+import { QUESTIONS as FILE_QUESTIONS, outputFiles, writeRows } from './run-files.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
 /** No test here takes this long, unless it would go on for ever. */
@@ -266,7 +266,7 @@ async function outputOf(t: TestContext, { name, urls, stopAfter }: Stopped): Pro
   writeRows(join(folder, name), 400);
   writeFileSync(join(folder, 'q.json'), FILE_QUESTIONS);
   for (let isDone = false; !isDone; ) {
-    const plan = batchPlan(join(folder, name), {
+    const plan = fileRunPlan(join(folder, name), {
       questions: join(folder, 'q.json'),
       state: ['text'],
       partRows: '90',
@@ -281,7 +281,7 @@ async function outputOf(t: TestContext, { name, urls, stopAfter }: Stopped): Pro
     };
     const servers = await decider({ urls, mayDiffer: true, concurrency: 4 }, stop.signal);
     try {
-      const { done } = await runBatch(
+      const { done } = await runFile(
         { plan, source, decider: servers, stop: stop.signal, onRow },
         await beginning(plan, source),
       );
