@@ -100,7 +100,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, lifecycle] = [new FakeEngine(), new EngineSlot(), new Lifecycle()];
   const stats = new Stats({ waiting: () => slot.queue().waiting });
-  const metrics = new Metrics({ stats, engine: slot, lostLines: () => 0 });
+  const metrics = new Metrics({ stats, slot, lostLines: () => 0 });
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
@@ -109,10 +109,10 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
     const asked = reloaded();
     return asked instanceof Promise ? { isQueued: false, done: asked } : asked;
   };
-  const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
+  const app = createApp({ config, slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const { maxConnections = 4096 } = options;
-  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts, maxConnections });
+  const http = createHttpServer({ app, config, slot, lifecycle, log, metrics, timeouts, maxConnections });
   // Tests reach the server on 127.0.0.1, whatever address its config has for its rules.
   const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());

@@ -14,7 +14,7 @@ import { HangUp, noteCounts, serverTiming } from './decide.ts';
 
 export interface BatchParts {
   readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates' | 'requestTimeoutMs'>;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   /** The room in which the bodies arrive. */
   readonly room: BodyRoom;
   /** Records a finished decision; each state counts as one. */
@@ -28,14 +28,14 @@ const LINES_TYPE = 'application/x-ndjson; charset=utf-8';
  * Returns the handler that answers a batch: as one JSON document, or, if the caller accepts them, as lines of JSON that
  * are sent as they are made.
  */
-export function decideBatch({ config, engine, room, record }: BatchParts): Middleware<RequestState> {
+export function decideBatch({ config, slot, room, record }: BatchParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBatchBodyBytes, setting: 'max_batch_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<void> {
     const signal = new HangUp(ctx.res);
     const body = await readBody(ctx.req, { limit, room });
     const lines = wantsLines(ctx.req.headers.accept);
     const options = { signal, lines, maxStates: config.maxBatchStates, elapsedMs: performance.now() - startMs };
-    for await (const chunk of engine.require().engine.batch(body, options)) {
+    for await (const chunk of slot.require().engine.batch(body, options)) {
       for (const result of chunk.results) {
         if (!result.failure) noteCounts(ctx.state, result.counts);
         record(finished(result));

@@ -13,7 +13,7 @@ import type { RequestState } from '../middleware/request.ts';
 const VERSION = packageVersion();
 
 export interface StatsParts {
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly hasApiKey: boolean;
@@ -26,10 +26,10 @@ export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestStat
 }
 
 /** Returns the current numbers. */
-export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
-  const model = healthRecord(engine, lifecycle.phase);
-  const exactness = engine.model?.info.exactness;
-  const { running, waiting } = engine.queue();
+export function statsSnapshot({ slot, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
+  const model = healthRecord(slot, lifecycle.phase);
+  const exactness = slot.model?.info.exactness;
+  const { running, waiting } = slot.queue();
   return {
     uptime_seconds: Math.round(stats.uptimeSeconds),
     version: VERSION,
@@ -37,7 +37,7 @@ export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsPart
     device: model.device,
     requests: requests(stats),
     queue: { running, waiting },
-    state_cache: stateCache(engine.cache()),
+    state_cache: stateCache(slot.cache()),
     phases: phases(stats.phases()),
     per_question_type: stats.questionsByType,
     confidence: stats.confidences,
