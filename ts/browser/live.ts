@@ -5,7 +5,7 @@ import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
 import { keptBar } from '../src/dashboard/kept-states.ts';
 import type { Snapshot } from '../src/dashboard/snapshot.ts';
 import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
-import { ask } from './access.ts';
+import { askServer } from './access.ts';
 import { Charts } from './charts.ts';
 import { fill, find, findAll, write } from './page.ts';
 
@@ -50,7 +50,7 @@ const STATES = {
 /** Returns the server's current statistics, or the reason why there are none. */
 async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
   try {
-    const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
+    const response = await askServer('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
     if (!response.ok) return response.status === 401 ? 'refused' : 'gone';
     return (await response.json()) as Snapshot;
   } catch {

@@ -8,7 +8,7 @@ import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
-import { requestText } from './question.ts';
+import { requestFromLines } from './question.ts';
 
 export interface AskOptions extends Flags {
   /** A text, `@FILE`, or `-` for stdin. */
@@ -44,7 +44,7 @@ async function readRequest(file: string | undefined, { state, question = [] }: A
   if (state === undefined)
     throw new Refusal('what is it about? Give --state TEXT, or a request file; see svc ask --help');
   if (question.length === 0) throw new Refusal('nothing is asked: give --question TEXT; see svc ask --help');
-  return Buffer.from(requestText(await stateJson(state), question));
+  return Buffer.from(requestFromLines(await stateJson(state), question));
 }
 
 /** Returns the state as JSON text: the text of a `.json` file as it is, any other text as a string. */

@@ -133,10 +133,10 @@ function stopOnSignal(): AbortSignal {
 /** Returns the command with `--resume`, to be pasted into a shell. */
 export function resumeCommand(args: readonly string[]): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
-  return ['svc', ...again, '--resume'].map(quoted).join(' ');
+  return ['svc', ...again, '--resume'].map(shellQuoted).join(' ');
 }
 
-function quoted(arg: string): string {
+function shellQuoted(arg: string): string {
   if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
   return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
 }

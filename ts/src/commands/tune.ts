@@ -7,7 +7,7 @@ import { Refusal } from '../refusal.ts';
 import { type Flags, loadConfig } from '../settings/config.ts';
 import { readLabels } from '../tune/labels.ts';
 import { reportJson, reportText, type Tuned } from '../tune/report.ts';
-import { tune as fitRows, type TuneRun } from '../tune/run.ts';
+import { runTune, type TuneRun } from '../tune/run.ts';
 
 export interface TuneFlags extends Flags {
   readonly data?: string;
@@ -64,7 +64,7 @@ async function fitWithProgress(run: Omit<TuneRun, 'stop' | 'onRows'>): Promise<T
     write: (text) => process.stderr.write(text),
     state: () => ({ rows: answered, bad: 0, share: answered / run.rows.length }),
   });
-  return fitRows({ ...run, stop: stopOnSignal(), onRows }).finally(endProgress);
+  return runTune({ ...run, stop: stopOnSignal(), onRows }).finally(endProgress);
 }
 
 async function report(tuned: readonly Tuned[], { out, json }: { readonly out: string; readonly json: boolean }) {

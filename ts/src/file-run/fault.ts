@@ -2,6 +2,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { parseTree } from 'jsonc-parser';
 import type { Asked } from './asked.ts';
+import { parsedJson } from './json-text.ts';
 
 /** Probabilities are rounded to six decimals; another server may round otherwise than this one. */
 const ROUNDING = 1e-3;
@@ -16,14 +17,14 @@ type Values = Readonly<Record<string, unknown>> & { readonly [field in Field]?: 
 
 /** Returns the fault of `body` as an answer to the questions, in a few words; undefined if it has none. */
 export function faultIn(body: string, asked: readonly Asked[]): string | undefined {
-  const value = parsed(body);
+  const value = parsedJson(body);
   if (value === undefined) return 'no JSON';
   if (!isObject(value) || !isObject(value.answers)) return 'no decision';
   const { answers, usage } = value;
   for (const question of asked) {
-    if (!Object.hasOwn(answers, question.id)) return `no answer to ${quoted(question.id)}`;
+    if (!Object.hasOwn(answers, question.id)) return `no answer to ${quotedName(question.id)}`;
     const fault = faultInAnswer(answers[question.id], question);
-    if (fault !== undefined) return `an answer to ${quoted(question.id)} ${fault}`;
+    if (fault !== undefined) return `an answer to ${quotedName(question.id)} ${fault}`;
   }
   const fault = faultInNames(answerNames(body), asked);
   if (fault !== undefined) return fault;
@@ -37,7 +38,7 @@ function faultInNames(names: readonly string[], asked: readonly Asked[]): string
   if (names.length === asked.length) return undefined;
   const ids = new Set(asked.map(({ id }) => id));
   const other = names.find((name) => !ids.has(name));
-  return other === undefined ? 'two answers to one question' : `an answer to ${quoted(other)}, which was not asked`;
+  return other === undefined ? 'two answers to one question' : `an answer to ${quotedName(other)}, which was not asked`;
 }
 
 /**
@@ -81,14 +82,6 @@ function isVerdict(answer: Values, { type, labels, legend }: Asked, shares: read
   return isLegend && hasNames(said, labels) && isNear(answer.score, score, labels.length);
 }
 
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function hasNames(values: Values, names: readonly string[]): boolean {
   return Object.keys(values).length === names.length && names.every((name) => Object.hasOwn(values, name));
 }
@@ -117,6 +110,6 @@ function sum(values: readonly number[]): number {
  * Returns a name quoted for a message and shortened to 60 characters: it comes from the questions or from a server, and
  * may be long.
  */
-function quoted(name: string): string {
+function quotedName(name: string): string {
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name);
 }

@@ -4,11 +4,15 @@ import { LazyJson, LazyText } from './parquet/lazy.ts';
 
 /** Whether a text is one JSON value. */
 export function isJson(text: string): boolean {
+  return parsedJson(text) !== undefined;
+}
+
+/** Returns the value of a JSON text; undefined if the text is not one JSON value. */
+export function parsedJson(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text);
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -24,10 +28,10 @@ export function objectText(members: readonly (readonly [name: string, json: stri
 export function memberTexts(json: string): ReadonlyMap<string, string> | undefined {
   const root = parseTree(json);
   if (root?.type !== 'object') return undefined;
-  return new Map((root.children ?? []).map((member) => memberText(json, member)));
+  return new Map((root.children ?? []).map((member) => memberEntry(json, member)));
 }
 
-function memberText(json: string, { children }: Node): [string, string] {
+function memberEntry(json: string, { children }: Node): [string, string] {
   const [name, value] = children ?? [];
   return [String(name?.value), value ? json.slice(value.offset, value.offset + value.length) : 'null'];
 }

@@ -76,7 +76,7 @@ export function fileRunPlan(input: string, options: FileRunOptions): FileRunPlan
   const paths = outputPaths(format, output, options.errors);
   requireOwnFiles([input, questions, paths.rows, paths.errors, paths.journal]);
   if (options.resume && options.overwrite) throw new Refusal('--resume and --overwrite exclude each other');
-  const questionsJson = readQuestions(questions);
+  const questionsJson = readQuestionsFile(questions);
   const meaning = [
     format,
     questionsJson,
@@ -131,7 +131,7 @@ function withStem(path: string, change: (stem: string) => string): string {
  * Returns the file's text, which becomes a part of every request: a text that is not one JSON object could close the
  * `questions` and add other fields.
  */
-function readQuestions(file: string): string {
+function readQuestionsFile(file: string): string {
   let text: string;
   try {
     text = readFileSync(file, 'utf8')

@@ -57,8 +57,8 @@ export async function post(sent: Sent, { url, headers, timeoutMs, controller }: 
       redirect: 'manual',
       signal: controller.signal,
     });
-    const retryAfterMs = retryAfter(response.headers.get('retry-after'));
-    return { status: response.status, text: await textOf(response), retryAfterMs };
+    const retryAfterMs = retryAfterMsIn(response.headers.get('retry-after'));
+    return { status: response.status, text: await bodyText(response), retryAfterMs };
   } catch (error) {
     const cause = error instanceof Error ? (error.cause ?? error) : error;
     return { status: 0, text: reasonOf(cause), retryAfterMs: undefined };
@@ -77,7 +77,7 @@ function reasonOf(cause: unknown): string {
  * Returns the body as text; an empty text for an answer that is not UTF-8, because decoding would replace some of its
  * bytes.
  */
-async function textOf({ status, body }: Response): Promise<string> {
+async function bodyText({ status, body }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body ?? []) {
@@ -93,7 +93,7 @@ async function textOf({ status, body }: Response): Promise<string> {
  * Parses a `retry-after` header of seconds or a date, and returns its time in milliseconds, one hour at most; undefined
  * if the value is neither.
  */
-function retryAfter(value: string | null): number | undefined {
+function retryAfterMsIn(value: string | null): number | undefined {
   if (value === null) return undefined;
   const ms = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);

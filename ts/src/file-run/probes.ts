@@ -1,5 +1,6 @@
 /** The comparison of servers' answers: the same model can compute otherwise on another processor or device. */
 import { Refusal } from '../refusal.ts';
+import { parsedJson } from './json-text.ts';
 
 /** The largest difference allowed between two servers' values of one probability. */
 export const MAX_APART = 1e-3;
@@ -68,19 +69,11 @@ export function requireSameAnswers(reference: Probed, other: Probed): void {
 /** Returns the probabilities of an answer, keyed `question.label`; an empty map if `body` is no answer. */
 function probabilities(body: string): Map<string, number> {
   const found = new Map<string, number>();
-  for (const [id, answer] of entries(entries(parsed(body)).find(([key]) => key === 'answers')?.[1])) {
+  for (const [id, answer] of entries(entries(parsedJson(body)).find(([key]) => key === 'answers')?.[1])) {
     const labels = entries(answer).find(([key]) => key === 'probabilities')?.[1];
     for (const [label, value] of entries(labels)) if (typeof value === 'number') found.set(`${id}.${label}`, value);
   }
   return found;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function entries(value: unknown): [string, unknown][] {

@@ -73,8 +73,8 @@ export function fitMemory(folder: string, settings: MemorySettings, limits = mem
 export function memoryLimits(): MemoryLimit[] {
   const { constrainedMemory } = process as { readonly constrainedMemory?: () => number | undefined };
   const group = constrainedMemory?.() ?? 0;
-  const data = /^Max data size +(\d+)/m.exec(textOf('/proc/self/limits'))?.[1];
-  const reserved = Number(/^VmData:\s+(\d+) kB/m.exec(textOf('/proc/self/status'))?.[1] ?? 0) * 1024;
+  const data = /^Max data size +(\d+)/m.exec(fileText('/proc/self/limits'))?.[1];
+  const reserved = Number(/^VmData:\s+(\d+) kB/m.exec(fileText('/proc/self/status'))?.[1] ?? 0) * 1024;
   const limits: MemoryLimit[] = [
     { bytes: group, origin: 'memory of its control group', serverBytes: SERVER_BYTES },
     {
@@ -87,7 +87,7 @@ export function memoryLimits(): MemoryLimit[] {
 }
 
 /** Returns the text of a file in which Linux describes the process; empty on other systems. */
-function textOf(file: string): string {
+function fileText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {

@@ -52,7 +52,7 @@ export function judge({ examples, before, seed }: Evidence): Verdict {
   if (gain.mean <= SURE * gain.standardError) {
     return { ...known, after, reason: 'held-out log-likelihood gets better by no more than chance explains' };
   }
-  return { ...known, after, calibration: rounded(fit(examples, options)) };
+  return { ...known, after, calibration: roundedCalibration(fit(examples, options)) };
 }
 
 function judged({ logits, label }: Example, calibration: Calibration): Judged {
@@ -137,7 +137,7 @@ function gainOf(examples: readonly Example[], before: readonly Judged[], after: 
 }
 
 /** Returns the calibration rounded to six digits, which are readable and more than the labels can determine. */
-function rounded({ temperature, bias }: Calibration): Calibration {
+function roundedCalibration({ temperature, bias }: Calibration): Calibration {
   const digits = (value: number) => Number(value.toPrecision(6));
   return { temperature: digits(temperature), bias: bias.map(digits) };
 }

@@ -153,7 +153,7 @@ export class ColumnReader {
 
   async #read({ header, body }: Page): Promise<void> {
     if (header.type === 'INDEX_PAGE') return;
-    const count = atLeast(0, valuesOf(header));
+    const count = atLeast(0, valueCount(header));
     const bytes = atLeast(0, header.uncompressed_page_size);
     const largest = Math.max(bytes, body.end - body.start);
     if (count > MAX_PAGE_VALUES) throw new Damage(`a page of ${count} values, the limit is ${MAX_PAGE_VALUES}`);
@@ -245,7 +245,7 @@ function headerOf(bytes: Uint8Array): PageHeader {
   throw new Damage('a page is of no type that is known');
 }
 
-function valuesOf(header: PageHeader): number | undefined {
+function valueCount(header: PageHeader): number | undefined {
   const { data_page_header: v1, data_page_header_v2: v2, dictionary_page_header: dictionary } = header;
   return (v1 ?? v2 ?? dictionary)?.num_values;
 }

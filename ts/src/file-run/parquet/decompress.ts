@@ -37,12 +37,12 @@ export function decompress(codec: CompressionCodec | undefined, bytes: Uint8Arra
   const work = codec === undefined ? undefined : DECOMPRESS[codec];
   if (work === undefined) throw new Damage(`its compression ${codec ?? ''} is not known`.replace('  ', ' '));
   if (length === 0) return new Uint8Array();
-  const whole = decompressed(work, bytes, length);
+  const whole = decompressedPage(work, bytes, length);
   if (whole.length !== length) throw new Damage(`a page has ${whole.length} bytes, its header says ${length}`);
   return whole;
 }
 
-function decompressed(work: Decompress, bytes: Uint8Array, length: number): Uint8Array {
+function decompressedPage(work: Decompress, bytes: Uint8Array, length: number): Uint8Array {
   try {
     return work(bytes, length);
   } catch (error) {

@@ -98,7 +98,7 @@ async function send(ctx: RequestContext, { body, timing }: BatchChunk, sending: 
     begin(ctx, isWhole ? { 'Content-Length': String(body.length) } : inPieces);
   }
   for (let start = 0; start < body.length; start += PIECE_BYTES) {
-    await write(res, body.subarray(start, start + PIECE_BYTES), sending.timeoutMs);
+    await writePiece(res, body.subarray(start, start + PIECE_BYTES), sending.timeoutMs);
   }
   if (!timing) return;
   if (!isWhole && hasTrailer(ctx)) res.addTrailers({ 'Server-Timing': serverTiming(timing) });
@@ -125,7 +125,7 @@ function begin(ctx: RequestContext, headers: Record<string, string>): void {
  *
  * @throws HttpFailure `cancelled`, `answer_timeout`
  */
-async function write(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {
+async function writePiece(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {
   if (res.write(piece)) return;
   const ended = new AbortController();
   const close = () => ended.abort(callerGone());

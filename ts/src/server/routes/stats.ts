@@ -41,7 +41,7 @@ export function statsSnapshot({ slot, lifecycle, stats, hasApiKey }: StatsParts)
     phases: phases(stats.phases()),
     per_question_type: stats.questionsByType,
     confidence: stats.confidences,
-    series: stats.series().map(interval),
+    series: stats.series().map(intervalRecord),
     recent: stats.recent().map(recent),
     model: { ...model, ...(exactness !== undefined && { exactness }) },
   };
@@ -59,28 +59,28 @@ function requests(stats: Stats): StatsSnapshot['requests'] {
     questions: stats.questions,
     input_tokens: stats.inputTokens,
     avg_ms: avgMs,
-    ...percentiles(rest),
+    ...percentilesRecord(rest),
     max_ms: maxMs,
   };
 }
 
 function phases({ encode, wait, run, total }: PerPhase<Percentiles>): StatsSnapshot['phases'] {
   return {
-    encode: percentiles(encode),
-    wait: percentiles(wait),
-    run: percentiles(run),
-    total: percentiles(total),
+    encode: percentilesRecord(encode),
+    wait: percentilesRecord(wait),
+    run: percentilesRecord(run),
+    total: percentilesRecord(total),
   };
 }
 
-function percentiles({ p50Ms, p95Ms, p99Ms }: Percentiles) {
+function percentilesRecord({ p50Ms, p95Ms, p99Ms }: Percentiles) {
   return { p50_ms: p50Ms, p95_ms: p95Ms, p99_ms: p99Ms };
 }
 
-function interval(interval: Interval): StatsSnapshot['series'][number] {
+function intervalRecord(interval: Interval): StatsSnapshot['series'][number] {
   const { timeMs, requests, errors, encodeMs, waitMs, runMs, waiting } = interval;
   const averages = { encode_ms: encodeMs, wait_ms: waitMs, run_ms: runMs };
-  return { time: rfc3339(timeMs), requests, errors, ...percentiles(interval), ...averages, waiting };
+  return { time: rfc3339(timeMs), requests, errors, ...percentilesRecord(interval), ...averages, waiting };
 }
 
 function recent({
