@@ -2,7 +2,7 @@
 import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
 import { formatTime } from '../src/dashboard/format.ts';
 import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
-import { keptBar } from '../src/dashboard/kept-states.ts';
+import { stateCacheBar } from '../src/dashboard/state-cache.ts';
 import type { Snapshot } from '../src/dashboard/snapshot.ts';
 import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
 import { askServer } from './access.ts';
@@ -121,7 +121,7 @@ class LiveView {
     if (this.#series.open) fill(find(document, '[data-rows="series"]'), seriesRows(snapshot.series));
     fill(find(document, '[data-rows="confidence"]'), histogramRows(snapshot));
     fill(find(document, '[data-histograms]'), histograms(snapshot));
-    fill(find(document, '[data-kept-bar]'), keptBar(snapshot));
+    fill(find(document, '[data-cache-bar]'), stateCacheBar(snapshot));
   }
 }
 

@@ -4,7 +4,7 @@ import { PHASES } from '../schemas/names.ts';
 import { type FieldName, fieldWriter } from './fields.ts';
 import { histogramRows, histograms } from './histogram.ts';
 import { type Html, html } from './html.ts';
-import { keptCard } from './kept-states.ts';
+import { stateCacheCard } from './state-cache.ts';
 import { type AssetPaths, page } from './page.ts';
 import { playground } from './playground.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -36,7 +36,7 @@ ${playground({ origin, needsKey: snapshot.api_key })}
 ${recentCard(snapshot)}
 ${confidenceCard(snapshot)}
 </div>
-${keptCard(snapshot, write)}
+${stateCacheCard(snapshot, write)}
 <div class="columns">
 ${modelCard(write)}
 ${callCard(snapshot, origin)}

@@ -1,4 +1,4 @@
-/** The memory that the process may take, and the part of it that a model leaves for kept states. */
+/** The memory that the process may take, and the part of it that a model leaves for the KV cache. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts';
 
 const MIB = 2 ** 20;
 
-/** Memory of a server under load that keeps no states, without its graph. With less the kernel ends it. */
+/** Memory of a server under load without a KV cache and without its graph. With less the kernel ends it. */
 const SERVER_BYTES = 190 * MIB;
 
 /** Memory that a server reserves in addition when it loads a model: for itself, and for the stack of each thread. */
@@ -27,7 +27,7 @@ export interface MemoryLimit {
 }
 
 export interface Fit {
-  /** The bytes of states that can be kept. */
+  /** The most bytes that the KV cache can take. */
   readonly stateCacheBytes: number;
   /** The settings that do not fit, one line each. */
   readonly notes: readonly string[];
@@ -40,8 +40,8 @@ export interface MemorySettings {
 }
 
 /**
- * Returns how the model in `folder` fits into the memory that the process may take. Where the kept states would not
- * fit, fewer states are kept.
+ * Returns how the model in `folder` fits into the memory that the process may take. A KV cache that would not fit gets
+ * a lower limit.
  *
  * @throws Refusal when the model itself does not fit: the process would be killed by its first requests.
  */

@@ -148,8 +148,8 @@ function gaugeEngine(slot: EngineSlot, registers: Registry[]): () => void {
 }
 
 /**
- * Returns a function that updates the metrics of the state cache. A newly loaded model starts with no kept states and
- * zero counts, as a process that starts again does.
+ * Returns a function that updates the metrics of the KV cache. A newly loaded model starts with an empty cache and zero
+ * counts, as a process that starts again does.
  */
 function showCache(slot: EngineSlot, registers: Registry[]): () => void {
   const hits = counter('svc_state_cache_hits_total', 'Chunks of states that were kept when needed.', registers);

@@ -5,7 +5,7 @@ import { objectText } from '../file-run/json-text.ts';
 import { Refusal } from '../refusal.ts';
 import type { AskedQuestion, LabelledRow } from './labels.ts';
 
-/** The rows about one state, which is read once for all of their questions. */
+/** The rows about one state, whose prefill serves all of their questions. */
 type RowsOfState = readonly LabelledRow[];
 
 /** The value for a probability of 0, which stands for less than half of the last decimal that is sent. */

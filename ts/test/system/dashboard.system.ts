@@ -108,7 +108,7 @@ test('the kept states show when a state comes again', async (t) => {
   assert.equal(await textOf(page.locator('[data-field="cache_share"]')), '75 %');
   assert.equal(await field(page, 'cache_misses'), 1);
   assert.match(await textOf(page.locator('[data-field="cache_bytes"]')), /^[\d.]+ KiB$/);
-  const width = await page.locator('[data-kept-bar] rect').getAttribute('width');
+  const width = await page.locator('[data-cache-bar] rect').getAttribute('width');
   assert.ok(Number.parseFloat(width ?? '') > 0, String(width));
 });
 
