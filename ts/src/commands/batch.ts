@@ -9,6 +9,7 @@ import { serversDecider } from '../file-run/servers.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import { Stopped, stopSignal } from './stop-signal.ts';
 
 export interface BatchFlags extends Flags, FileRunOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */
@@ -20,16 +21,6 @@ export interface BatchFlags extends Flags, FileRunOptions {
 
 const DEFAULT_CONCURRENCY = '8';
 const DEFAULT_GIVE_UP_SECONDS = '300';
-
-/** The error that ends a run after a signal. */
-class Stopped extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number) {
-    super('stopped');
-    this.exitCode = exitCode;
-  }
-}
 
 /**
  * Resolves once every row has its answer or the reason why it has none, or a signal has ended the run; the command
@@ -61,7 +52,7 @@ interface Work {
 
 async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
   const startMs = performance.now();
-  const stop = stopOnSignal();
+  const stop = stopSignal();
   const decider = flags.url
     ? await serversDecider(servers(flags.url, flags, config), stop)
     : await engineDecider(config, stop);
@@ -81,13 +72,13 @@ async function work({ plan, source, begun, flags, config }: Work): Promise<void>
     tell(`${plan.output}: ${counts(journal, plan)}, in ${duration((performance.now() - startMs) / 1000)}`);
   } catch (error) {
     endProgress();
-    end(error, state().rows);
+    endRun(error, state().rows);
   } finally {
     await decider.close();
   }
 }
 
-function end(error: unknown, rows: number): void {
+function endRun(error: unknown, rows: number): void {
   if (error instanceof Stopped) {
     tell(`stopped after ${grouped(rows)} rows; this goes on:`);
     // The command is written as it was typed, since it is meant to be pasted.
@@ -115,19 +106,6 @@ function tellBetween(line: string): void {
 function counts({ answered, bad, parts }: Journal, { paths }: FileRunPlan): string {
   const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad, see ${paths.errors}`;
   return `${grouped(answered)} rows answered${parts > 0 ? ` in ${grouped(parts)} parts` : ''}, ${refused}`;
-}
-
-/** Returns a signal that fires at the first SIGINT or SIGTERM; a second one ends the process at once, like a kill. */
-function stopOnSignal(): AbortSignal {
-  const controller = new AbortController();
-  const on = (signal: NodeJS.Signals, exitCode: number) =>
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(exitCode);
-      controller.abort(new Stopped(exitCode));
-    });
-  on('SIGINT', 130);
-  on('SIGTERM', 143);
-  return controller.signal;
 }
 
 /** Returns the command with `--resume`, to be pasted into a shell. */
