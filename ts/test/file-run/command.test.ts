@@ -5,7 +5,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { progressLine } from '../../src/file-run/progress.ts';
 import { resumeCommand } from '../../src/commands/batch.ts';
 import { fixture } from '../addon/model-folders.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { suite, type TestContext, test } from 'node:test';
 import { Refusal } from '../../src/refusal.ts';
 import { freePort } from '../gate/gate-under-test.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
 suite('servers', () => {

@@ -1,5 +1,4 @@
 /** A whole server on a fake engine, and a raw connection to it, on which a test writes HTTP itself. */
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -17,6 +16,7 @@ import { Secret } from '../../src/settings/secret.ts';
 import { Metrics } from '../../src/stats/metrics.ts';
 import { Stats } from '../../src/stats/stats.ts';
 import { FakeEngine } from '../fake-engine.ts';
+import { until } from '../until.ts';
 
 export const DECISION = '{"state":"s","questions":{"q":{"type":"noul"}}}';
 
@@ -186,15 +186,6 @@ export class Wire {
 /** Returns the value of a header in a raw answer. */
 export function rawHeader(answer: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
-}
-
-/** Returns when `condition` holds, which must happen by itself. Fails when that takes more than a minute. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 60_000;
-  while (!(await condition())) {
-    assert.ok(performance.now() < endMs, `not within a minute: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }
 
 /**

@@ -18,7 +18,7 @@ import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
 import { SourceError } from '../../src/model/source-error.ts';
 import { WebStore } from '../../src/model/web-store.ts';
 import { runCommand } from '../addon/program.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';

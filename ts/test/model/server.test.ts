@@ -9,7 +9,7 @@ import { filesIn } from '../../src/model/file-digest.ts';
 import { manifestText } from '../../src/model/manifest.ts';
 import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
