@@ -7,7 +7,7 @@ export class AppendFile {
   readonly #file: FileHandle;
   #length: number;
   #pending: string[] = [];
-  #pendingCharacters = 0;
+  #pendingBytes = 0;
 
   private constructor(file: FileHandle, length: number) {
     this.#file = file;
@@ -36,20 +36,21 @@ export class AppendFile {
     return this.#length;
   }
 
-  get pendingCharacters(): number {
-    return this.#pendingCharacters;
+  /** The number of appended bytes that are not committed. */
+  get pendingBytes(): number {
+    return this.#pendingBytes;
   }
 
   append(text: string): void {
     this.#pending.push(text);
-    this.#pendingCharacters += text.length;
+    this.#pendingBytes += Buffer.byteLength(text);
   }
 
   /** Resolves when all appended text is on the disk. */
   async commit(): Promise<void> {
     if (this.#pending.length === 0) return;
     const bytes = Buffer.from(this.#pending.join(''));
-    [this.#pending, this.#pendingCharacters] = [[], 0];
+    [this.#pending, this.#pendingBytes] = [[], 0];
     // The write goes to a known offset instead of the end: if two processes run by mistake, they write the same bytes
     // to the same place.
     for (let done = 0; done < bytes.length; ) {

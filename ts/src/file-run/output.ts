@@ -28,8 +28,11 @@ export interface OutputOptions {
   readonly fingerprint: (position: Position) => Promise<string>;
 }
 
-/** A part with more characters than this is finished, however few rows it has. */
-const MAX_PART_CHARACTERS = 64 * 1024 * 1024;
+/**
+ * A part whose rows take more bytes than this is finished, however few they are. Bytes are counted, committed or not, so
+ * that a part ends at the same row whenever the run was committed.
+ */
+const MAX_PART_BYTES = 64 * 1024 * 1024;
 
 export class Output {
   readonly #options: OutputOptions;
@@ -66,9 +69,9 @@ export class Output {
     return this.#journal;
   }
 
-  /** The number of characters that are not committed. */
-  get pendingCharacters(): number {
-    return this.#rows.pendingCharacters + this.#errors.pendingCharacters;
+  /** The number of bytes that are not committed. */
+  get pendingBytes(): number {
+    return this.#rows.pendingBytes + this.#errors.pendingBytes;
   }
 
   answered(row: GoodRow, answered: Answered): void {
@@ -87,9 +90,7 @@ export class Output {
   get isPartFull(): boolean {
     const { parts } = this.#options;
     if (parts === undefined) return false;
-    return (
-      this.#journal.part_rows >= parts.rows || this.#rows.length + this.#rows.pendingCharacters > MAX_PART_CHARACTERS
-    );
+    return this.#journal.part_rows >= parts.rows || this.#rows.length + this.#rows.pendingBytes > MAX_PART_BYTES;
   }
 
   /** Resolves when everything written so far is on the disk and the journal says so. */

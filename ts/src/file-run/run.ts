@@ -17,7 +17,7 @@ import { csvSink, jsonlSink, parquetSink, tableColumns } from './sink.ts';
 
 /** The interval between commits: a killed run loses the rows of at most about this time. */
 const COMMIT_INTERVAL_MS = 1000;
-const MAX_PENDING_CHARACTERS = 16 * 1024 * 1024;
+const MAX_PENDING_BYTES = 16 * 1024 * 1024;
 /**
  * The limit for the texts of the rows asked about at once: each text is in memory about ten times, as text, bytes and
  * tokens.
@@ -171,7 +171,7 @@ async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Ou
     onRow(output.journal);
     const now = performance.now();
     if (output.isPartFull) await output.finishPart();
-    else if (now - committedMs < COMMIT_INTERVAL_MS && output.pendingCharacters < MAX_PENDING_CHARACTERS) continue;
+    else if (now - committedMs < COMMIT_INTERVAL_MS && output.pendingBytes < MAX_PENDING_BYTES) continue;
     else await output.commit();
     committedMs = now;
   }
