@@ -12,7 +12,7 @@ import { snippets } from './snippets.ts';
 import { recentRows, seriesRows } from './tables.ts';
 import { tile } from './tile.ts';
 
-export interface HomeOptions {
+interface HomeOptions {
   readonly snapshot: Snapshot;
   readonly assets: AssetPaths;
   /** The scheme, host and port that the page was requested from. */

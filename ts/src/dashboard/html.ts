@@ -22,7 +22,7 @@ export type { Html };
  * A value in a template: HTML is inserted as it is, text and numbers are escaped, lists are inserted item by item, and
  * undefined, null and false insert nothing.
  */
-export type Part = Html | string | number | undefined | null | false | readonly Part[];
+type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 const ESCAPED: Readonly<Record<string, string>> = {
   '&': '&amp;',

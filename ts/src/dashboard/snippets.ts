@@ -1,6 +1,6 @@
 /** A decision request as commands and programs that work when pasted. They send exactly the bytes of the text. */
 
-export interface SnippetOptions {
+interface SnippetOptions {
   /** The scheme, host and port of the server, without a slash at the end. */
   readonly origin: string;
   /** The body of the request. */

@@ -19,7 +19,7 @@ const OWN_SERVER_WORTH = 2;
 /** The shortest timeout of a second server that is asked about a row which the first has refused. */
 const SECOND_OPINION_MS = 2000;
 
-export interface DispatchOptions {
+interface DispatchOptions {
   readonly servers: readonly Server[];
   readonly headers: Readonly<Record<string, string>>;
   /** The time without an answer from any server after which the run ends, in milliseconds. */

@@ -3,7 +3,7 @@
 /**
  * The limits on the items that are at work or wait for an earlier one. One item is always allowed, however large it is.
  */
-export interface Window<Item> {
+interface Window<Item> {
   readonly items: number;
   /** The total size that the items may have, in the unit that `of` returns for each; the last item may exceed it. */
   readonly size?: { readonly of: (item: Item) => number; readonly most: number };

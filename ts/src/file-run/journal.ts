@@ -61,7 +61,7 @@ export async function writeJournal(path: string, journal: Journal): Promise<void
 }
 
 /** Syncs a folder, so that its new file names survive a crash; Windows neither can nor needs to do this. */
-export async function syncFolder(path: string): Promise<void> {
+async function syncFolder(path: string): Promise<void> {
   if (process.platform === 'win32') return;
   const folder = await open(path, 'r');
   try {

@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 const NEWLINE = 10;
 const CHUNK_BYTES = 1024 * 1024;
 
-export interface LinesOptions {
+interface LinesOptions {
   readonly path: string;
   /** The byte offset to start at. */
   readonly from: number;
@@ -16,7 +16,7 @@ export interface LinesOptions {
 }
 
 /** A line of a file. */
-export interface Line {
+interface Line {
   /** The line without its line feed; undefined if it is longer than `maxBytes`. */
   readonly bytes: Buffer | undefined;
   /** The byte offset at which the next line begins. */

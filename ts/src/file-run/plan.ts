@@ -8,7 +8,7 @@ import { Refusal } from '../refusal.ts';
 import type { OutputPaths } from './output.ts';
 import type { Selection } from './row.ts';
 
-export type FileFormat = 'jsonl' | 'csv' | 'parquet';
+type FileFormat = 'jsonl' | 'csv' | 'parquet';
 
 /** The options of `svc batch` that determine its input, questions and output. */
 export interface FileRunOptions {

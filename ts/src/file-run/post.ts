@@ -20,7 +20,7 @@ export interface Received {
   readonly retryAfterMs: number | undefined;
 }
 
-export interface Posting {
+interface Posting {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly timeoutMs: number;

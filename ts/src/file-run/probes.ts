@@ -3,7 +3,7 @@ import { Refusal } from '../refusal.ts';
 import { parsedJson } from './json-text.ts';
 
 /** The largest difference allowed between two servers' values of one probability. */
-export const MAX_APART = 1e-3;
+const MAX_APART = 1e-3;
 
 /**
  * The states that each server is asked about before it gets a row. The embedded model answers these alike on every

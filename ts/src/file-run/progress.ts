@@ -1,6 +1,6 @@
 /** The progress display of a run: one line that is redrawn on a terminal, or a new line every ten seconds in a log. */
 
-export interface ProgressState {
+interface ProgressState {
   /** The number of finished rows, of this run and the earlier ones. */
   readonly rows: number;
   readonly bad: number;
@@ -8,7 +8,7 @@ export interface ProgressState {
   readonly share: number;
 }
 
-export interface ProgressOptions {
+interface ProgressOptions {
   readonly isTerminal: boolean;
   readonly write: (text: string) => void;
   readonly state: () => ProgressState;

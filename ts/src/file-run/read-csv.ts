@@ -12,7 +12,7 @@ const CHUNK_BYTES = 256 * 1024;
 /** The character that the decoder puts in the place of bytes that are not UTF-8. */
 const REPLACEMENT = '\ufffd';
 
-export interface CsvOptions extends Selection {
+interface CsvOptions extends Selection {
   readonly path: string;
   readonly delimiter: string;
   /** The largest row, in bytes; without a limit, an unclosed quote would turn the rest of the file into one row. */

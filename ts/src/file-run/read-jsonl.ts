@@ -8,7 +8,7 @@ import { badRow, type Position, type Row, type Selection, type Source } from './
 /** The number of characters that the file of errors shows of a line that is not JSON. */
 const SHOWN_CHARACTERS = 1000;
 
-export interface JsonlOptions extends Selection {
+interface JsonlOptions extends Selection {
   readonly path: string;
   /** The longest row, in bytes; a longer line is a bad row and is not held in memory. */
   readonly maxRowBytes: number;

@@ -35,7 +35,7 @@ const MAX_HELD_BYTES = 192 * 1024 * 1024;
  */
 const MAX_FOOTER_BYTES = 8 * 1024 * 1024;
 
-export interface ParquetOptions extends Selection {
+interface ParquetOptions extends Selection {
   readonly path: string;
   /** The largest row, in bytes; a larger one is a bad row, and its text is not made. */
   readonly maxRowBytes: number;

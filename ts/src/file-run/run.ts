@@ -78,7 +78,7 @@ function freshJournal({ settings }: FileRunPlan, read: string): Journal {
   return { format: 1, run: '', settings, model: null, read, ...counts, done: false };
 }
 
-export interface Run {
+interface Run {
   readonly plan: FileRunPlan;
   readonly source: Source;
   readonly decider: Decider;

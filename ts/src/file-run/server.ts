@@ -13,7 +13,7 @@ const MANY_FAILURES = 3;
  */
 const AWAY_MS = 60_000;
 
-export interface ServerOptions {
+interface ServerOptions {
   readonly url: string;
   /** The largest number of requests at once. */
   readonly concurrency: number;

@@ -26,7 +26,7 @@ export interface MemoryLimit {
   readonly serverBytes: number;
 }
 
-export interface Fit {
+interface Fit {
   /** The most bytes that the KV cache can take. */
   readonly stateCacheBytes: number;
   /** The settings that do not fit, one line each. */
@@ -34,7 +34,7 @@ export interface Fit {
 }
 
 /** The settings that decide how much memory a server takes. */
-export interface MemorySettings {
+interface MemorySettings {
   readonly stateCacheBytes: number;
   readonly maxTokens: number;
 }
@@ -70,7 +70,7 @@ export function fitMemory(folder: string, settings: MemorySettings, limits = mem
 }
 
 /** Returns the limits of this process; an empty list where it may use the whole machine. */
-export function memoryLimits(): MemoryLimit[] {
+function memoryLimits(): MemoryLimit[] {
   const { constrainedMemory } = process as { readonly constrainedMemory?: () => number | undefined };
   const group = constrainedMemory?.() ?? 0;
   const data = /^Max data size +(\d+)/m.exec(fileText('/proc/self/limits'))?.[1];

@@ -4,7 +4,7 @@ import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } fro
 import { reason, SourceError } from './source-error.ts';
 import type { Listed, Opened, OpenOptions, Store } from './store.ts';
 
-export interface S3Options {
+interface S3Options {
   readonly bucket: string;
   /** The key of the object, or the prefix of all wanted objects, without a slash at its end. */
   readonly key: string;

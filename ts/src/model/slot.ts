@@ -24,7 +24,7 @@ export interface LoadedModel {
 }
 
 /** The facts that the loader knows of a model, besides the engine that runs it. */
-export type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'offline'>> & {
+type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'offline'>> & {
   /** The folder, file or URL of the model; a URL's user, password and query are taken out. */
   readonly source: string;
 };

@@ -15,7 +15,7 @@ import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat } from './location.ts';
 import { reason, SourceError } from './source-error.ts';
 
-export interface UnpackOptions {
+interface UnpackOptions {
   readonly format: ArchiveFormat;
   /** The most bytes of all files together. */
   readonly maxBytes: number;

@@ -49,7 +49,7 @@ export type AppConfig = Pick<
   | 'requestTimeoutMs'
 >;
 
-export interface AppParts {
+interface AppParts {
   readonly config: AppConfig;
   readonly slot: EngineSlot;
   /** The API keys; an empty list means that the check of API keys is off. */

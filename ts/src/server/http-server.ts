@@ -37,7 +37,7 @@ export const DEFAULT_TIMEOUTS: HttpTimeouts = {
   checkMs: 1_000,
 };
 
-export interface HttpServerParts {
+interface HttpServerParts {
   readonly app: Koa<RequestState>;
   readonly config: Pick<Config, 'drainDelayMs' | 'drainMs' | 'requestTimeoutMs'>;
   /** The slot whose engine is closed at the end. */

@@ -20,7 +20,7 @@ import { reloadOnHangUp } from './reload-on-signal.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 
 /** A model that is being fetched and loaded. */
-export interface StartingEngine {
+interface StartingEngine {
   readonly loaded: Promise<LoadedEngine>;
   /** Ends the fetching. */
   stop(): void;

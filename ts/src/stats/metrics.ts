@@ -8,7 +8,7 @@ import type { Stats } from './stats.ts';
 /** The bounds of the buckets: from half a millisecond to the longest time that a request may wait. */
 const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export interface MetricsParts {
+interface MetricsParts {
   readonly stats: Stats;
   readonly slot: EngineSlot;
   /** Returns how many lines of the log were lost. */

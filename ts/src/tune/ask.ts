@@ -11,7 +11,7 @@ type RowsOfState = readonly LabelledRow[];
 /** The value for a probability of 0, which stands for less than half of the last decimal that is sent. */
 const LEAST_PROBABILITY = 2.5e-7;
 
-export interface Asking {
+interface Asking {
   readonly decider: Decider;
   /** The file of the rows, for error messages about them. */
   readonly path: string;

@@ -7,16 +7,16 @@ import { type Calibration, calibrated, type Example, fit } from './fit.ts';
 import { type Judged, logLoss, type Measures, mean, measures } from './measures.ts';
 
 /** Labels about fewer different states are too few to judge by: a fifth of them would be fewer than ten. */
-export const FEWEST_STATES = 50;
+const FEWEST_STATES = 50;
 /** A question gets a bias only if each of its options was right at least this often. */
-export const FEWEST_FOR_BIAS = 10;
+const FEWEST_FOR_BIAS = 10;
 /** The number of parts of the cross-validation. */
-export const FOLDS = 5;
+const FOLDS = 5;
 /** A gain must exceed this many standard errors, so that chance explains it in fewer than one of twenty cases. */
 const SURE = 1.645;
 
 /** The labels of one question, and its current calibration. */
-export interface Evidence {
+interface Evidence {
   readonly examples: readonly Example[];
   readonly before: Calibration;
   /** The seed of the split of the states; it affects nothing else. */

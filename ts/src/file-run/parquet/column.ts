@@ -27,7 +27,7 @@ const PARSERS = {
 
 type Values = ReturnType<typeof convert>;
 
-export interface ColumnOptions {
+interface ColumnOptions {
   readonly file: FileHandle;
   readonly metadata: ColumnMetaData;
   /** The path in the schema, from the root to the column. */

@@ -10,7 +10,7 @@ import { Damage } from './damage.ts';
 type DataPageHeaderV2 = NonNullable<PageHeader['data_page_header_v2']>;
 
 /** The known facts about the values of a page. */
-export interface ValuesCheck {
+interface ValuesCheck {
   readonly encoding: string | undefined;
   readonly type: ColumnMetaData['type'];
   /** The number of bytes of one value of a fixed length; 0 if there is no such length. */

@@ -13,7 +13,7 @@ import type { RequestContext, RequestState } from '../middleware/request.ts';
 import { RecipeAnswers } from '../recipe-answers.ts';
 import { answerPage, originOf } from './pages.ts';
 
-export interface RecipeParts {
+interface RecipeParts {
   readonly listen: Address;
   readonly assets: Assets;
   readonly slot: EngineSlot;

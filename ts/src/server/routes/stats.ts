@@ -12,7 +12,7 @@ import type { RequestState } from '../middleware/request.ts';
 
 const VERSION = packageVersion();
 
-export interface StatsParts {
+interface StatsParts {
   readonly slot: EngineSlot;
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
