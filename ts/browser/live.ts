@@ -2,8 +2,8 @@
 import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
 import { formatTime } from '../src/dashboard/format.ts';
 import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
-import { stateCacheBar } from '../src/dashboard/state-cache.ts';
 import type { Snapshot } from '../src/dashboard/snapshot.ts';
+import { stateCacheBar } from '../src/dashboard/state-cache.ts';
 import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
 import { askServer } from './access.ts';
 import { Charts } from './charts.ts';

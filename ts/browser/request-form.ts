@@ -1,11 +1,5 @@
 /** The request of the playground: one request with two views, a form and JSON. */
-import {
-  NO_CRITERIA,
-  type QuestionDraft,
-  type RequestDraft,
-  readDraft,
-  draftText,
-} from '../src/dashboard/draft.ts';
+import { draftText, NO_CRITERIA, type QuestionDraft, type RequestDraft, readDraft } from '../src/dashboard/draft.ts';
 import { draw, find, findAll } from './page.ts';
 import { questionForms, readQuestions, withoutEmptyRows } from './question-form.ts';
 

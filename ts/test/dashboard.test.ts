@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { readDecision } from '../src/dashboard/answer.ts';
-import { type RequestDraft, readDraft, draftText } from '../src/dashboard/draft.ts';
+import { draftText, type RequestDraft, readDraft } from '../src/dashboard/draft.ts';
 import {
   formatAmount,
   formatBytes,

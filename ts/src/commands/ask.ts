@@ -31,7 +31,9 @@ export async function ask(file: string | undefined, options: AskOptions): Promis
   for (const warning of warnings) tell(warning);
   const request = await readRequest(file, options);
   const answer =
-    options.url === undefined ? await answerInProcess(config, request) : await answerFromServer(options.url, request, config);
+    options.url === undefined
+      ? await answerInProcess(config, request)
+      : await answerFromServer(options.url, request, config);
   const colors = process.stdout.isTTY && process.stdout.hasColors();
   process.stdout.write(options.json ? Buffer.concat([answer, Buffer.from('\n')]) : answerTable(answer, { colors }));
 }

@@ -12,8 +12,8 @@ export class Stopped extends Error {
 }
 
 /**
- * Returns a signal that fires at the first SIGINT or SIGTERM, with a `Stopped` as its reason. A second SIGINT or SIGTERM
- * ends the process at once.
+ * Returns a signal that fires at the first SIGINT or SIGTERM, with a `Stopped` as its reason. A second SIGINT or
+ * SIGTERM ends the process at once.
  */
 export function stopSignal(): AbortSignal {
   const controller = new AbortController();

@@ -36,7 +36,10 @@ function answerView(answer: Answer): Html {
 </section>`;
 }
 
-function outcomeRow({ name, label, probability }: NamedProbability, { type, isBest }: { type: string; isBest: boolean }): Html {
+function outcomeRow(
+  { name, label, probability }: NamedProbability,
+  { type, isBest }: { type: string; isBest: boolean },
+): Html {
   const number = type === 'score' && html`<span class="level">${name}</span> `;
   return html`<tr${isBest && html` class="best"`}>
   <th scope="row">${number}${type === 'noul' ? YES_NO[label] : label}</th>

@@ -38,14 +38,20 @@ const INDENT = '  ';
 export function draftText({ isJson, state, questions }: RequestDraft): string {
   const members = questions.map((question) => memberLine(question.id, questionText(question), 2));
   return object(
-    [memberLine('state', isJson ? state.trim() : JSON.stringify(state), 1), memberLine('questions', object(members, 1), 1)],
+    [
+      memberLine('state', isJson ? state.trim() : JSON.stringify(state), 1),
+      memberLine('questions', object(members, 1), 1),
+    ],
     0,
   );
 }
 
 function questionText({ type, instructions, ...criteria }: QuestionDraft): string {
   const text = criteriaText(type, criteria);
-  const members = [memberLine('type', JSON.stringify(type), 3), memberLine('instructions', JSON.stringify(instructions), 3)];
+  const members = [
+    memberLine('type', JSON.stringify(type), 3),
+    memberLine('instructions', JSON.stringify(instructions), 3),
+  ];
   if (text !== undefined) members.push(memberLine('criteria', text, 3));
   return object(members, 2);
 }

@@ -4,11 +4,11 @@ import { PHASES } from '../schemas/names.ts';
 import { type FieldName, fieldWriter } from './fields.ts';
 import { histogramRows, histograms } from './histogram.ts';
 import { type Html, html } from './html.ts';
-import { stateCacheCard } from './state-cache.ts';
 import { type AssetPaths, page } from './page.ts';
 import { playground } from './playground.ts';
 import type { Snapshot } from './snapshot.ts';
 import { snippets } from './snippets.ts';
+import { stateCacheCard } from './state-cache.ts';
 import { recentRows, seriesRows } from './tables.ts';
 import { tile } from './tile.ts';
 

@@ -39,7 +39,7 @@ export function checkCredentials(config: Config, isContainer: boolean): Finding[
     ...credential('api key', () => resolveApiKeys(config, { create: false })),
     ...credential('password', () => resolvePassword(config, { create: false })),
   ];
-  if (isContainer) findings.push(...refusal('container', () => containerCredentials(config)));
+  if (isContainer) findings.push(...findingsOf('container', () => containerCredentials(config)));
   const { file, apiKey, password } = config;
   const isInFile = [...apiKey, password].some((secret) => secret !== undefined && !/^SVC_/.test(secret.origin));
   if (file !== undefined && isInFile && process.platform !== 'win32' && (statSync(file).mode & OTHERS) !== 0) {

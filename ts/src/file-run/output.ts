@@ -29,8 +29,8 @@ export interface OutputOptions {
 }
 
 /**
- * A part whose rows take more bytes than this is finished, however few they are. Bytes are counted, committed or not, so
- * that a part ends at the same row whenever the run was committed.
+ * A part whose rows take more bytes than this is finished, however few they are. Bytes are counted, committed or not,
+ * so that a part ends at the same row whenever the run was committed.
  */
 const MAX_PART_BYTES = 64 * 1024 * 1024;
 

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { type Engine, loadEngine, type ModelInfo } from '../engine/engine.ts';
 import { DecisionError } from './decision-error.ts';
-import { localEngineOptions, type LocalEngineOptions } from './options.ts';
+import { type LocalEngineOptions, localEngineOptions } from './options.ts';
 import type { Decision, Questions } from './questions.ts';
 
 /** A decision request: a state, and the questions about it by their ids. */

@@ -24,7 +24,10 @@ interface Asking {
  *
  * @throws Refusal at the first row that gets no answer.
  */
-export async function rowProbabilities(rows: readonly LabelledRow[], { decider, path, onRows }: Asking): Promise<number[][]> {
+export async function rowProbabilities(
+  rows: readonly LabelledRow[],
+  { decider, path, onRows }: Asking,
+): Promise<number[][]> {
   const found = new Map<LabelledRow, number[]>();
   const decide = (group: RowsOfState) => decider.decide(requestOf(group));
   for await (const [group, outcome] of inOrder(toAsync(byState(rows)), decide, { items: decider.window })) {

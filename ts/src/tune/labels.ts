@@ -1,11 +1,11 @@
 /** Labelled rows: a state, a question about it, and the right answer. */
 
 import { extname } from 'node:path';
+import { canonicalQuestions, EngineError } from '../engine/engine.ts';
 import { isJson, memberTexts, objectText } from '../file-run/json-text.ts';
 import { openCsv } from '../file-run/read-csv.ts';
 import { openJsonl } from '../file-run/read-jsonl.ts';
 import { type GoodRow, type Source, START } from '../file-run/row.ts';
-import { canonicalQuestions, EngineError } from '../engine/engine.ts';
 import { sha256Of } from '../files/sha256.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';

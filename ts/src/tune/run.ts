@@ -112,7 +112,10 @@ interface Written {
 }
 
 /** Checks that the folder, loaded as it will be served, gives one row of each question the fitted probabilities. */
-async function checkFolder({ rows, destination, ...run }: TuneRun, { logits, calibrations, model }: Written): Promise<void> {
+async function checkFolder(
+  { rows, destination, ...run }: TuneRun,
+  { logits, calibrations, model }: Written,
+): Promise<void> {
   const samples = [...calibrations].flatMap(([key, calibration]) => {
     const index = rows.findIndex(({ question }) => question.key === key);
     const row = rows[index];

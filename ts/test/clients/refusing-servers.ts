@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { manyQuestions } from '../addon/requests.ts';
 import { startServer } from '../http/server-under-test.ts';
-import { until } from '../until.ts';
 import { LiveServer } from '../real/live-server.ts';
+import { until } from '../until.ts';
 
 export const KEY = 'an-api-key-of-the-test';
 export const WRONG_KEY = 'a-wrong-key-of-the-test';

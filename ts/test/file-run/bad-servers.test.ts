@@ -12,8 +12,8 @@ import { beginning, openInput, runFile } from '../../src/file-run/run.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { QUESTIONS as FILE_QUESTIONS, outputFiles, writeRows } from './run-files.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
+import { QUESTIONS as FILE_QUESTIONS, outputFiles, writeRows } from './run-files.ts';
 
 /** No test here takes this long, unless it would go on for ever. */
 const options = { timeout: 150_000 };

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { progressLine } from '../../src/file-run/progress.ts';
 import { resumeCommand } from '../../src/commands/batch.ts';
+import { progressLine } from '../../src/file-run/progress.ts';
 import { fixture } from '../addon/model-folders.ts';
-import { until } from '../until.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { outputFiles, QUESTIONS, writeRows } from './run-files.ts';
+import { until } from '../until.ts';
 import { killedRun } from './killed-run.ts';
+import { outputFiles, QUESTIONS, writeRows } from './run-files.ts';
 
 const MODEL = fixture('shared-state-int8');
 const HERE = ['--model', MODEL, '--device', 'cpu'];

@@ -7,7 +7,7 @@ import type { TestContext } from 'node:test';
 import { type Asked, askedQuestions } from '../../src/file-run/asked.ts';
 import type { Decider } from '../../src/file-run/decider.ts';
 import { memberTexts, objectText } from '../../src/file-run/json-text.ts';
-import { serversDecider, type ServersOptions } from '../../src/file-run/servers.ts';
+import { type ServersOptions, serversDecider } from '../../src/file-run/servers.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 
 export const QUESTIONS = '{"q":{"type":"noul"}}';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { askedQuestions } from '../../src/file-run/asked.ts';
 import { faultIn } from '../../src/file-run/fault.ts';
-import { QUESTIONS } from './run-files.ts';
 import { answerTo } from './fake-server.ts';
+import { QUESTIONS } from './run-files.ts';
 
 const ASKED = askedQuestions(QUESTIONS);
 const GOOD = answerTo(`{"state":"x","questions":${QUESTIONS}}`);

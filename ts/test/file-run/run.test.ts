@@ -239,7 +239,10 @@ suite('a run of a file refuses', () => {
     const input = join(rowsFile.folder, rowsFile.name);
     const content = readFileSync(input, 'utf8');
     writeFileSync(input, content.replace('"id":50,', '"id":51,'));
-    await assert.rejects(run(rowsFile, { resume }), refusal('has changed since the run began; --overwrite starts anew'));
+    await assert.rejects(
+      run(rowsFile, { resume }),
+      refusal('has changed since the run began; --overwrite starts anew'),
+    );
     // The part of the input behind the rows that were read may change or grow.
     writeFileSync(input, `${content}{"id":301}\n`);
     assert.equal((await run(rowsFile, { resume, decider: new FakeDecider('graph cc') })).row, 301);

@@ -11,7 +11,17 @@ import { runCommand } from '../addon/program.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
-import { configOf, filesOf, isEmbedded, manifestOf, never, publish, serverWith, sourceOf, temporaries } from './source-under-test.ts';
+import {
+  configOf,
+  filesOf,
+  isEmbedded,
+  manifestOf,
+  never,
+  publish,
+  serverWith,
+  sourceOf,
+  temporaries,
+} from './source-under-test.ts';
 
 suite('the cache of models', () => {
   test('does not take for good what was changed, added or removed, and fetches it again', async (t) => {

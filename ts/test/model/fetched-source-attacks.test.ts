@@ -5,7 +5,18 @@ import { WebStore } from '../../src/model/web-store.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { tarOf, zipOf } from './archives.ts';
 import type { HostileServer } from './hostile-server.ts';
-import { configOf, filesOf, isEmbedded, manifestOf, never, publish, serverWith, sourceOf, temporaries } from './source-under-test.ts';
+import {
+  configOf,
+  filesOf,
+  isEmbedded,
+  LIMITS,
+  manifestOf,
+  never,
+  publish,
+  serverWith,
+  sourceOf,
+  temporaries,
+} from './source-under-test.ts';
 
 const UNPROVEN = 'that does not answer as it should';
 

@@ -7,7 +7,17 @@ import { suite, test } from 'node:test';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { HostileServer } from './hostile-server.ts';
-import { configOf, filesOf, isEmbedded, Listener, manifestOf, never, publish, serverWith, sourceOf } from './source-under-test.ts';
+import {
+  configOf,
+  filesOf,
+  isEmbedded,
+  Listener,
+  manifestOf,
+  never,
+  publish,
+  serverWith,
+  sourceOf,
+} from './source-under-test.ts';
 
 suite('a source whose model cannot be taken', () => {
   test('offers what could not be taken again to somebody who asks', async (t) => {

@@ -11,7 +11,18 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
 import { tarOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
-import { type Changes, configOf, filesOf, isEmbedded, manifestOf, never, publish, serverWith, sourceOf, temporaries } from './source-under-test.ts';
+import {
+  type Changes,
+  configOf,
+  filesOf,
+  isEmbedded,
+  manifestOf,
+  never,
+  publish,
+  serverWith,
+  sourceOf,
+  temporaries,
+} from './source-under-test.ts';
 
 suite('a model from a web server', () => {
   for (const path of ['/m.tar.gz', '/m.zip', '/manifest.json']) {

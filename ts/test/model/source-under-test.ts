@@ -15,7 +15,7 @@ import { tarOf, zipOf } from './archives.ts';
 import { HostileServer } from './hostile-server.ts';
 
 export const LIMITS = { maxBytes: 64 * 2 ** 20, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1024 };
-export const never = new AbortController().signal;
+export const never: AbortSignal = new AbortController().signal;
 
 /** Returns the files of a model that no engine loads here. */
 export const filesOf = (version: string) => ({

@@ -3,8 +3,8 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
-import { field, inspect, openPage, textOf } from './browser.ts';
 import { until } from '../until.ts';
+import { field, inspect, openPage, textOf } from './browser.ts';
 
 /** The time between two looks at a page, in milliseconds. */
 const LOOK_MS = 50;
