@@ -27,7 +27,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const TYPESCRIPT = {
   gate: { source: /^gate\//, tests: /^(gate\/.*|real\/gate)\.test/ },
   middleware: { source: /^server\/(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
-  batch: { source: /^batch\//, tests: /^batch\/.*\.test/ },
+  'file-run': { source: /^file-run\//, tests: /^file-run\/.*\.test/ },
   model: { source: /^model\//, tests: /^(model\/.*|real\/reload)\.(test|system)/ },
   metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };

@@ -14,7 +14,7 @@ import type { Flags } from './settings/config.ts';
 import { packageVersion } from './version.ts';
 
 /** The actions of the commands, which tests replace by their own. */
-export interface Actions {
+interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
   readonly batch: (input: string, flags: BatchFlags) => Promise<void>;

@@ -137,7 +137,7 @@ export function engineFailure({ code, message, retryAfterSeconds, param, cause }
 }
 
 /** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty without `seconds`. */
-export function retryAfter(seconds: number | undefined): Record<string, string> {
+function retryAfter(seconds: number | undefined): Record<string, string> {
   return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
 }
 
@@ -147,7 +147,7 @@ export function toHttpFailure(error: unknown): HttpFailure {
 }
 
 /** The body of an error and its content type. */
-export interface ErrorBody {
+interface ErrorBody {
   readonly type: string;
   readonly text: string;
 }
@@ -155,7 +155,7 @@ export interface ErrorBody {
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The parts of a request that decide how an error is written. */
-export interface ErrorReader {
+interface ErrorReader {
   /** The `Accept` header. */
   readonly accept: string | undefined;
   readonly path: string | undefined;

@@ -65,10 +65,10 @@ function optionLine(
 ): string {
   const padding = ' '.repeat(width - [...name].length);
   const percent = `${(probability * 100).toFixed(1)}%`;
-  return `  ${bold(name)}${padding}  ${bar(probability)}  ${percent.padStart(6)}`;
+  return `  ${bold(name)}${padding}  ${textBar(probability)}  ${percent.padStart(6)}`;
 }
 
-function bar(probability: number): string {
+function textBar(probability: number): string {
   const eighths = Math.round(probability * BAR_CELLS * 8);
   const filled = '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
   return filled.padEnd(BAR_CELLS);

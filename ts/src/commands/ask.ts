@@ -8,7 +8,7 @@ import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
-import { requestText } from './question.ts';
+import { requestFromLines } from './question.ts';
 
 export interface AskOptions extends Flags {
   /** A text, `@FILE`, or `-` for stdin. */
@@ -31,7 +31,9 @@ export async function ask(file: string | undefined, options: AskOptions): Promis
   for (const warning of warnings) tell(warning);
   const request = await readRequest(file, options);
   const answer =
-    options.url === undefined ? await decideHere(config, request) : await decideThere(options.url, request, config);
+    options.url === undefined
+      ? await answerInProcess(config, request)
+      : await answerFromServer(options.url, request, config);
   const colors = process.stdout.isTTY && process.stdout.hasColors();
   process.stdout.write(options.json ? Buffer.concat([answer, Buffer.from('\n')]) : answerTable(answer, { colors }));
 }
@@ -44,7 +46,7 @@ async function readRequest(file: string | undefined, { state, question = [] }: A
   if (state === undefined)
     throw new Refusal('what is it about? Give --state TEXT, or a request file; see svc ask --help');
   if (question.length === 0) throw new Refusal('nothing is asked: give --question TEXT; see svc ask --help');
-  return Buffer.from(requestText(await stateJson(state), question));
+  return Buffer.from(requestFromLines(await stateJson(state), question));
 }
 
 /** Returns the state as JSON text: the text of a `.json` file as it is, any other text as a string. */
@@ -87,7 +89,7 @@ async function readInput(file: string): Promise<Buffer> {
   }
 }
 
-async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
+async function answerInProcess(config: Config, request: Buffer): Promise<Buffer> {
   const { engine } = await loadConfiguredEngine(config);
   const reply = await engine.decide(request);
   await engine.close();
@@ -95,7 +97,7 @@ async function decideHere(config: Config, request: Buffer): Promise<Buffer> {
   return reply.body;
 }
 
-async function decideThere(url: string, request: Buffer, config: Config): Promise<Buffer> {
+async function answerFromServer(url: string, request: Buffer, config: Config): Promise<Buffer> {
   const endpoint = decisionUrl(url);
   const headers = { ...decisionHeaders(config), accept: 'application/json, text/plain' };
   try {

@@ -51,10 +51,10 @@ export async function addMissingSettings(file: string): Promise<void> {
 
 function shownSettings({ config, origins }: LoadedConfig): (readonly [ConfigKey, Shown])[] {
   const keys = Object.keys(ConfigSchema.properties) as ConfigKey[];
-  return keys.map((key) => [key, { value: shown(config, key), origin: origins.get(key) ?? 'default' }]);
+  return keys.map((key) => [key, { value: shownValue(config, key), origin: origins.get(key) ?? 'default' }]);
 }
 
-function shown(config: Config, key: ConfigKey): unknown {
+function shownValue(config: Config, key: ConfigKey): unknown {
   if (key === 'listen') return formatAddress(config.listen);
   if (key === 'password') return config.password?.toJSON() ?? null;
   const name = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Config;

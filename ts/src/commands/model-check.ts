@@ -58,14 +58,14 @@ async function check(config: Config): Promise<Checked> {
   const inspection = await inspectConfiguredModel(config);
   if (inspection.problems.length > 0) return inspection;
   try {
-    return { ...inspection, ...(await decideOnce(config)) };
+    return { ...inspection, ...(await decideAndTry(config)) };
   } catch (error) {
     if (error instanceof Refusal) return { ...inspection, problems: [error.message] };
     throw error;
   }
 }
 
-async function decideOnce(config: Config): Promise<Partial<Checked>> {
+async function decideAndTry(config: Config): Promise<Partial<Checked>> {
   const { engine, model } = await loadConfiguredEngine(config);
   try {
     const reply = await engine.decide(REQUEST);

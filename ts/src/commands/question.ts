@@ -20,7 +20,7 @@ const OPTIONS = /^(?<text>.*\S)\s+=\s(?<options>.*)$/s;
  * @param stateJson - The state as JSON text.
  * @throws Refusal when a question is not spelled as `QUESTION_HELP` says.
  */
-export function requestText(stateJson: string, questions: readonly string[]): string {
+export function requestFromLines(stateJson: string, questions: readonly string[]): string {
   const members = questions.map((question, index) => questionMember(question, `q${index + 1}`));
   return `{"state":${stateJson},"questions":{${members.join(',')}}}`;
 }

@@ -7,7 +7,7 @@ import { errorCode } from '../files/system-error.ts';
 import { bareHost } from '../gate/loop.ts';
 import type { GateFlags } from '../gate/settings.ts';
 import { type Address, formatAddress } from '../network/address.ts';
-import { requireFree } from '../network/listen.ts';
+import { requireFreeAddress } from '../network/listen.ts';
 import type { Environment } from '../settings/config.ts';
 
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
@@ -35,7 +35,7 @@ export class ServerProcess {
    */
   static async start(upstream: URL, flags: GateFlags, env: Environment): Promise<ServerProcess> {
     const address = addressOf(upstream);
-    await requireFree(address);
+    await requireFreeAddress(address);
     const args = ['--listen', formatAddress(address), ...serverArguments(flags)];
     return new ServerProcess(upstream, args, serverEnvironment(env));
   }

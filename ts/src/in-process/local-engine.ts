@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { type Engine, loadEngine, type ModelInfo } from '../engine/engine.ts';
 import { DecisionError } from './decision-error.ts';
-import { engineOptions, type LocalEngineOptions } from './options.ts';
+import { type LocalEngineOptions, localEngineOptions } from './options.ts';
 import type { Decision, Questions } from './questions.ts';
 
 /** A decision request: a state, and the questions about it by their ids. */
@@ -61,7 +61,7 @@ export interface LocalEngine {
  * @throws EngineError when the runtime, the model or the device cannot be used; TypeError when an option is wrong.
  */
 export async function createEngine(options: LocalEngineOptions = {}): Promise<LocalEngine> {
-  return new InProcessEngine(await loadEngine(engineOptions(options)));
+  return new InProcessEngine(await loadEngine(localEngineOptions(options)));
 }
 
 class InProcessEngine implements LocalEngine {

@@ -32,7 +32,7 @@ const NAMES = {
  *
  * @throws TypeError when an option is unknown or has a wrong value.
  */
-export function engineOptions(options: LocalEngineOptions): EngineOptions {
+export function localEngineOptions(options: LocalEngineOptions): EngineOptions {
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(NAMES, name));
   if (unknown !== undefined) throw new TypeError(`${unknown}: no such option`);
   const entries = Object.entries(NAMES).map(([name, key]) => {

@@ -47,7 +47,7 @@ const GoodSchema = Type.Object({
 });
 
 /** The last good model of a source: the one that answered last. */
-export type Good = Static<typeof GoodSchema>;
+type Good = Static<typeof GoodSchema>;
 
 /** A checked model in the cache, which stays there until it is released. */
 export interface CachedModel {
@@ -70,7 +70,7 @@ interface KeepOptions {
   readonly signal: AbortSignal;
 }
 
-export interface CacheOptions {
+interface CacheOptions {
   readonly folder: string;
   /** The most bytes of all models together. Models that are needed stay even beyond this limit. */
   readonly maxBytes: number;

@@ -82,11 +82,11 @@ async function* received(
   try {
     if (bytes !== undefined && opened.bytes !== undefined && opened.bytes !== bytes)
       throw wrongLength(opened.bytes, options);
-    if ((opened.bytes ?? 0) > limit.bytes) throw tooLarge(what, limit);
+    if ((opened.bytes ?? 0) > limit.bytes) throw overLimit(what, limit);
     for await (const chunk of body as AsyncIterable<Buffer>) {
       watch.count(chunk.length);
       if (watch.total() > (bytes ?? limit.bytes))
-        throw bytes === undefined ? tooLarge(what, limit) : wrongLength(watch.total(), options);
+        throw bytes === undefined ? overLimit(what, limit) : wrongLength(watch.total(), options);
       yield chunk;
     }
     if (bytes !== undefined && watch.total() !== bytes) throw wrongLength(watch.total(), options);
@@ -129,7 +129,7 @@ function watchProgress({ body }: Opened, { limits, signal, what }: DownloadOptio
   };
 }
 
-function tooLarge(what: string, { bytes, setting }: Limit): SourceError {
+function overLimit(what: string, { bytes, setting }: Limit): SourceError {
   return new SourceError(`${what}: more than ${bytes} bytes${setting === undefined ? '' : ` (${setting})`}`);
 }
 

@@ -28,7 +28,7 @@ export function openElsewhere(location: Elsewhere, config: Config): ModelSource 
     packaging: location.packaging,
     source: publicSource(config.model),
     identity: location.at === 's3' ? `${config.s3Endpoint} ${config.model}` : config.model,
-    name: nameOf(location),
+    name: defaultName(location),
     pinned: config.modelSha256.toLowerCase(),
     isLocal: location.at === 'file',
     limits: { maxBytes: config.modelMaxBytes, totalMs: config.modelFetchMs, ...TRANSFER_LIMITS },
@@ -61,7 +61,7 @@ function s3Store({ bucket, key, packaging }: Extract<Location, { at: 's3' }>, co
 }
 
 /** Returns the name of the model folder where the source gives none: exported models without a name take it. */
-function nameOf(location: Elsewhere): string {
+function defaultName(location: Elsewhere): string {
   const path = location.at === 'url' ? location.url.pathname : location.at === 's3' ? location.key : location.path;
   const parts = path.split(/[\\/]/).filter((part) => part !== '');
   const last = location.packaging.kind === 'manifest' ? parts.at(-2) : parts.at(-1);

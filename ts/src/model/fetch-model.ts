@@ -32,7 +32,7 @@ export interface FetchRequest {
 }
 
 /** The offer of a source. */
-export interface Fetched {
+interface Fetched {
   /** Hex sha256 of the archive, or of the manifest. */
   readonly sha256: string;
   readonly etag?: string | undefined;

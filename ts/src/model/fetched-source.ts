@@ -85,7 +85,7 @@ export class FetchedSource implements ModelSource {
     try {
       return await this.#ask(signal);
     } catch (error) {
-      if (isLocal || !(error instanceof SourceError)) throw refusal(error);
+      if (isLocal || !(error instanceof SourceError)) throw sourceRefusal(error);
       return this.#embedded(error.message, 'the embedded model answers until it can be had');
     }
   }
@@ -99,7 +99,7 @@ export class FetchedSource implements ModelSource {
     try {
       return await this.#ask(signal);
     } catch (error) {
-      throw refusal(error);
+      throw sourceRefusal(error);
     }
   }
 
@@ -371,6 +371,6 @@ function isSame(before: SourceStatus, now: SourceStatus): boolean {
   return before.offline === now.offline && before.remoteVersion === now.remoteVersion && isRefused[0] === isRefused[1];
 }
 
-function refusal(error: unknown): unknown {
+function sourceRefusal(error: unknown): unknown {
   return error instanceof SourceError ? new Refusal(error.message, { cause: error }) : error;
 }

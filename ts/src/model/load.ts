@@ -61,7 +61,7 @@ export async function inspectConfiguredModel(config: Config): Promise<ModelInspe
   try {
     return await inspectModel(engineOptions(config, folder));
   } catch (error) {
-    throw refusal(error);
+    throw loadRefusal(error);
   }
 }
 
@@ -76,7 +76,7 @@ async function openEngine(config: Config, model: FoundModel): Promise<Engine> {
   try {
     return await loadEngine(engineOptions(config, model.folder));
   } catch (error) {
-    throw refusal(error);
+    throw loadRefusal(error);
   }
 }
 
@@ -98,6 +98,6 @@ function withNotes(notes: readonly string[], error: unknown): unknown {
   return notes.length === 0 ? error : new Refusal([...notes, reason(error)].join('; '), { cause: error });
 }
 
-function refusal(error: unknown): unknown {
+function loadRefusal(error: unknown): unknown {
   return error instanceof Error ? new Refusal(error.message.replace(/\s*\n\s*/g, ' '), { cause: error }) : error;
 }

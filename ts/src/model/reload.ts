@@ -8,7 +8,7 @@ import type { EngineSlot } from './slot.ts';
 import type { FoundModel, ModelSource, SourceListener } from './source.ts';
 import { reason } from './source-error.ts';
 
-export interface ReloaderParts {
+interface ReloaderParts {
   readonly slot: EngineSlot;
   /** The model to start with. */
   readonly loaded: Promise<LoadedEngine>;

@@ -11,7 +11,7 @@ const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 
 /** The default of `answerMs`. */
 const ANSWER_MS = 30_000;
 
-export interface WebStoreOptions {
+interface WebStoreOptions {
   readonly url: URL;
   /** Whether a redirect may lead to plain HTTP. */
   readonly allowHttp: boolean;

@@ -36,7 +36,7 @@ export async function listen(server: Server, address: Address): Promise<AddressI
  *
  * @throws Refusal when no server could
  */
-export async function requireFree(address: Address): Promise<void> {
+export async function requireFreeAddress(address: Address): Promise<void> {
   const server = createServer();
   await listen(server, address);
   await new Promise((resolve) => server.close(resolve));

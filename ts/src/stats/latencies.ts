@@ -3,7 +3,7 @@ import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
 import type { Timing } from '../engine/engine.ts';
 import { PHASES } from '../schemas/names.ts';
 
-export type Phase = (typeof PHASES)[number];
+type Phase = (typeof PHASES)[number];
 
 /** One value for each phase. */
 export type PerPhase<Value> = Readonly<Record<Phase, Value>>;

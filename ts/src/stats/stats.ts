@@ -36,7 +36,7 @@ export interface RecentDecision {
 }
 
 /** One value for each type of question. */
-export type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
+type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
 
 /** The number of recent requests that are kept. */
 const MAX_RECENT = 200;

@@ -5,8 +5,8 @@
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { PROBES } from '../../src/batch/probes.ts';
 import { defaultModel } from '../../src/engine/engine.ts';
+import { PROBES } from '../../src/file-run/probes.ts';
 import { ANSWER_EXAMPLES, REQUEST_EXAMPLES } from '../../src/openapi/examples.ts';
 import { docBlocks } from '../doc-blocks.ts';
 import { goldenLines, PROCESSOR_TOLERANCE, startEngine, textOf } from './model-folders.ts';

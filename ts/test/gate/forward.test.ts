@@ -8,7 +8,8 @@ import { suite, type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createAgent } from '../../src/gate/agent.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server/http-server.ts';
-import { rawHeader, until, Wire } from '../http/server-under-test.ts';
+import { rawHeader, Wire } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { freePort, type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
 
 const HOST = 'Host: gate.example\r\n';

@@ -73,7 +73,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     ...parts,
     app,
     config,
-    engine: { model: undefined },
+    slot: { model: undefined },
     metrics: UNCOUNTED,
     maxConnections: options.maxConnections ?? 4096,
     timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { FakeEngine, untilCancelled } from '../fake-engine.ts';
-import { type ServerUnderTest, startServer, until, Wire } from '../http/server-under-test.ts';
+import { type ServerUnderTest, startServer, Wire } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 
