@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use svc_engine::layout::{Layout, Row, marker, pair, shared_state};
 use svc_engine::question::Request;
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
 use svc_engine::wire::{Most, systemone};
 

@@ -6,7 +6,7 @@ use crate::decode::{Answer, Logits};
 use crate::layout::{EncodedQuestions, Plan};
 use crate::model::{Info, Model};
 use crate::question::Question;
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::tokenize::Meter;
 
 /// A model as the engine sees it; in tests a stand-in for one.

@@ -291,7 +291,7 @@ mod tests {
     use crate::decode::{Answer, Logits};
     use crate::layout::{EncodedQuestions, Plan, QuestionRows, Row};
     use crate::question::{Kind, Question};
-    use crate::queue::Stop;
+    use crate::stop::Stop;
     use crate::tokenize::Meter;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::mpsc;

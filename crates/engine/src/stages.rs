@@ -16,8 +16,9 @@ use crate::backend::Backend;
 use crate::decode::Logits;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::{Kind, Question};
-use crate::queue::{Queue, Stop, Turn};
+use crate::queue::{Queue, Turn};
 use crate::session::allocator;
+use crate::stop::Stop;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
 use crate::wire::systemone::Usage;
@@ -237,7 +238,7 @@ impl Stages {
                 tokens: plan.truncated_tokens,
             });
         }
-        let least = model.pace.least(&plan, Instant::now());
+        let least = model.pace.least(plan.question_sizes(), Instant::now());
         let limit = self.queue.max_run();
         if least > limit {
             return Err(Error::RunTooLong {

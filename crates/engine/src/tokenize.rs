@@ -8,7 +8,7 @@ use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper,
 
 use crate::Error;
 use crate::caught::caught;
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::words::{Words, pieces, words};
 
 /// A Hugging Face tokenizer that adds no tokens, cuts nothing, and treats special tokens written in

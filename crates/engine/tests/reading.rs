@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use common::{fixture, options, repository};
 use svc_engine::decode::Logits;
 use svc_engine::model::Model;
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::Meter;
 use svc_engine::wire::{Most, systemone};
 

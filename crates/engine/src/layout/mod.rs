@@ -12,7 +12,7 @@ use crate::Error;
 use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Question, Request};
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::session::{Input, Interface, Lane, Memory, Outputs, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -68,6 +68,14 @@ impl Plan {
         let questions = self.questions.iter().flat_map(|question| &question.rows);
         let rows = self.state.iter().chain(questions);
         rows.map(|row| row.ids.len()).sum()
+    }
+
+    /// Returns the sizes of the questions' rows: the number of a row's own tokens, and the number of
+    /// the state's tokens that it looks at.
+    pub fn question_sizes(&self) -> impl Iterator<Item = [usize; 2]> {
+        let past: usize = self.state.iter().map(|row| row.ids.len()).sum();
+        let rows = self.questions.iter().flat_map(|question| &question.rows);
+        rows.map(move |row| [row.ids.len(), past])
     }
 }
 

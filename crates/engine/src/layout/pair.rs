@@ -10,7 +10,7 @@ use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row}
 use crate::Error;
 use crate::decode::Logits;
 use crate::question::{Kind, Outcome, Question};
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Pair as Frame, Tokenizer, Tokens};
 

@@ -9,7 +9,7 @@ use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
 use crate::layout::{Layout, Plan, Runner};
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::session::{Device, Graph, Sessions};
 use crate::tokenize::{Meter, Tokenizer};
 

@@ -14,7 +14,7 @@ use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
 use crate::question::Question;
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::session::{Device, Exactness, Sessions, allocator};
 use crate::tokenize::{Meter, Tokenizer};
 

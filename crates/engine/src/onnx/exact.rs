@@ -557,7 +557,7 @@ fn names_read(node: &Bytes, read: &mut HashSet<String>) -> Option<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::proto::{Entry, Kind, TensorKind};
+    use super::super::proto::{KeyValue, Kind, TensorKind};
     use super::*;
 
     /// An x86 processor without VNNI.
@@ -1155,7 +1155,7 @@ mod tests {
             weights.data_location = 1;
             let entries = [("location", location), ("offset", "2"), ("length", length)];
             weights.external_data = entries
-                .map(|(key, value)| Entry {
+                .map(|(key, value)| KeyValue {
                     key: key.into(),
                     value: value.into(),
                 })

@@ -24,7 +24,7 @@ use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::onnx::presents;
-use crate::queue::Stop;
+use crate::stop::Stop;
 
 pub mod allocator;
 mod arena;
