@@ -21,9 +21,8 @@ use crate::stages::{self, Answered, Stages, Timing, Work};
 use crate::stop::Stop;
 use crate::tenure::Held;
 use crate::tokenize::Meter;
-use crate::wire::Format;
 use crate::wire::batch::{Framing, States, parse, write_error};
-use crate::wire::systemone::Usage;
+use crate::wire::{Format, Usage};
 
 /// The most states that are encoded ahead of the model.
 const AHEAD_STATES: usize = 32;

@@ -21,8 +21,7 @@ use crate::session::allocator;
 use crate::stop::Stop;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
-use crate::wire::systemone::Usage;
-use crate::wire::{Format, Most};
+use crate::wire::{Format, Most, Usage};
 
 /// The durations of a request's stages.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -13,8 +13,7 @@ use crate::engine::{Answered, Arrival, Options, Timing};
 use crate::model::Source;
 use crate::question::Kind;
 use crate::queue::Limits;
-use crate::wire::Format;
-use crate::wire::systemone::hundredths;
+use crate::wire::{Format, hundredths};
 
 #[napi(object)]
 pub struct NativeOptions {
