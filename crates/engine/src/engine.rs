@@ -9,10 +9,10 @@ use crossbeam_channel::unbounded;
 use parking_lot::Mutex;
 
 use crate::Error;
-pub use crate::backend::Backend;
+use crate::backend::{Backend, Info};
 use crate::batch::{Batch, PullReply};
 use crate::cache::CacheStats;
-use crate::model::{Info, Model, Source};
+use crate::model::{Model, Source};
 use crate::queue::{Admission, Entrant, Entry, Limits, Load, Queue};
 use crate::session::MAX_THREADS;
 pub use crate::stages::{Answered, Counts, Reply, Timing};
