@@ -4,6 +4,7 @@ mod common;
 
 use common::{fixture, options};
 use svc_engine::Error;
+use svc_engine::backend::Backend;
 use svc_engine::layout::Plan;
 use svc_engine::model::Model;
 use svc_engine::stop::Stop;
