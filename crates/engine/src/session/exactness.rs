@@ -41,15 +41,6 @@ pub enum Exactness {
 }
 
 impl Exactness {
-    /// Returns the name in `/stats` and `/metrics`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::MadeExact { .. } => "made exact",
-            Self::CannotBe { .. } => "cannot be",
-        }
-    }
-
     /// Returns a note in one line; `None` where everything is as the file has it.
     pub fn note(&self) -> Option<String> {
         match self {
