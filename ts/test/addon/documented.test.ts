@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { PROBES } from '../../src/batch/probes.ts';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { ANSWER_EXAMPLES, REQUEST_EXAMPLES } from '../../src/openapi/examples.ts';
 import { docBlocks } from '../doc-blocks.ts';
 import { goldenLines, PROCESSOR_TOLERANCE, startEngine, textOf } from './model-folders.ts';

@@ -6,7 +6,7 @@ import { hostname } from 'node:os';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import type { FetchLimits } from '../../src/model/download.ts';
