@@ -42,8 +42,8 @@ pub enum Precision {
     /// The values as the model made them.
     #[default]
     Fp32,
-    /// Half the bytes. Every state is rounded, even one that was just prefilled, so an answer does not
-    /// reveal whether its state was kept.
+    /// Half the bytes. Every state is rounded, even one that was just prefilled, so an answer does
+    /// not reveal whether its state was kept.
     Fp16,
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Declares the errors: each code, and the variants that have it, each with its fields and the text of
-/// its message. So no variant is without a code, and no code is missing from the list of all.
+/// Declares the errors: each code, and the variants that have it, each with its fields and the text
+/// of its message. So no variant is without a code, and no code is missing from the list of all.
 macro_rules! errors {
     ($($code:literal: $(
         $variant:ident $({ $($field:ident: $kind:ty),* })? ($($message:tt)*)

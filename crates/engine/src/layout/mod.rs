@@ -69,8 +69,8 @@ impl Plan {
         rows.map(|row| row.ids.len()).sum()
     }
 
-    /// Returns the sizes of the questions' rows: the number of a row's own tokens, and the number of
-    /// the state's tokens that it looks at.
+    /// Returns the sizes of the questions' rows: the number of a row's own tokens, and the number
+    /// of the state's tokens that it looks at.
     pub fn question_sizes(&self) -> impl Iterator<Item = [usize; 2]> {
         let past: usize = self.state.iter().map(|row| row.ids.len()).sum();
         let rows = self.questions.iter().flat_map(|question| &question.rows);

@@ -69,8 +69,8 @@ impl Runner<'_> {
             .collect()
     }
 
-    /// Returns the KV cache of a state, prefilled where it is not in the cache of states, and whether
-    /// all of it was there; `None` for an empty state.
+    /// Returns the KV cache of a state, prefilled where it is not in the cache of states, and
+    /// whether all of it was there; `None` for an empty state.
     fn kv_cache(&self, rows: &[Row], stop: &Stop) -> Result<(Option<Arc<KvCache>>, bool), Error> {
         let (cache, was_cached) = match rows {
             [] => return Ok((None, true)),

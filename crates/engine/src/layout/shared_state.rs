@@ -1,6 +1,6 @@
-//! The `shared-state` layout: the state is prefilled once, by itself, in chunks; every question then
-//! looks at the KV cache of these chunks. The cost of a request is the sum of the state's tokens and
-//! the questions' tokens, not their product.
+//! The `shared-state` layout: the state is prefilled once, by itself, in chunks; every question
+//! then looks at the KV cache of these chunks. The cost of a request is the sum of the state's
+//! tokens and the questions' tokens, not their product.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -16,8 +16,8 @@ use crate::wire::batch::Framing;
 /// One call of `batch`.
 #[napi(object)]
 pub struct NativeBatchCall {
-    /// Whether the body has a line for each result, as soon as it is there; otherwise it is one JSON
-    /// document.
+    /// Whether the body has a line for each result, as soon as it is there; otherwise it is one
+    /// JSON document.
     pub lines: bool,
     /// The most states that the batch may have.
     pub max_states: f64,

@@ -11,8 +11,8 @@ use crate::Error;
 use crate::model::inspect::{Inspection, inspect};
 use crate::session::TensorInfo;
 
-/// The description and the problems of a model folder. A fact that could not be found out is absent or
-/// empty.
+/// The description and the problems of a model folder. A fact that could not be found out is absent
+/// or empty.
 #[napi(object)]
 pub struct NativeInspection {
     pub dir: String,
@@ -28,7 +28,8 @@ pub struct NativeInspection {
     pub vocabulary: Option<u32>,
     /// The tokens of a row, where all rows of the layout have one length.
     pub max_len: Option<u32>,
-    /// The missing or wrong parts, one line each; an empty list does not mean that the model answers.
+    /// The missing or wrong parts, one line each; an empty list does not mean that the model
+    /// answers.
     pub problems: Vec<String>,
 }
 

@@ -27,8 +27,8 @@ pub enum NativeTruncate {
     Error,
 }
 
-/// The precision of kept states: `fp16` keeps twice as many in the same bytes, and then rounds every
-/// state.
+/// The precision of kept states: `fp16` keeps twice as many in the same bytes, and then rounds
+/// every state.
 #[napi(string_enum)]
 pub enum NativePrecision {
     #[napi(value = "fp32")]
@@ -46,8 +46,8 @@ impl From<NativePrecision> for Precision {
     }
 }
 
-/// The options of an engine: its model, what the model runs on, and the limits that the engine itself
-/// enforces.
+/// The options of an engine: its model, what the model runs on, and the limits that the engine
+/// itself enforces.
 #[napi(object)]
 pub struct NativeOptions {
     /// The absolute path of the ONNX Runtime library.
@@ -183,7 +183,8 @@ pub struct NativeInfo {
     /// The reasons why devices that were tried before `device` were not taken, one line each.
     pub device_notes: Vec<String>,
     pub exactness: NativeExactness,
-    /// A note about the exactness, in one line; absent where the graph is run as it is and is exact.
+    /// A note about the exactness, in one line; absent where the graph is run as it is and is
+    /// exact.
     pub exactness_note: Option<String>,
 }
 
@@ -222,8 +223,8 @@ pub struct NativeFailure {
     pub message: String,
     /// Present when the caller should come again: the seconds until the queue has room, at least 1.
     pub retry_after_seconds: Option<u32>,
-    /// The part of the request that is wrong, where that is known: a question's id, or the path of a
-    /// field.
+    /// The part of the request that is wrong, where that is known: a question's id, or the path of
+    /// a field.
     pub param: Option<String>,
     /// The message of a library, only for the log; clients never see it.
     pub cause: Option<String>,
@@ -244,8 +245,8 @@ impl From<Error> for NativeFailure {
     }
 }
 
-/// The outcome of a request: either `body`, `timing` and `counts`, or `failure`. The outcome of a load
-/// has at most a failure, and the result of one state of a batch no `body`.
+/// The outcome of a request: either `body`, `timing` and `counts`, or `failure`. The outcome of a
+/// load has at most a failure, and the result of one state of a batch no `body`.
 #[napi(object)]
 pub struct NativeReply {
     pub body: Option<Buffer>,

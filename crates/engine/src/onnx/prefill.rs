@@ -1,5 +1,5 @@
-//! The part of an ONNX graph that prefills the KV cache of a state: the nodes that make its keys and
-//! values, and no others.
+//! The part of an ONNX graph that prefills the KV cache of a state: the nodes that make its keys
+//! and values, and no others.
 //!
 //! ONNX Runtime runs a whole graph whatever outputs are asked for. The last layer's attention and
 //! everything after it serve only the questions; of six layers that is a seventh of the work. The

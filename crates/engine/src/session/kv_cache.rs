@@ -1,4 +1,5 @@
-//! The KV cache of a state: the keys and values of its tokens, which the runs of its questions read.
+//! The KV cache of a state: the keys and values of its tokens, which the runs of its questions
+//! read.
 
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -105,8 +106,8 @@ impl KvCache {
     }
 }
 
-/// The KV cache of a state of several chunks while it is put together, by as many threads as prefill
-/// chunks.
+/// The KV cache of a state of several chunks while it is put together, by as many threads as
+/// prefill chunks.
 pub struct KvAssembly {
     cache: KvCache,
     /// The range of each chunk's tokens, and whether they are there.

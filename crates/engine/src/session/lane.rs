@@ -109,8 +109,8 @@ pub(super) struct LaneSettings<'a> {
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
     pub(super) prefill: Arc<PrefillSession>,
-    /// Whether no node reads the keys and values that a question's run puts out, so that they go into
-    /// scratch memory.
+    /// Whether no node reads the keys and values that a question's run puts out, so that they go
+    /// into scratch memory.
     pub(super) has_scratch: bool,
     /// The graph that replaces the file, where there is one.
     pub(super) exact: Option<&'a Bytes>,

@@ -105,8 +105,8 @@ impl Graph<'_> {
         }
     }
 
-    /// Returns a session for the prefill beside each session of the whole graph, with the same number
-    /// of threads; the first has all threads.
+    /// Returns a session for the prefill beside each session of the whole graph, with the same
+    /// number of threads; the first has all threads.
     fn prefill_sessions(&self) -> Vec<(Arc<PrefillSession>, usize)> {
         let ones = if self.has_many_sessions() {
             self.threads
@@ -229,8 +229,8 @@ impl Sessions {
         }
     }
 
-    /// Whether the part of the graph that makes keys and values prefills, instead of the whole graph.
-    /// This is known once a state was prefilled after the part's session was opened.
+    /// Whether the part of the graph that makes keys and values prefills, instead of the whole
+    /// graph. This is known once a state was prefilled after the part's session was opened.
     pub fn prefill_in_part(&self) -> bool {
         self.prefill.agrees()
     }

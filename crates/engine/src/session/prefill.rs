@@ -18,8 +18,8 @@ use super::running::Running;
 use super::shared_weights::SharedWeights;
 use crate::onnx::prefill::{Prefill, prefill_graph};
 
-/// A session for a part of the graph. It prefills once it is open and was found to give the same bits
-/// as the whole graph.
+/// A session for a part of the graph. It prefills once it is open and was found to give the same
+/// bits as the whole graph.
 #[derive(Default)]
 pub(super) struct PrefillSession(Mutex<Inner>);
 

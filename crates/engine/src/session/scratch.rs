@@ -11,7 +11,8 @@ use super::kv_cache::tensor_at;
 /// Scratch memory for the keys of all layers, and as much for their values, see
 /// [`crate::onnx::presents`].
 pub(super) struct Scratch {
-    /// The tensors, in the order of [`Interface::kv_pairs`]: keys at even places, values at odd ones.
+    /// The tensors, in the order of [`Interface::kv_pairs`]: keys at even places, values at odd
+    /// ones.
     pub(super) values: Vec<DynValue>,
     /// The block that holds the tensors' floats; it is dropped after them.
     _block: Block,

@@ -34,8 +34,8 @@ impl Most {
     };
 }
 
-/// The number of options that the questions of a request may have: there cannot be more options than
-/// tokens, and a request with more is refused before its options are made.
+/// The number of options that the questions of a request may have: there cannot be more options
+/// than tokens, and a request with more is refused before its options are made.
 #[derive(Debug)]
 struct OptionBudget {
     limit: usize,

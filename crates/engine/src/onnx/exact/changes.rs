@@ -20,8 +20,8 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// Returns a graph with these changes. In the outermost graph, weights that are no longer needed
-    /// are left out.
+    /// Returns a graph with these changes. In the outermost graph, weights that are no longer
+    /// needed are left out.
     pub(super) fn assembled(&self, all: &[Field], is_outermost: bool) -> Option<Vec<u8>> {
         let mut graph = Vec::new();
         let mut read = HashSet::new();
