@@ -26,7 +26,9 @@ function definitions() {
   if (status !== 0) throw new Error(`cargo failed: ${error?.message ?? `exit code ${status}`}`);
   const messages = stdout.trimEnd().split('\n').map(JSON.parse);
   const isOurs = ({ reason, package_id: id }) => reason === 'build-script-executed' && id.includes('#svc-engine@');
-  const lines = readFileSync(join(messages.find(isOurs).out_dir, 'svc-engine'), 'utf8').trimEnd().split('\n');
+  const lines = readFileSync(join(messages.find(isOurs).out_dir, 'svc-engine'), 'utf8')
+    .trimEnd()
+    .split('\n');
   // Two compilers at once, of the library and of its tests, write every line twice.
   return [...new Set(lines)].map(JSON.parse);
 }

@@ -1,5 +1,16 @@
 /** An engine without a model: it records its calls, and a test decides what it answers and when. */
-import type { BatchChunk, BatchOptions, CacheStats, CancelSignal, DecideOptions, Engine, Format, ModelInfo, QueueLoad, Reply } from '../src/engine/contract.ts';
+import type {
+  BatchChunk,
+  BatchOptions,
+  CacheStats,
+  CancelSignal,
+  DecideOptions,
+  Engine,
+  Format,
+  ModelInfo,
+  QueueLoad,
+  Reply,
+} from '../src/engine/contract.ts';
 
 export const MODEL_INFO: ModelInfo = {
   name: 'fake',

@@ -80,9 +80,7 @@ fn the_times_of_a_batch_add_up_those_of_its_states() {
     let rig = Rig::new(|_| {});
     rig.hold();
     let batch = rig.batch(1, &["slow in encode"; 4], 1);
-    until("one is in the line", || {
-        rig.in_line() > 0
-    });
+    until("one is in the line", || rig.in_line() > 0);
     let joined = Instant::now();
     std::thread::sleep(Duration::from_millis(10));
     let waited = joined.elapsed();
@@ -118,9 +116,7 @@ fn a_single_request_waits_for_one_state_of_a_batch_at_most() {
     let batch = rig.batch(1, &["wait", "22", "333"], 1);
     rig.until_running();
     rig.ask(2, "single");
-    until("one is in the line", || {
-        rig.in_line() > 0
-    });
+    until("one is in the line", || rig.in_line() > 0);
     rig.open.send(()).expect("waits");
     assert!(rig.next().1.is_ok());
     assert_eq!(rig.rest(&batch).0.len(), 3);

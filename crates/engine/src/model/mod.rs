@@ -15,8 +15,8 @@ use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
 use crate::question::Question;
-use crate::stop::Stop;
 use crate::session::{Sessions, allocator};
+use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
 mod devices;

@@ -473,7 +473,10 @@ mod tests {
         );
         let mut branch = attention();
         branch.attribute[0].graph = Some(Bytes::from_static(b""));
-        assert_eq!(prefill_graph(&graph(&branch, &[]), prefill(&kv_pairs())), None);
+        assert_eq!(
+            prefill_graph(&graph(&branch, &[]), prefill(&kv_pairs())),
+            None
+        );
         assert_eq!(
             prefill_graph(&Bytes::from_static(b"no graph"), prefill(&kv_pairs())),
             None

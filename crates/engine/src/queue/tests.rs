@@ -93,13 +93,19 @@ fn the_line_is_bounded_in_requests_and_in_bytes() {
 #[test]
 fn a_batch_waits_behind_all_that_arrived_since_its_last_turn() {
     let queue = Queue::new(LIMITS);
-    queue.admit(entrant(1, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(1, RequestKind::Batch, 10))
+        .expect("room");
     assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
     let turn = queue.take().expect("free");
-    queue.admit(entrant(2, RequestKind::Single, 10)).expect("room");
+    queue
+        .admit(entrant(2, RequestKind::Single, 10))
+        .expect("room");
     drop(turn);
     assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
-    queue.admit(entrant(3, RequestKind::Single, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Single, 10))
+        .expect("room");
     for ticket in [3, 2] {
         assert!(queue.join(ticket, ticket, 5, Duration::ZERO).is_none());
     }
@@ -117,12 +123,16 @@ fn a_large_batch_keeps_no_single_request_out_and_no_batch_but_a_second() {
         max_queue: 10,
         ..LIMITS
     });
-    queue.admit(entrant(1, RequestKind::Single, 90)).expect("room");
+    queue
+        .admit(entrant(1, RequestKind::Single, 90))
+        .expect("room");
     queue
         .admit(entrant(2, RequestKind::Batch, 1_000))
         .expect("the first");
     assert!(queue.admit(entrant(3, RequestKind::Batch, 1)).is_err());
-    queue.admit(entrant(4, RequestKind::Single, 10)).expect("room");
+    queue
+        .admit(entrant(4, RequestKind::Single, 10))
+        .expect("room");
     assert!(queue.admit(entrant(5, RequestKind::Single, 1)).is_err());
 }
 
@@ -139,7 +149,9 @@ fn a_paused_batch_holds_no_place() {
         queue.pause(ticket, 20);
     }
     assert_eq!(queue.load().waiting, 0);
-    queue.admit(entrant(4, RequestKind::Single, 1_000)).expect("idle");
+    queue
+        .admit(entrant(4, RequestKind::Single, 1_000))
+        .expect("idle");
     queue.leave(4);
     queue
         .admit(entrant(5, RequestKind::Batch, 10))
@@ -173,7 +185,9 @@ fn each_state_of_a_batch_may_wait_for_as_long_as_a_request() {
     });
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
-    queue.admit(entrant(2, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(2, RequestKind::Batch, 10))
+        .expect("room");
     for state in [20, 21] {
         let joined = Instant::now();
         assert!(queue.join(2, state, 5, Duration::ZERO).is_none());
@@ -186,7 +200,9 @@ fn each_state_of_a_batch_may_wait_for_as_long_as_a_request() {
 #[test]
 fn a_batch_whose_caller_has_gone_does_not_join_again() {
     let queue = Queue::new(LIMITS);
-    let Admission { stop, .. } = queue.admit(entrant(1, RequestKind::Batch, 10)).expect("room");
+    let Admission { stop, .. } = queue
+        .admit(entrant(1, RequestKind::Batch, 10))
+        .expect("room");
     assert!(queue.join(1, 1, 5, Duration::ZERO).is_none());
     assert_eq!(queue.cancel(1), Some(1));
     assert_eq!(stop.check(), Err(Error::Cancelled));
@@ -208,7 +224,9 @@ fn who_has_gone_is_never_given_the_model() {
     let queue = Queue::new(LIMITS);
     admit_and_join(&queue, 1);
     admit_and_join(&queue, 2);
-    queue.admit(entrant(3, RequestKind::Single, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Single, 10))
+        .expect("room");
     assert_eq!(queue.cancel(1), Some(1));
     assert_eq!(queue.cancel(3), None);
     queue.leave(3);
@@ -302,7 +320,9 @@ fn cancelling_all_forgets_a_batch_that_waits_for_its_caller() {
     admit_and_join(&queue, 1);
     let turn = queue.take().expect("free");
     admit_and_join(&queue, 2);
-    queue.admit(entrant(3, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Batch, 10))
+        .expect("room");
     queue.pause(3, 20);
     queue.close();
     assert_eq!(queue.cancel_all(), [2]);
@@ -365,7 +385,9 @@ fn the_newest_go_first_while_callers_give_up_and_the_oldest_when_nobody_waits_an
 #[test]
 fn a_batch_and_who_waits_longer_than_others_have_every_fourth_turn_of_the_newest() {
     let queue = overloaded();
-    queue.admit(entrant(3, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Batch, 10))
+        .expect("room");
     assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
     for ticket in 10..20 {
         admit_and_join(&queue, ticket);
@@ -413,7 +435,10 @@ fn who_is_known_to_be_too_late_is_refused_at_once() {
         Err("queue_full")
     );
     // Each state of a batch waits for its own turn, and a late state fails without the others.
-    assert_eq!(code(queue.admit(entrant(22, RequestKind::Batch, 1))), Ok(()));
+    assert_eq!(
+        code(queue.admit(entrant(22, RequestKind::Batch, 1))),
+        Ok(())
+    );
     drop(turn);
 }
 
@@ -530,7 +555,9 @@ fn a_batch_has_its_turn_among_the_newest_but_not_as_the_newest() {
     for ticket in 10..13 {
         admit_and_join(&queue, ticket);
     }
-    queue.admit(entrant(3, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Batch, 10))
+        .expect("room");
     assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
     let order: Vec<u64> = std::iter::from_fn(|| queue.take()?.work.take()).collect();
     assert_eq!(order, [12, 11, 10, 3, 2]);
@@ -558,7 +585,9 @@ fn a_run_ends_when_its_caller_has_no_use_for_it_any_more() {
 fn only_the_newest_wait_while_they_go_first_and_those_who_outlast_others() {
     let queue = overloaded();
     let turn = queue.take().expect("free");
-    queue.admit(entrant(3, RequestKind::Batch, 10)).expect("room");
+    queue
+        .admit(entrant(3, RequestKind::Batch, 10))
+        .expect("room");
     assert!(queue.join(3, 3, 5, Duration::ZERO).is_none());
     let most = order::MOST_WAITING as u64;
     for ticket in 10..10 + most {

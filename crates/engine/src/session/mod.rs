@@ -173,7 +173,11 @@ impl Sessions {
         let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
         let (file, exact) = graph.bytes(prepared.graph);
-        let shared = if graph.is_read() { &file } else { &Bytes::new() };
+        let shared = if graph.is_read() {
+            &file
+        } else {
+            &Bytes::new()
+        };
         let weights = SharedWeights::read(shared).map_err(run_failed)?;
         let has_scratch =
             graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);

@@ -10,8 +10,8 @@ use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row}
 use crate::Error;
 use crate::decode::Logits;
 use crate::question::{Kind, Outcome, Question};
-use crate::stop::Stop;
 use crate::session::{Input, Interface, Outputs};
+use crate::stop::Stop;
 use crate::tokenize::{Meter, PairFrame, Tokenizer, Tokens};
 
 mod labels;

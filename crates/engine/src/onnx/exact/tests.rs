@@ -371,8 +371,7 @@ fn operators_that_the_library_takes_out_may_stand_between_a_dequantizer_and_a_pr
         ("Cast", 1),
         ("Relu", 0),
     ] {
-        let mut parts =
-            dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        let mut parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
         parts.nodes[2].input[0] = "between".into();
         let between = Node::of(operator, &["left"], &["between"]);
         parts.nodes.insert(2, between);
@@ -406,8 +405,7 @@ fn a_constant_may_stand_on_either_side_of_what_the_library_takes_out() {
 #[test]
 fn a_branch_that_gives_what_it_dequantizes_is_seen_through() {
     for place in [0, 1] {
-        let mut parts =
-            dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
+        let mut parts = dequantized(tensor("w", data_type::INT8, &LARGE), data_type::UINT8, &[]);
         let inner = Parts {
             nodes: vec![parts.nodes[place].clone()],
             ..Parts::default()
@@ -541,7 +539,7 @@ fn a_scale_that_is_computed_tells_its_shape_when_the_graph_runs() {
 
 #[test]
 fn all_signed_weights_of_inputs_that_are_quantized_when_it_runs_go_where_their_rows_are_quantized()
- {
+{
     let by_row = Processor {
         quantizes_rows: true,
         ..Processor::default()
