@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { MODEL, readInputs, withNewState } from './inputs.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const { defaultRuntime, loadEngine } = await import('../dist/src/engine/engine.js');
+const { defaultRuntime, loadEngine } = await import('../dist/src/engine/addon.js');
 const { localEngineOptions } = await import('../dist/src/in-process/options.js');
 
 const { values: flags } = parseArgs({

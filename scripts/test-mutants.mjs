@@ -33,10 +33,10 @@ const TYPESCRIPT = {
 };
 /** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {
-  queue: { files: ['queue*', 'queue/*'], tests: ['--lib'] },
-  wire: { files: ['wire/*', 'batch*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
-  onnx: { files: ['onnx/*'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
-  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'reading'] },
+  queue: { files: ['queue/*', 'stop.rs'], tests: ['--lib'] },
+  wire: { files: ['wire/*', 'batch/*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
+  onnx: { files: ['onnx/**'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
+  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'prefill'] },
 };
 
 const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';

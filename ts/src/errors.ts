@@ -2,7 +2,7 @@
  * Every error that the server can give, and the one place where a code becomes an HTTP status.
  * `docs/errors.md` explains each of them; a test keeps the two lists equal.
  */
-import type { Failure } from './engine/engine.ts';
+import type { Failure } from './engine/contract.ts';
 import { DECISIONS_PATH } from './schemas/names.ts';
 import type { OpenAiError } from './schemas/wire.ts';
 

@@ -1,9 +1,10 @@
-//! The cache of states that were read before: their keys and values, chunk by chunk, with the least
+//! The cache of states that were prefilled before: their KV caches, chunk by chunk, with the least
 //! recently used chunk evicted first.
 //!
 //! A chunk is found by a keyed hash of its tokens and of the model's files; its text is not kept.
-//! Only the thread that has the model reads chunks, one request at a time, so a new state is read
-//! once however many requests ask about it, and nothing here is locked while the model runs.
+//! Only the thread that has the model prefills chunks, one request at a time, so a new state is
+//! prefilled once however many requests ask about it, and nothing here is locked while the model
+//! runs.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
-use crate::session::{Memory, PackedMemory};
+use crate::session::{KvCache, PackedKvCache};
 
 /// The key of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,7 +24,7 @@ pub struct Key([u8; 32]);
 pub struct CacheStats {
     /// Chunks that were kept when they were needed.
     pub hits: u64,
-    /// Chunks that had to be read.
+    /// Chunks that had to be prefilled.
     pub misses: u64,
     /// Chunks that made room for others.
     pub evictions: u64,
@@ -41,32 +42,32 @@ pub enum Precision {
     /// The values as the model made them.
     #[default]
     Fp32,
-    /// Half the bytes. Every state is rounded, even one that was just read, so an answer does not
-    /// reveal whether its state was kept.
+    /// Half the bytes. Every state is rounded, even one that was just prefilled, so an answer does
+    /// not reveal whether its state was kept.
     Fp16,
 }
 
-/// The bytes of an entry besides its memory: its key, its place in the order, and its reference
+/// The bytes of an entry besides its KV cache: its key, its place in the order, and its reference
 /// counts.
 const ENTRY_BYTES: usize = 192;
 
 #[derive(Clone)]
 enum Entry {
-    Exact(Arc<Memory>),
-    Packed(Arc<PackedMemory>),
+    Exact(Arc<KvCache>),
+    Packed(Arc<PackedKvCache>),
 }
 
 impl Entry {
-    fn new(memory: &Arc<Memory>, precision: Precision) -> Result<Self, Error> {
+    fn new(chunk: &Arc<KvCache>, precision: Precision) -> Result<Self, Error> {
         Ok(match precision {
-            Precision::Fp32 => Self::Exact(Arc::clone(memory)),
-            Precision::Fp16 => Self::Packed(Arc::new(memory.pack()?)),
+            Precision::Fp32 => Self::Exact(Arc::clone(chunk)),
+            Precision::Fp16 => Self::Packed(Arc::new(chunk.pack()?)),
         })
     }
 
-    fn memory(self) -> Result<Arc<Memory>, Error> {
+    fn kv_cache(self) -> Result<Arc<KvCache>, Error> {
         match self {
-            Self::Exact(memory) => Ok(memory),
+            Self::Exact(chunk) => Ok(chunk),
             Self::Packed(packed) => packed.unpack().map(Arc::new),
         }
     }
@@ -74,13 +75,13 @@ impl Entry {
     fn bytes(&self) -> usize {
         ENTRY_BYTES
             + match self {
-                Self::Exact(memory) => memory.bytes(),
+                Self::Exact(chunk) => chunk.bytes(),
                 Self::Packed(packed) => packed.bytes(),
             }
     }
 }
 
-struct Kept {
+struct Inner {
     chunks: LruCache<Key, Entry>,
     stats: CacheStats,
 }
@@ -92,7 +93,7 @@ pub struct StateCache {
     seed: Sha256,
     precision: Precision,
     limit_bytes: usize,
-    kept: Mutex<Kept>,
+    inner: Mutex<Inner>,
 }
 
 impl StateCache {
@@ -112,7 +113,7 @@ impl StateCache {
             seed,
             precision,
             limit_bytes,
-            kept: Mutex::new(Kept { chunks, stats }),
+            inner: Mutex::new(Inner { chunks, stats }),
         }
     }
 
@@ -136,15 +137,15 @@ impl StateCache {
         Key(hasher.finalize().into())
     }
 
-    /// Returns the memory of a state that was just read, rounded as it will be when it comes from
-    /// the cache.
+    /// Returns the KV cache of a state that was just prefilled, rounded as it will be when it comes
+    /// from here.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn rounded(&self, memory: Memory) -> Result<Memory, Error> {
+    pub fn rounded(&self, cache: KvCache) -> Result<KvCache, Error> {
         match self.precision {
-            Precision::Fp32 => Ok(memory),
-            Precision::Fp16 => memory.pack()?.unpack(),
+            Precision::Fp32 => Ok(cache),
+            Precision::Fp16 => cache.pack()?.unpack(),
         }
     }
 
@@ -152,33 +153,33 @@ impl StateCache {
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn get_whole(&self, key: &Key, chunks: usize) -> Result<Option<Arc<Memory>>, Error> {
+    pub fn get_whole(&self, key: &Key, chunks: usize) -> Result<Option<Arc<KvCache>>, Error> {
         let found = {
-            let mut kept = self.kept.lock();
-            let found = kept.chunks.get(key).cloned();
-            kept.stats.hits += found.as_ref().map_or(0, |_| chunks as u64);
+            let mut inner = self.inner.lock();
+            let found = inner.chunks.get(key).cloned();
+            inner.stats.hits += found.as_ref().map_or(0, |_| chunks as u64);
             found
         };
-        found.map(Entry::memory).transpose()
+        found.map(Entry::kv_cache).transpose()
     }
 
     /// Returns for each key, in order, its chunk or `None` where it is not kept.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn get(&self, keys: &[Key]) -> Result<Vec<Option<Arc<Memory>>>, Error> {
+    pub fn get(&self, keys: &[Key]) -> Result<Vec<Option<Arc<KvCache>>>, Error> {
         let found: Vec<Option<Entry>> = {
-            let mut kept = self.kept.lock();
-            let found = keys.iter().map(|key| kept.chunks.get(key).cloned());
+            let mut inner = self.inner.lock();
+            let found = keys.iter().map(|key| inner.chunks.get(key).cloned());
             let found: Vec<_> = found.collect();
             let hits = found.iter().flatten().count() as u64;
-            kept.stats.hits += hits;
-            kept.stats.misses += keys.len() as u64 - hits;
+            inner.stats.hits += hits;
+            inner.stats.misses += keys.len() as u64 - hits;
             found
         };
         let found = found.into_iter();
         found
-            .map(|entry| entry.map(Entry::memory).transpose())
+            .map(|entry| entry.map(Entry::kv_cache).transpose())
             .collect()
     }
 
@@ -202,38 +203,38 @@ impl StateCache {
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn keep(&self, chunks: &[(Key, Arc<Memory>)]) -> Result<(), Error> {
+    pub fn keep(&self, chunks: &[(Key, Arc<KvCache>)]) -> Result<(), Error> {
         let mut entries = Vec::with_capacity(chunks.len());
         let mut own_bytes = 0;
-        for (key, memory) in chunks {
-            let entry = Entry::new(memory, self.precision)?;
+        for (key, chunk) in chunks {
+            let entry = Entry::new(chunk, self.precision)?;
             own_bytes += entry.bytes();
             if own_bytes > self.limit_bytes {
                 break;
             }
             entries.push((*key, entry));
         }
-        let mut kept = self.kept.lock();
+        let mut inner = self.inner.lock();
         for (key, entry) in entries {
             let bytes = entry.bytes();
-            if let Some(old) = kept.chunks.put(key, entry) {
-                kept.stats.bytes -= old.bytes();
+            if let Some(old) = inner.chunks.put(key, entry) {
+                inner.stats.bytes -= old.bytes();
             }
-            kept.stats.bytes += bytes;
+            inner.stats.bytes += bytes;
         }
-        while kept.stats.bytes > self.limit_bytes {
-            let Some((_, gone)) = kept.chunks.pop_lru() else {
+        while inner.stats.bytes > self.limit_bytes {
+            let Some((_, gone)) = inner.chunks.pop_lru() else {
                 break;
             };
-            kept.stats.bytes -= gone.bytes();
-            kept.stats.evictions += 1;
+            inner.stats.bytes -= gone.bytes();
+            inner.stats.evictions += 1;
         }
-        kept.stats.entries = kept.chunks.len();
+        inner.stats.entries = inner.chunks.len();
         Ok(())
     }
 
     /// Returns the cache's statistics.
     pub fn stats(&self) -> CacheStats {
-        self.kept.lock().stats
+        self.inner.lock().stats
     }
 }

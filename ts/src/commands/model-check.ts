@@ -1,7 +1,7 @@
 /** `svc model check`: says what a model folder is, what is wrong with it, and makes one decision with it. */
 
 import { formatBytes } from '../dashboard/format.ts';
-import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/engine.ts';
+import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/contract.ts';
 import { printable } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';

@@ -1,5 +1,5 @@
 /** The exports of `@svc/server`: the engine in the caller's own process. */
-export { EngineError, type ModelInfo } from '../engine/engine.ts';
+export { EngineError, type ModelInfo } from '../engine/contract.ts';
 export type { ErrorCode } from '../errors.ts';
 export { DecisionError } from './decision-error.ts';
 export { type CallOptions, createEngine, type DecisionRequest, type LocalEngine } from './local-engine.ts';

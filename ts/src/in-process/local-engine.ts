@@ -1,6 +1,7 @@
 /** The engine for programs that call it directly, without a server. */
 import { resolve } from 'node:path';
-import { type Engine, loadEngine, type ModelInfo } from '../engine/engine.ts';
+import { loadEngine } from '../engine/addon.ts';
+import type { Engine, ModelInfo } from '../engine/contract.ts';
 import { DecisionError } from './decision-error.ts';
 import { type LocalEngineOptions, localEngineOptions } from './options.ts';
 import type { Decision, Questions } from './questions.ts';

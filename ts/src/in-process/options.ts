@@ -1,7 +1,8 @@
 /** The options of an engine in the caller's process, checked like the settings of a server. */
 import { resolve } from 'node:path';
 import { Check } from 'typebox/schema';
-import { defaultModel, defaultRuntime, type EngineOptions } from '../engine/engine.ts';
+import { defaultModel, defaultRuntime } from '../engine/addon.ts';
+import type { EngineOptions } from '../engine/contract.ts';
 import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts';
 
 /**

@@ -1,6 +1,7 @@
 /** Turns the settings into the options of an engine. */
 
-import { defaultRuntime, type EngineOptions } from '../engine/engine.ts';
+import { defaultRuntime } from '../engine/addon.ts';
+import type { EngineOptions } from '../engine/contract.ts';
 import type { Config } from '../settings/config.ts';
 
 /** Returns the options of an engine on the model folder `model`; no other setting crosses to the engine. */

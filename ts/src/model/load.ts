@@ -1,6 +1,7 @@
 /** Loads the configured model into an engine. */
 
-import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine/engine.ts';
+import { inspectModel, loadEngine } from '../engine/addon.ts';
+import type { Engine, ModelInspection } from '../engine/contract.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';

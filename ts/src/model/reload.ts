@@ -1,6 +1,6 @@
 /** Replaces the model while requests go on: when a reload is asked for, and when the source has a newer model. */
 import type { Logger } from 'pino';
-import { EngineError, type ModelInfo } from '../engine/engine.ts';
+import { EngineError, type ModelInfo } from '../engine/contract.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import { Refusal } from '../refusal.ts';
 import type { LoadedEngine } from './load.ts';

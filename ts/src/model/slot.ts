@@ -1,5 +1,5 @@
 /** The slot of the one loaded model, and the health record about it. */
-import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine/engine.ts';
+import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine/contract.ts';
 import { type ErrorCode, HttpFailure } from '../errors.ts';
 import { publicSource } from './location.ts';
 import type { SourceStatus } from './source.ts';

@@ -1,7 +1,8 @@
 /** The trial of a model: whether it gives the reference answers that may come with its folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Engine, loadEngine, type Reply } from '../engine/engine.ts';
+import { loadEngine } from '../engine/addon.ts';
+import type { Engine, Reply } from '../engine/contract.ts';
 import { memberText } from '../files/json-member.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';

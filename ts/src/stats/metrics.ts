@@ -1,6 +1,6 @@
 /** The server's numbers for Prometheus. No label has a value that comes from outside. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Timing } from '../engine/engine.ts';
+import type { Timing } from '../engine/contract.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import { PHASES } from '../schemas/names.ts';
 import type { Stats } from './stats.ts';

@@ -1,5 +1,5 @@
 /** The statistics of decisions: counts since the start, durations of the last five minutes. Their memory is bounded. */
-import type { Counts, Timing } from '../engine/engine.ts';
+import type { Counts, Timing } from '../engine/contract.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import { QUESTION_TYPES } from '../schemas/names.ts';
 import {

@@ -1,7 +1,8 @@
 /** Labelled rows: a state, a question about it, and the right answer. */
 
 import { extname } from 'node:path';
-import { canonicalQuestions, EngineError } from '../engine/engine.ts';
+import { canonicalQuestions } from '../engine/addon.ts';
+import { EngineError } from '../engine/contract.ts';
 import { isJson, memberTexts, objectText } from '../file-run/json-text.ts';
 import { openCsv } from '../file-run/read-csv.ts';
 import { openJsonl } from '../file-run/read-jsonl.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { Engine, Reply } from '../../src/engine/engine.ts';
+import type { Engine, Reply } from '../../src/engine/contract.ts';
 import { until } from '../until.ts';
 import { startEngine, textOf } from './model-folders.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';

@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { PROBES } from '../../src/file-run/probes.ts';
 import { ANSWER_EXAMPLES, REQUEST_EXAMPLES } from '../../src/openapi/examples.ts';
 import { docBlocks } from '../doc-blocks.ts';

@@ -5,14 +5,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Node, parseTree } from 'jsonc-parser';
-import {
-  defaultModel,
-  defaultRuntime,
-  type Engine,
-  type EngineOptions,
-  loadEngine,
-  type Reply,
-} from '../../src/engine/engine.ts';
+import { defaultModel, defaultRuntime, loadEngine } from '../../src/engine/addon.ts';
+import type { Engine, EngineOptions, Reply } from '../../src/engine/contract.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 /** The folder of the repository. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request, ServerResponse } from 'node:http';
 import { suite, test } from 'node:test';
-import type { BatchChunk, StateResult } from '../../src/engine/engine.ts';
+import type { BatchChunk, StateResult } from '../../src/engine/contract.ts';
 import { REPLY } from '../fake-engine.ts';
 import { until } from '../until.ts';
 import { rawHeader, type Sent, startServer, Wire, waitAtLeast } from './server-under-test.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { pino } from 'pino';
-import { EngineError, type ModelInfo } from '../../src/engine/engine.ts';
+import { EngineError, type ModelInfo } from '../../src/engine/contract.ts';
 import { Reloader } from '../../src/model/reload.ts';
 import { EngineSlot } from '../../src/model/slot.ts';
 import type { FoundModel, ModelSource, SourceListener, SourceStatus } from '../../src/model/source.ts';

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
 import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';

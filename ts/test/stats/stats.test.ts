@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { Counts, Timing } from '../../src/engine/engine.ts';
+import type { Counts, Timing } from '../../src/engine/contract.ts';
 import type { Percentiles } from '../../src/stats/latencies.ts';
 import { Stats } from '../../src/stats/stats.ts';
 

@@ -9,8 +9,8 @@ use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
 use crate::layout::{Layout, Plan, Runner};
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::queue::Stop;
 use crate::session::{Device, Graph, Sessions};
+use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
 /// Opens the sessions on the device that is asked for; `auto` takes the first accelerator that the

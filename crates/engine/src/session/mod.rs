@@ -15,16 +15,16 @@ use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use self::blocks::Blocks;
-use self::exactness::{Prepared, Source};
+use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
 use self::lane::LaneSettings;
-use self::reader::{Plan, Reader};
+use self::prefill::{PrefillPlan, PrefillSession};
 use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::onnx::presents;
-use crate::queue::Stop;
+use crate::stop::Stop;
 
 pub mod allocator;
 mod arena;
@@ -33,20 +33,23 @@ mod device;
 mod exactness;
 mod failure;
 mod floats;
+mod interface;
+mod kv_cache;
 mod lane;
-mod leavings;
-mod memory;
-mod reader;
+mod prefill;
 mod running;
 mod runtime;
+mod scratch;
 mod shared_weights;
 mod tensors;
 
 pub use self::device::Device;
 pub use self::exactness::Exactness;
+pub use self::interface::Interface;
+pub use self::kv_cache::{KvAssembly, KvCache, PackedKvCache};
 pub use self::lane::{Input, Lane, Outputs};
-pub use self::memory::{Interface, Joining, Memory, PackedMemory};
 pub use self::tensors::{TensorInfo, Tensors};
+pub use crate::onnx::KvPair;
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;
@@ -79,10 +82,39 @@ impl Graph<'_> {
         std::fs::read(self.file).unwrap_or_default().into()
     }
 
-    /// Whether a state is read in a run of its own, so that a part of the graph may be enough for
-    /// it.
-    fn may_have_reader(&self) -> bool {
-        self.device == Device::Cpu && !self.interface.kept.is_empty()
+    /// Whether states are prefilled on the processor, so that a part of the graph may be enough for
+    /// that.
+    fn may_prefill_in_part(&self) -> bool {
+        self.device == Device::Cpu && !self.interface.kv_pairs.is_empty()
+    }
+
+    /// Whether the bytes of the graph are needed here, and not only in the library.
+    fn is_read(&self) -> bool {
+        self.has_many_sessions() || self.may_prefill_in_part()
+    }
+
+    /// Returns the bytes of the graph, empty where they are not needed, and the graph that replaces
+    /// the file, where there is one.
+    fn bytes(&self, source: GraphSource) -> (Bytes, Option<Bytes>) {
+        match source {
+            GraphSource::Other(exact) => (exact.clone(), Some(exact)),
+            GraphSource::File(bytes) if self.is_read() => {
+                (bytes.unwrap_or_else(|| self.read()), None)
+            }
+            GraphSource::File(_) => (Bytes::new(), None),
+        }
+    }
+
+    /// Returns a session for the prefill beside each session of the whole graph, with the same
+    /// number of threads; the first has all threads.
+    fn prefill_sessions(&self) -> Vec<(Arc<PrefillSession>, usize)> {
+        let ones = if self.has_many_sessions() {
+            self.threads
+        } else {
+            0
+        };
+        let threads = std::iter::once(self.threads).chain(std::iter::repeat_n(1, ones));
+        threads.map(|threads| (Arc::default(), threads)).collect()
     }
 }
 
@@ -95,11 +127,11 @@ pub struct Sessions {
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
-    /// The reader of the session with all threads.
-    reader: Arc<Reader>,
+    /// The session that prefills beside the session with all threads.
+    prefill: Arc<PrefillSession>,
     exactness: Exactness,
-    /// The plan for opening the readers, until it is carried out.
-    plan: Option<Plan>,
+    /// The plan for opening the sessions that prefill, until it is carried out.
+    plan: Option<PrefillPlan>,
     opening: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -117,13 +149,13 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let prepared = exactness::prepare(&environment, graph.file, || graph.read());
-        let is_mended = matches!(prepared.graph, Source::Other(_));
+        let is_mended = matches!(prepared.graph, GraphSource::Other(_));
         match Self::open_prepared(graph, environment.clone(), prepared) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
                 let as_it_is = Prepared {
                     exactness: exactness::cannot_be(&environment, reason),
-                    graph: Source::File(None),
+                    graph: GraphSource::File(None),
                 };
                 Self::open_prepared(graph, environment, as_it_is)
             }
@@ -138,26 +170,20 @@ impl Sessions {
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
-        let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
+        let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let is_read = graph.has_many_sessions() || graph.may_have_reader();
-        let (file, exact) = match prepared.graph {
-            Source::Other(exact) => (exact.clone(), Some(exact)),
-            Source::File(bytes) if is_read => (bytes.unwrap_or_else(|| graph.read()), None),
-            Source::File(_) => (Bytes::new(), None),
+        let (file, exact) = graph.bytes(prepared.graph);
+        let shared = if graph.is_read() {
+            &file
+        } else {
+            &Bytes::new()
         };
-        let shared = if is_read { file.clone() } else { Bytes::new() };
-        let weights = SharedWeights::read(&shared).map_err(run_failed)?;
-        let leaves_unread =
-            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kept);
+        let weights = SharedWeights::read(shared).map_err(run_failed)?;
+        let has_scratch =
+            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);
         let running = Arc::new(Running::default());
-        let side_by_side = graph.has_many_sessions();
-        let ones = if side_by_side { graph.threads } else { 0 };
-        let threads = std::iter::once(graph.threads).chain(std::iter::repeat_n(1, ones));
-        let readers: Vec<_> = threads
-            .map(|threads| (Arc::new(Reader::default()), threads))
-            .collect();
-        let open = |threads, reader| {
+        let prefills = graph.prefill_sessions();
+        let lanes = open_lanes(graph, &prefills, |threads, prefill| {
             let settings = LaneSettings {
                 threads,
                 weights: &weights,
@@ -165,41 +191,32 @@ impl Sessions {
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
-                reader,
-                leaves_unread,
+                prefill,
+                has_scratch,
                 exact: exact.as_ref(),
             };
             Lane::open(&environment, graph, &settings)
-        };
-        // Each session reads the whole graph, so only a few are opened at once.
-        let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
-        let lanes = opening.install(|| {
-            let lanes = readers.par_iter();
-            let lanes = lanes.map(|(reader, threads)| open(*threads, Arc::clone(reader)));
-            lanes.collect::<Result<Vec<Lane>, Error>>()
-        });
-        opening.broadcast(|_| allocator::give_back_end());
-        let mut lanes = lanes?.into_iter().map(Mutex::new);
-        let reader = Arc::clone(&readers[0].0);
+        })?;
+        let mut lanes = lanes.into_iter().map(Mutex::new);
+        let beside = graph.has_many_sessions();
+        let beside = beside.then(|| pool("svc-run", graph.threads - 1));
         Ok(Self {
-            beside: side_by_side
-                .then(|| pool("svc-run", graph.threads - 1))
-                .transpose()?,
+            beside: beside.transpose()?,
             all_threads: lanes.next().ok_or(Error::Panicked)?,
             one_thread: lanes.collect(),
+            prefill: Arc::clone(&prefills[0].0),
             exactness: prepared.exactness,
-            plan: graph.may_have_reader().then(|| Plan {
+            plan: graph.may_prefill_in_part().then(|| PrefillPlan {
                 environment: environment.clone(),
                 graph: file,
                 interface: Arc::clone(&interface),
-                readers,
+                sessions: prefills,
                 running: Arc::clone(&running),
                 weights,
             }),
             interface,
             blocks,
             running,
-            reader,
             opening: Mutex::default(),
         })
     }
@@ -209,18 +226,17 @@ impl Sessions {
         &self.exactness
     }
 
-    /// Begins to open the sessions that read states with only the part of the graph that they need.
-    pub fn open_readers(&mut self) {
+    /// Begins to open the sessions that prefill with only the part of the graph that this needs.
+    pub fn open_prefill(&mut self) {
         if let Some(plan) = self.plan.take() {
             *self.opening.lock() = plan.carry_out();
         }
     }
 
-    /// Whether states are read by the part of the graph that makes their kept keys and values,
-    /// instead of by the whole graph. This is known once a state was read after the part's session
-    /// was opened.
-    pub fn read_in_part(&self) -> bool {
-        self.reader.agrees()
+    /// Whether the part of the graph that makes keys and values prefills, instead of the whole
+    /// graph. This is known once a state was prefilled after the part's session was opened.
+    pub fn prefill_in_part(&self) -> bool {
+        self.prefill.agrees()
     }
 
     /// Whether the sessions hold more memory than they should while nothing runs.
@@ -292,12 +308,12 @@ impl Sessions {
         }
     }
 
-    /// Returns room for the memory of a state whose chunks have these numbers of tokens.
+    /// Returns room for the KV cache of a state whose chunks have these numbers of tokens.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the library cannot make a tensor.
-    pub fn joining(&self, chunks: impl IntoIterator<Item = usize>) -> Result<Joining, Error> {
-        Joining::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
+    pub fn assembly(&self, chunks: impl IntoIterator<Item = usize>) -> Result<KvAssembly, Error> {
+        KvAssembly::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
     }
 
     /// Returns the most rows that run side by side.
@@ -320,6 +336,23 @@ impl Drop for Sessions {
     fn drop(&mut self) {
         self.terminate();
     }
+}
+
+/// Opens the sessions of the whole graph, each with the session that prefills beside it.
+fn open_lanes(
+    graph: &Graph<'_>,
+    prefills: &[(Arc<PrefillSession>, usize)],
+    open: impl Fn(usize, Arc<PrefillSession>) -> Result<Lane, Error> + Sync,
+) -> Result<Vec<Lane>, Error> {
+    // Each session reads the whole graph, so only a few are opened at once.
+    let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
+    let lanes = opening.install(|| {
+        let lanes = prefills.par_iter();
+        let lanes = lanes.map(|(prefill, threads)| open(*threads, Arc::clone(prefill)));
+        lanes.collect::<Result<Vec<Lane>, Error>>()
+    });
+    opening.broadcast(|_| allocator::give_back_end());
+    lanes
 }
 
 fn pool(name: &'static str, threads: usize) -> Result<rayon::ThreadPool, Error> {

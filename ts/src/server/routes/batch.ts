@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { BatchChunk, StateResult } from '../../engine/engine.ts';
+import type { BatchChunk, StateResult } from '../../engine/contract.ts';
 import { callerGone, engineFailure, HttpFailure, toHttpFailure } from '../../errors.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { Config } from '../../settings/config.ts';

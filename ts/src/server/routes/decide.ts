@@ -1,7 +1,7 @@
 /** `POST /v1/systemone`, and the same in OpenAI's format, `POST /v1/decisions`. */
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { CancelSignal, Counts, Format, Timing } from '../../engine/engine.ts';
+import type { CancelSignal, Counts, Format, Timing } from '../../engine/contract.ts';
 import { engineFailure, toHttpFailure } from '../../errors.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { Config } from '../../settings/config.ts';

@@ -1,6 +1,6 @@
 /** `GET /stats`: the numbers of the dashboard, as JSON. Only for the operator. */
 import type { Middleware } from 'koa';
-import type { CacheStats } from '../../engine/engine.ts';
+import type { CacheStats } from '../../engine/contract.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { StatsSnapshot } from '../../schemas/stats.ts';
 import type { Interval, Percentiles, PerPhase } from '../../stats/latencies.ts';

@@ -45,7 +45,7 @@ impl Deadline {
 
 impl Stop {
     /// Returns the stop of a request, whose caller may have said how long the answer is of use.
-    pub(super) fn of_request(caller: Option<Deadline>) -> Arc<Self> {
+    pub(crate) fn of_request(caller: Option<Deadline>) -> Arc<Self> {
         Arc::new(Self {
             cancelled: Arc::default(),
             caller,

@@ -1,28 +1,32 @@
-//! The place where a question's run leaves keys and values that are not wanted.
+//! The scratch memory for the keys and values that a question's run puts out and nobody reads.
 
 use std::sync::Arc;
 
 use ort::value::DynValue;
 
 use super::blocks::{Block, Blocks};
-use super::memory::{Interface, tensor_at};
+use super::interface::Interface;
+use super::kv_cache::tensor_at;
 
-/// One place for the keys of all layers and one for their values, see [`crate::onnx::presents`].
-pub(super) struct Leavings {
-    /// The tensors, in the order of [`Interface::kept`]: keys at even places, values at odd ones.
+/// Scratch memory for the keys of all layers, and as much for their values, see
+/// [`crate::onnx::presents`].
+pub(super) struct Scratch {
+    /// The tensors, in the order of [`Interface::kv_pairs`]: keys at even places, values at odd
+    /// ones.
     pub(super) values: Vec<DynValue>,
     /// The block that holds the tensors' floats; it is dropped after them.
     _block: Block,
 }
 
-impl Leavings {
-    /// Returns room for the keys and values of `tokens` tokens, the past's and the run's own.
+impl Scratch {
+    /// Returns scratch memory for the keys and values of `tokens` tokens, the past's and the run's
+    /// own.
     pub(super) fn with_room(
         interface: &Interface,
         tokens: usize,
         blocks: &Arc<Blocks>,
     ) -> ort::Result<Self> {
-        let [heads, head_dim] = interface.kept_shape;
+        let [heads, head_dim] = interface.kv_shape;
         let length = heads * tokens * head_dim;
         let block = blocks.take(2 * length);
         let value = |place: usize| {
@@ -32,7 +36,7 @@ impl Leavings {
             // run, which come one after the other.
             unsafe { tensor_at(start, [1, heads, tokens, head_dim]) }
         };
-        let values = (0..interface.kept.len()).map(value);
+        let values = (0..interface.kv_pairs.len()).map(value);
         Ok(Self {
             values: values.collect::<ort::Result<_>>()?,
             _block: block,

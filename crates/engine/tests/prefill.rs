@@ -1,13 +1,14 @@
-//! Tests that states are read by a part of the graph, where that gives the same bits.
+//! Tests that a part of the graph prefills states, where that gives the same bits.
 
 mod common;
 
 use std::time::{Duration, Instant};
 
 use common::{fixture, options, repository};
+use svc_engine::backend::Backend;
 use svc_engine::decode::Logits;
 use svc_engine::model::Model;
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::Meter;
 use svc_engine::wire::{Most, systemone};
 
@@ -29,16 +30,16 @@ fn load(folder: &std::path::Path, threads: usize) -> Model {
 }
 
 #[test]
-fn the_embedded_model_reads_states_with_a_part_of_its_graph() {
+fn the_embedded_model_prefills_states_with_a_part_of_its_graph() {
     for threads in [1, 2] {
         let model = load(&repository().join("models/svc-small"), threads);
         let first = answer(&model).outcomes;
         // The session for the part is opened in the background of the first answers.
         let until = Instant::now() + Duration::from_secs(60);
-        while !model.reads_in_part() && Instant::now() < until {
+        while !model.prefills_in_part() && Instant::now() < until {
             assert_eq!(answer(&model).outcomes, first, "{threads} threads");
         }
-        assert!(model.reads_in_part(), "{threads} threads");
+        assert!(model.prefills_in_part(), "{threads} threads");
         assert_eq!(answer(&model).outcomes, first, "{threads} threads");
     }
 }
@@ -48,5 +49,5 @@ fn a_layout_that_keeps_nothing_has_no_such_part() {
     let model = load(&fixture("marker"), 1);
     answer(&model);
     model.terminate();
-    assert!(!model.reads_in_part());
+    assert!(!model.prefills_in_part());
 }

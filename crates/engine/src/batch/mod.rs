@@ -16,13 +16,13 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::Error;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::Question;
-use crate::queue::{Queue, Stop};
-use crate::stages::{self, Answered, Stages, Timing, Work};
+use crate::queue::Queue;
+use crate::stages::{Answered, Encoded, Stages, Timing, Work};
+use crate::stop::Stop;
 use crate::tenure::Held;
 use crate::tokenize::Meter;
-use crate::wire::Format;
 use crate::wire::batch::{Framing, States, parse, write_error};
-use crate::wire::systemone::Usage;
+use crate::wire::{Format, Usage};
 
 /// The most states that are encoded ahead of the model.
 const AHEAD_STATES: usize = 32;
@@ -68,7 +68,7 @@ struct Set {
 }
 
 /// A state that is ready for the model.
-struct Encoded {
+struct ReadyState {
     plan: Plan,
     took: Duration,
 }
@@ -79,7 +79,7 @@ struct Progress {
     set: Option<Arc<Set>>,
     /// The number of states that were taken for encoding.
     taken: usize,
-    ready: VecDeque<Result<Encoded, Error>>,
+    ready: VecDeque<Result<ReadyState, Error>>,
     ready_tokens: usize,
     is_encoding: bool,
     /// Whether a state is in the queue or on the model.
@@ -252,14 +252,14 @@ impl Batch {
         Some((set, progress.taken - 1))
     }
 
-    fn encode(&self, stages: &Stages, set: &Set, index: usize) -> Result<Encoded, Error> {
+    fn encode(&self, stages: &Stages, set: &Set, index: usize) -> Result<ReadyState, Error> {
         let started = Instant::now();
         let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
         stop.check()?;
         let state = set.states.text(index)?;
         let mut meter = Meter::from(stages.bounds.max_tokens, set.counted, stop);
-        let plan = stages.encode_state(&set.model, &state, &set.encoded, &mut meter)?;
-        Ok(Encoded {
+        let plan = stages.plan_within_bounds(&set.model, &state, &set.encoded, &mut meter)?;
+        Ok(ReadyState {
             plan,
             took: started.elapsed(),
         })
@@ -310,9 +310,9 @@ impl Batch {
         }
     }
 
-    fn join(self: &Arc<Self>, stages: &Arc<Stages>, next: Encoded, set: &Set) {
+    fn join(self: &Arc<Self>, stages: &Arc<Stages>, next: ReadyState, set: &Set) {
         let (batch, own) = (Arc::clone(self), Arc::clone(stages));
-        let encoded = stages::Encoded {
+        let encoded = Encoded {
             format: Format::BatchResult,
             model: Arc::clone(&set.model),
             questions: Arc::clone(&set.questions),
@@ -325,7 +325,7 @@ impl Batch {
     }
 
     /// Returns the next state for the model; writes the errors of states that could not be encoded.
-    fn next_to_run(&self, progress: &mut Progress) -> Option<Encoded> {
+    fn next_to_run(&self, progress: &mut Progress) -> Option<ReadyState> {
         loop {
             let set = progress.set.as_ref()?;
             if progress.out.is_ended || progress.has_turn {
@@ -408,7 +408,7 @@ impl Batch {
     }
 }
 
-fn tokens(encoded: &Result<Encoded, Error>) -> usize {
+fn tokens(encoded: &Result<ReadyState, Error>) -> usize {
     let encoded = encoded.as_ref().ok();
     encoded.map_or(0, |encoded| encoded.plan.input_tokens())
 }
@@ -471,3 +471,6 @@ impl Outlet {
         Some((reply, chunk))
     }
 }
+
+#[cfg(test)]
+mod tests;

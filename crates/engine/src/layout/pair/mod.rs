@@ -10,9 +10,9 @@ use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row}
 use crate::Error;
 use crate::decode::Logits;
 use crate::question::{Kind, Outcome, Question};
-use crate::queue::Stop;
 use crate::session::{Input, Interface, Outputs};
-use crate::tokenize::{Meter, Pair as Frame, Tokenizer, Tokens};
+use crate::stop::Stop;
+use crate::tokenize::{Meter, PairFrame, Tokenizer, Tokens};
 
 mod labels;
 mod settings;
@@ -48,7 +48,7 @@ pub struct Pair {
     max_len: usize,
     /// The most tokens of a hypothesis.
     head_max: usize,
-    frame: Frame,
+    frame: PairFrame,
     interface: Interface,
 }
 
@@ -69,7 +69,11 @@ impl Pair {
     ///
     /// # Errors
     /// The first setting that cannot work.
-    pub fn new(settings: &Settings, tokenizer: &Tokenizer, frame: Frame) -> Result<Self, Problem> {
+    pub fn new(
+        settings: &Settings,
+        tokenizer: &Tokenizer,
+        frame: PairFrame,
+    ) -> Result<Self, Problem> {
         let labels = Labels::new(&settings.id2label)?;
         let classes = labels.classes(settings)?;
         let max_len = settings.max_len(frame.specials())?;

@@ -1,5 +1,5 @@
-//! The part of an ONNX graph that reads a state: the nodes that make the kept keys and values, and
-//! no others.
+//! The part of an ONNX graph that prefills the KV cache of a state: the nodes that make its keys
+//! and values, and no others.
 //!
 //! ONNX Runtime runs a whole graph whatever outputs are asked for. The last layer's attention and
 //! everything after it serve only the questions; of six layers that is a seventh of the work. The
@@ -13,26 +13,26 @@ use std::collections::HashSet;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::KeptTensor;
+use super::KvPair;
 use super::bias::Origins;
 use super::proto::{
     Attribute, Field, Initializer, Named, Node, attribute_kind, data_type, fields, graph_tag,
     model_tag, nodes, put, with_inputs,
 };
 
-/// The facts about runs that read a state, besides the empty past.
+/// The facts about the runs of a prefill, besides their empty past.
 #[derive(Debug, Clone, Copy)]
-pub struct States<'a> {
-    /// The outputs that are wanted of the runs.
-    pub kept: &'a [KeptTensor],
+pub struct Prefill<'a> {
+    /// The keys and values, which are the outputs that are wanted of the runs.
+    pub kv_pairs: &'a [KvPair],
     /// The input that has one value for all of a state's tokens, since they all see each other.
     pub even_input: &'a str,
 }
 
-/// Returns the graph that makes only the kept keys and values of a state's tokens, if it is smaller
-/// than the whole graph and the graph is certainly understood; else `None`.
-pub fn reading_part(graph: &Bytes, states: States<'_>) -> Option<Bytes> {
-    if states.kept.is_empty() {
+/// Returns the graph that makes only the keys and values of a state's tokens, if it is smaller than
+/// the whole graph and the graph is certainly understood; else `None`.
+pub fn prefill_graph(graph: &Bytes, prefill: Prefill<'_>) -> Option<Bytes> {
+    if prefill.kv_pairs.is_empty() {
         return None;
     }
     let mut model = Vec::with_capacity(graph.len());
@@ -40,7 +40,7 @@ pub fn reading_part(graph: &Bytes, states: States<'_>) -> Option<Bytes> {
     for field in fields(graph)? {
         match field.tag {
             model_tag::GRAPH => {
-                let part = graph_part(&field.value, states)?;
+                let part = graph_part(&field.value, prefill)?;
                 was_cut = true;
                 put(&mut model, model_tag::GRAPH, &part);
             }
@@ -50,9 +50,9 @@ pub fn reading_part(graph: &Bytes, states: States<'_>) -> Option<Bytes> {
     was_cut.then(|| model.into())
 }
 
-fn graph_part(graph: &Bytes, states: States<'_>) -> Option<Vec<u8>> {
+fn graph_part(graph: &Bytes, prefill: Prefill<'_>) -> Option<Vec<u8>> {
     let all = fields(graph)?;
-    let taken = Taken::of(&all, states)?;
+    let taken = Taken::of(&all, prefill)?;
     let mut part = Vec::with_capacity(graph.len());
     for node in taken.nodes.iter().rev() {
         put(&mut part, graph_tag::NODE, node);
@@ -97,11 +97,12 @@ struct Taken {
 impl Taken {
     /// Returns the parts of a graph; `None` where all of it is needed as it is, or it is not
     /// understood.
-    fn of(all: &[Field], states: States<'_>) -> Option<Self> {
+    fn of(all: &[Field], prefill: Prefill<'_>) -> Option<Self> {
         let nodes = nodes(all)?;
         let origins = Origins::of(&nodes, all)?;
+        let presents = prefill.kv_pairs.iter().map(|pair| &pair.present);
         let mut taken = Self {
-            wanted: states.kept.iter().map(|(_, name)| name.clone()).collect(),
+            wanted: presents.cloned().collect(),
             nodes: Vec::new(),
             shapes: Vec::new(),
         };
@@ -119,12 +120,12 @@ impl Taken {
             if node.has_graph() {
                 return None;
             }
-            if let Some(halves) = node.without_attention(&taken.wanted, states.kept) {
+            if let Some(halves) = node.without_attention(&taken.wanted, prefill.kv_pairs) {
                 is_less = true;
                 halves.into_iter().for_each(|half| taken.add_half(&half));
                 continue;
             }
-            let says_nothing = |bias| origins.is_even(bias, states.even_input);
+            let says_nothing = |bias| origins.is_even(bias, prefill.even_input);
             let left_out = node.bias().is_some_and(says_nothing).then_some(BIAS);
             is_less |= left_out.is_some();
             taken.add(node, &field.value, left_out)?;
@@ -160,7 +161,7 @@ impl Taken {
 /// The place of `attention_bias` among the inputs of `MultiHeadAttention`.
 const BIAS: usize = 5;
 
-/// The reordering of a key or a value from the tokens' order to the kept one:
+/// The reordering of a key or a value from the tokens' order to that of the KV cache:
 /// `[1, tokens, heads x size]` to `[1, heads, tokens, size]`.
 struct Half {
     from: String,
@@ -222,21 +223,21 @@ impl Node {
     fn without_attention(
         &self,
         wanted: &HashSet<String>,
-        kept: &[KeptTensor],
+        kv_pairs: &[KvPair],
     ) -> Option<[Half; 2]> {
         let [result, key, value] = self.output.as_slice() else {
             return None;
         };
         let input = |index: usize| self.input.get(index).filter(|name| !name.is_empty());
-        let is_kept = |past: &String, present: &String| {
-            kept.iter()
-                .any(|pair| (&pair.0, &pair.1) == (past, present))
+        let is_pair = |past: &String, present: &String| {
+            let mut pairs = kv_pairs.iter();
+            pairs.any(|pair| (&pair.past, &pair.present) == (past, present))
         };
         let is_plain = self.is_attention()
             && !wanted.contains(result)
             && input(3).is_none()
-            && is_kept(input(6)?, key)
-            && is_kept(input(7)?, value);
+            && is_pair(input(6)?, key)
+            && is_pair(input(7)?, value);
         let heads = self.attribute("num_heads");
         let half = |from: &String, to: &String| {
             Some(Half {
@@ -314,14 +315,16 @@ mod tests {
         model.into()
     }
 
-    fn kept() -> Vec<KeptTensor> {
-        let pair = |past: &str, present: &str| (past.into(), present.into());
-        vec![pair("past_k0", "present_k0"), pair("past_v0", "present_v0")]
+    fn kv_pairs() -> Vec<KvPair> {
+        vec![
+            KvPair::new("past_k0", "present_k0"),
+            KvPair::new("past_v0", "present_v0"),
+        ]
     }
 
-    fn states(kept: &[KeptTensor]) -> States<'_> {
-        States {
-            kept,
+    fn prefill(kv_pairs: &[KvPair]) -> Prefill<'_> {
+        Prefill {
+            kv_pairs,
             even_input: "option_ids",
         }
     }
@@ -344,7 +347,7 @@ mod tests {
     #[test]
     fn what_only_a_question_needs_is_left_out() {
         let whole = graph(&attention(), &[initializer("word"), initializer("head")]);
-        let part = reading_part(&whole, states(&kept())).expect("a graph");
+        let part = prefill_graph(&whole, prefill(&kv_pairs())).expect("a graph");
         assert!(part.starts_with(&[0x08, 0x0a, 0x12, 0x03, b's', b'v', b'c']));
         let [nodes, weights, outputs] = parts(&part).expect("a graph");
         assert_eq!(
@@ -367,7 +370,7 @@ mod tests {
     fn an_attention_with_a_bias_of_its_own_stays() {
         let mut biased = attention();
         biased.input[3] = "qkv_bias".into();
-        let part = reading_part(&graph(&biased, &[]), states(&kept())).expect("a graph");
+        let part = prefill_graph(&graph(&biased, &[]), prefill(&kv_pairs())).expect("a graph");
         let [nodes, ..] = parts(&part).expect("a graph");
         assert_eq!(nodes, ["Gather", "Split", "Pad", "MultiHeadAttention"]);
     }
@@ -396,9 +399,9 @@ mod tests {
         }
         let mut model = Vec::new();
         put(&mut model, model_tag::GRAPH, &part);
-        let mut kept = kept();
-        kept.push(("past_k1".into(), "present_k1".into()));
-        let part = reading_part(&model.into(), states(&kept))?;
+        let mut pairs = kv_pairs();
+        pairs.push(KvPair::new("past_k1", "present_k1"));
+        let part = prefill_graph(&model.into(), prefill(&pairs))?;
         let graph = fields(&part)?.pop()?.value;
         let nodes = fields(&graph)?.into_iter();
         let nodes = nodes.filter(|field| field.tag == graph_tag::NODE);
@@ -454,27 +457,30 @@ mod tests {
 
     #[test]
     fn a_graph_that_is_needed_whole_or_not_understood_is_left_alone() {
-        let needed: Vec<KeptTensor> = vec![("past".into(), "logits".into())];
+        let needed = [KvPair::new("past", "logits")];
         assert_eq!(
-            reading_part(&graph(&attention(), &[]), states(&needed)),
+            prefill_graph(&graph(&attention(), &[]), prefill(&needed)),
             None
         );
-        assert_eq!(reading_part(&graph(&attention(), &[]), states(&[])), None);
+        assert_eq!(prefill_graph(&graph(&attention(), &[]), prefill(&[])), None);
         let beside = Initializer {
             data_location: 1,
             ..initializer("word")
         };
         assert_eq!(
-            reading_part(&graph(&attention(), &[beside]), states(&kept())),
+            prefill_graph(&graph(&attention(), &[beside]), prefill(&kv_pairs())),
             None
         );
         let mut branch = attention();
         branch.attribute[0].graph = Some(Bytes::from_static(b""));
-        assert_eq!(reading_part(&graph(&branch, &[]), states(&kept())), None);
         assert_eq!(
-            reading_part(&Bytes::from_static(b"no graph"), states(&kept())),
+            prefill_graph(&graph(&branch, &[]), prefill(&kv_pairs())),
             None
         );
-        assert_eq!(reading_part(&Bytes::new(), states(&kept())), None);
+        assert_eq!(
+            prefill_graph(&Bytes::from_static(b"no graph"), prefill(&kv_pairs())),
+            None
+        );
+        assert_eq!(prefill_graph(&Bytes::new(), prefill(&kv_pairs())), None);
     }
 }

@@ -1,7 +1,6 @@
-//! The memory of a state, which holds its kept keys and values, and the tensors that a layout and a
-//! graph agree on.
+//! The KV cache of a state: the keys and values of its tokens, which the runs of its questions
+//! read.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -15,30 +14,12 @@ use ort::value::DynValue;
 
 use super::blocks::{Block, Blocks};
 use super::failure::{run_failed, taken};
+use super::interface::Interface;
 use crate::Error;
 
-/// The tensors that a layout gives to a graph and takes from it.
-#[derive(Debug, Clone, Default)]
-pub struct Interface {
-    /// The inputs that every run gives.
-    pub inputs: Vec<Cow<'static, str>>,
-    /// The inputs that are given to a graph that has them.
-    pub optional_inputs: Vec<&'static str>,
-    /// The tensors that are kept of a state: pairs of an input and the output of an earlier run
-    /// that feeds it.
-    pub kept: Vec<(String, String)>,
-    /// The input that has one value for all tokens of a state, since they all see each other.
-    pub even_input: &'static str,
-    /// The number of heads and of values per head of each kept tensor,
-    /// `[1, heads, tokens, head_dim]`.
-    pub kept_shape: [usize; 2],
-    /// Whether the graph may leave `act_logits` out.
-    pub action_is_optional: bool,
-}
-
-/// The memory of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the
-/// order of [`Interface::kept`].
-pub struct Memory {
+/// The KV cache of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the
+/// order of [`Interface::kv_pairs`].
+pub struct KvCache {
     /// The tensors, whose floats stand in `block`; they are dropped before it.
     pub(super) values: Vec<DynValue>,
     pub(super) tokens: usize,
@@ -46,14 +27,14 @@ pub struct Memory {
     block: Block,
 }
 
-impl Memory {
+impl KvCache {
     /// Returns room for the keys and values of `tokens` tokens.
     pub(super) fn with_room(
         interface: &Interface,
         tokens: usize,
         blocks: &Arc<Blocks>,
     ) -> ort::Result<Self> {
-        Self::new(interface.kept.len(), interface.kept_shape, tokens, blocks)
+        Self::new(interface.kv_pairs.len(), interface.kv_shape, tokens, blocks)
     }
 
     fn new(
@@ -81,14 +62,14 @@ impl Memory {
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when a tensor does not hold floats.
-    pub fn pack(&self) -> Result<PackedMemory, Error> {
+    pub fn pack(&self) -> Result<PackedKvCache, Error> {
         let length = self.shape[0] * self.tokens * self.shape[1];
         let mut values = vec![f16::ZERO; self.values.len() * length];
         for (value, packed) in self.values.iter().zip(values.chunks_mut(length.max(1))) {
             let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
             packed.convert_from_f32_slice(floats);
         }
-        Ok(PackedMemory {
+        Ok(PackedKvCache {
             values,
             count: self.values.len(),
             tokens: self.tokens,
@@ -102,7 +83,7 @@ impl Memory {
         self.block.bytes() + self.values.len() * TENSOR_BYTES
     }
 
-    /// Whether both memories have the same bits in their keys and values.
+    /// Whether both have the same bits in their keys and values.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         let is_same = |(own, its): (&DynValue, &DynValue)| {
             let (Ok((_, own)), Ok((_, its))) = (
@@ -125,14 +106,15 @@ impl Memory {
     }
 }
 
-/// The memory of a state of several chunks while it is put together, by as many threads as read chunks.
-pub struct Joining {
-    memory: Memory,
+/// The KV cache of a state of several chunks while it is put together, by as many threads as
+/// prefill chunks.
+pub struct KvAssembly {
+    cache: KvCache,
     /// The range of each chunk's tokens, and whether they are there.
     chunks: Vec<(Range<usize>, AtomicBool)>,
 }
 
-impl Joining {
+impl KvAssembly {
     /// Returns room for chunks with these numbers of tokens.
     pub(super) fn with_room(
         interface: &Interface,
@@ -147,15 +129,15 @@ impl Joining {
         });
         let chunks = chunks.collect();
         Ok(Self {
-            memory: Memory::with_room(interface, end, blocks)?,
+            cache: KvCache::with_room(interface, end, blocks)?,
             chunks,
         })
     }
 
     /// Returns the size of each chunk in bytes.
     pub fn chunk_bytes(&self) -> impl Iterator<Item = usize> {
-        let [heads, head_dim] = self.memory.shape;
-        let token = self.memory.values.len() * heads * head_dim * size_of::<f32>();
+        let [heads, head_dim] = self.cache.shape;
+        let token = self.cache.values.len() * heads * head_dim * size_of::<f32>();
         self.chunks
             .iter()
             .map(move |(tokens, _)| tokens.len() * token)
@@ -165,15 +147,15 @@ impl Joining {
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the chunk is there already, or has another shape.
-    pub fn put(&self, chunk: usize, part: &Memory) -> Result<(), Error> {
+    pub fn put(&self, chunk: usize, part: &KvCache) -> Result<(), Error> {
         let (tokens, is_there) = &self.chunks[chunk];
-        let kind = |memory: &Memory| (memory.values.len(), memory.shape);
-        let fits = part.tokens == tokens.len() && kind(part) == kind(&self.memory);
+        let kind = |cache: &KvCache| (cache.values.len(), cache.shape);
+        let fits = part.tokens == tokens.len() && kind(part) == kind(&self.cache);
         if !fits || is_there.swap(true, Ordering::Relaxed) {
             return Err(run_failed(ort::Error::new("a chunk has no place")));
         }
-        let [heads, head_dim] = self.memory.shape;
-        let (total, own) = (self.memory.tokens * head_dim, tokens.len() * head_dim);
+        let [heads, head_dim] = self.cache.shape;
+        let (total, own) = (self.cache.tokens * head_dim, tokens.len() * head_dim);
         for (index, value) in part.values.iter().enumerate() {
             let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
             for (head, from) in floats.chunks_exact(own.max(1)).enumerate().take(heads) {
@@ -182,7 +164,7 @@ impl Joining {
                 // are the chunk's own. The chunk is put there once, and no code reads the floats
                 // before all chunks are there.
                 unsafe {
-                    let to = self.memory.block.start().add(at);
+                    let to = self.cache.block.start().add(at);
                     to.copy_from_nonoverlapping(from.as_ptr(), own);
                 }
             }
@@ -190,22 +172,22 @@ impl Joining {
         Ok(())
     }
 
-    /// Returns the whole memory, when every chunk is there.
+    /// Returns the whole KV cache, when every chunk is there.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when a chunk is missing.
-    pub fn done(self) -> Result<Memory, Error> {
+    pub fn done(self) -> Result<KvCache, Error> {
         let mut chunks = self.chunks.into_iter();
         if chunks.all(|(_, is_there)| is_there.into_inner()) {
-            Ok(self.memory)
+            Ok(self.cache)
         } else {
             Err(run_failed(ort::Error::new("a chunk is missing")))
         }
     }
 }
 
-/// A memory with 16 bits per value; no run can use it before it is unpacked.
-pub struct PackedMemory {
+/// A KV cache with 16 bits per value; no run can use it before it is unpacked.
+pub struct PackedKvCache {
     values: Vec<f16>,
     count: usize,
     tokens: usize,
@@ -213,20 +195,20 @@ pub struct PackedMemory {
     blocks: Arc<Blocks>,
 }
 
-impl PackedMemory {
-    /// Returns the memory in 32 bits again, with each value as the nearest one that 16 bits can
+impl PackedKvCache {
+    /// Returns the KV cache in 32 bits again, with each value as the nearest one that 16 bits can
     /// hold.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the library cannot make a tensor.
-    pub fn unpack(&self) -> Result<Memory, Error> {
+    pub fn unpack(&self) -> Result<KvCache, Error> {
         self.try_unpack().map_err(run_failed)
     }
 
-    fn try_unpack(&self) -> ort::Result<Memory> {
-        let mut memory = Memory::new(self.count, self.shape, self.tokens, &self.blocks)?;
+    fn try_unpack(&self) -> ort::Result<KvCache> {
+        let mut cache = KvCache::new(self.count, self.shape, self.tokens, &self.blocks)?;
         let length = self.values.len() / self.count.max(1);
-        for (value, packed) in memory
+        for (value, packed) in cache
             .values
             .iter_mut()
             .zip(self.values.chunks(length.max(1)))
@@ -234,7 +216,7 @@ impl PackedMemory {
             let (_, floats) = value.try_extract_tensor_mut::<f32>()?;
             packed.convert_to_f32_slice(floats);
         }
-        Ok(memory)
+        Ok(cache)
     }
 
     /// Returns the bytes of the keys and values.
@@ -248,7 +230,7 @@ impl PackedMemory {
 /// values are.
 const TENSOR_BYTES: usize = 576;
 
-/// The most bytes of a memory that is not large, see [`Memory::is_large`].
+/// The most bytes of a KV cache that is not large, see [`KvCache::is_large`].
 const LARGE_BYTES: usize = 24 << 20;
 
 /// Returns a tensor of the floats at `data`.
