@@ -277,6 +277,7 @@ function withRunFlags(command: Command): Command {
     .option('--config <file>', 'settings (default: svc.json in the working folder)')
     .option('--device <name>', 'auto, cpu, gpu, cuda, coreml or directml')
     .option('--threads <n>', 'threads of one model run; 0 takes all there are')
+    .option('--parallel <n>', 'requests that may be on the model at once, or auto')
     .option('--runtime <file>', 'another build of the ONNX Runtime library');
 }
 

@@ -83,6 +83,11 @@ pub trait Backend: Send + Sync {
         CacheStats::default()
     }
 
+    /// Returns how many requests may be on the model at once, at least 1.
+    fn parallel(&self) -> usize {
+        1
+    }
+
     /// Stops every run, now and in the future.
     fn terminate(&self);
 }

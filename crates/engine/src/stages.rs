@@ -348,7 +348,9 @@ fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
         turn.stop.check()?;
         work.model.run(&work.plan, &turn.stop)
     }));
-    let (run, wait) = (started.elapsed(), turn.waited);
+    let held_up = turn.stop.held_up();
+    let run = started.elapsed().saturating_sub(held_up);
+    let wait = turn.waited + held_up;
     if let Some(pace) = &turn.stop.pace {
         work.model.pace.keep(pace, Instant::now());
     }

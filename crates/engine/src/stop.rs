@@ -1,7 +1,7 @@
 //! The signal that tells running work to stop.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::Error;
@@ -18,6 +18,11 @@ pub struct Stop {
     run: Option<Deadline>,
     /// The times of a turn's runs, where they are measured.
     pub pace: Option<TurnPace>,
+    /// The number of requests that want the cores now, this one counted: those on the model and
+    /// those in front of it.
+    pub crowd: Arc<AtomicUsize>,
+    /// How long the work waited for cores that others had, in nanoseconds.
+    held_up: AtomicU64,
 }
 
 /// A moment, and the limit that made it.
@@ -51,6 +56,8 @@ impl Stop {
             caller,
             run: None,
             pace: None,
+            crowd: Arc::default(),
+            held_up: AtomicU64::default(),
         })
     }
 
@@ -79,7 +86,25 @@ impl Stop {
             caller: self.caller,
             run: end.map(|at| Deadline { at, limit }),
             pace: None,
+            crowd: Arc::clone(&self.crowd),
+            held_up: AtomicU64::default(),
         }
+    }
+
+    /// Returns the number of requests that want the cores now, at least 1.
+    pub fn crowd(&self) -> usize {
+        self.crowd.load(Ordering::Relaxed).max(1)
+    }
+
+    /// Notes that the work waited so long for cores that others had.
+    pub fn note_wait(&self, waited: Duration) {
+        let nanoseconds = u64::try_from(waited.as_nanos()).unwrap_or(u64::MAX);
+        self.held_up.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+
+    /// Returns how long the work waited for cores that others had.
+    pub fn held_up(&self) -> Duration {
+        Duration::from_nanos(self.held_up.load(Ordering::Relaxed))
     }
 
     /// Checks whether the work may go on.

@@ -26,6 +26,11 @@ export type {
   NativeTiming as Timing,
 } from './native.ts';
 
+/** Returns a number of requests at once as the addon takes it: 0 means one for each thread. */
+export function requestsAtOnce(parallel: number | 'auto'): number {
+  return parallel === 'auto' ? 0 : parallel;
+}
+
 /** One decision: either `body`, `timing` and `counts`, or `failure`. */
 export type Reply =
   | {

@@ -214,6 +214,8 @@ export interface NativeOptions {
   readonly device: string;
   /** The intra-op threads; 0 takes the container's CPU limit, else the machine's cores. */
   readonly threads: number;
+  /** The most requests that may be on the model at once; 0 takes one for each thread. */
+  readonly parallel: number;
   readonly maxQuestions: number;
   /** The most encoded tokens in one request, special ones included. */
   readonly maxTokens: number;

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { Check } from 'typebox/schema';
 import { defaultModel, defaultRuntime } from '../engine/addon.ts';
-import type { EngineOptions } from '../engine/contract.ts';
+import { type EngineOptions, requestsAtOnce } from '../engine/contract.ts';
 import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts';
 
 /**
@@ -10,13 +10,16 @@ import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts
  * name in `svc.json` and has the same unit, range and default; `svc.json` and `SVC_*` variables are not read. Relative
  * paths start at the working folder.
  */
-export type LocalEngineOptions = { readonly [Name in keyof EngineOptions]?: EngineOptions[Name] | undefined };
+export type LocalEngineOptions = {
+  readonly [Name in Exclude<keyof EngineOptions, 'parallel'>]?: EngineOptions[Name] | undefined;
+} & { readonly parallel?: number | 'auto' | undefined };
 
 const NAMES = {
   model: 'model',
   runtime: 'runtime',
   device: 'device',
   threads: 'threads',
+  parallel: 'parallel',
   truncate: 'truncate',
   maxQuestions: 'max_questions',
   maxTokens: 'max_tokens',
@@ -41,9 +44,10 @@ export function localEngineOptions(options: LocalEngineOptions): EngineOptions {
     if (!Check(settingSchema(key), value)) throw new TypeError(`${name}: must be ${wantedValue(key)}`);
     return [name, value];
   });
-  const { model, runtime, ...checked }: EngineOptions = Object.fromEntries(entries);
+  const { model, runtime, parallel, ...checked } = Object.fromEntries(entries);
   return {
     ...checked,
+    parallel: requestsAtOnce(parallel),
     model: model === '' ? defaultModel() : resolve(model),
     runtime: runtime === '' ? defaultRuntime() : resolve(runtime),
   };

@@ -1,7 +1,7 @@
 /** Turns the settings into the options of an engine. */
 
 import { defaultRuntime } from '../engine/addon.ts';
-import type { EngineOptions } from '../engine/contract.ts';
+import { type EngineOptions, requestsAtOnce } from '../engine/contract.ts';
 import type { Config } from '../settings/config.ts';
 
 /** Returns the options of an engine on the model folder `model`; no other setting crosses to the engine. */
@@ -11,6 +11,7 @@ export function engineOptions(config: Config, model: string): EngineOptions {
     model,
     device: config.device,
     threads: config.threads,
+    parallel: requestsAtOnce(config.parallel),
     maxQuestions: config.maxQuestions,
     maxTokens: config.maxTokens,
     truncate: config.truncate,

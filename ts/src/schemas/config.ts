@@ -79,6 +79,12 @@ export const ConfigSchema = Type.Object({
     default: 0,
     description: 'Intra-op threads; 0 takes the CPU limit of the container, else the cores of the machine.',
   }),
+  parallel: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
+    default: 1,
+    wanted: 'a whole number from 1 to 256, or auto',
+    description:
+      'Requests that may be on the model at once, which divide the cores; `auto`: one for each thread. Memory grows with it.',
+  }),
   truncate: Type.Union([Type.Literal('count'), Type.Literal('error')], {
     default: 'count',
     description: "What a text longer than the model's window gets: cut and counted in the answer, or 413.",
@@ -150,7 +156,7 @@ type SettingSchema = TSchema & {
   readonly type?: string;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly anyOf?: readonly { readonly const?: string }[];
+  readonly anyOf?: readonly { readonly const?: string; readonly type?: string }[];
   readonly wanted?: string;
 };
 

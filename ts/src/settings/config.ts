@@ -55,6 +55,7 @@ export interface Flags {
   readonly model?: string;
   readonly runtime?: string;
   readonly threads?: string;
+  readonly parallel?: string;
   readonly logLevel?: string;
   readonly logFormat?: string;
 }
@@ -247,9 +248,11 @@ function flagSettings(flags: Flags, cwd: string): Settings {
 }
 
 function textSetting(key: ConfigKey, name: string, text: string, cwd: string): Setting {
-  const { type } = settingSchema(key);
+  const { type, anyOf = [] } = settingSchema(key);
   const setting = { value: text as unknown, where: name, origin: name, base: cwd };
-  if (type === 'integer') return /^\d+$/.test(text) ? { ...setting, value: Number(text) } : setting;
+  if (type === 'integer' || anyOf.some((choice) => choice.type === 'integer')) {
+    return /^\d+$/.test(text) ? { ...setting, value: Number(text) } : setting;
+  }
   if (type === 'array') return { ...setting, value: text.split(',').map((item) => item.trim()) };
   if (type !== 'boolean') return setting;
   const value = new Map([

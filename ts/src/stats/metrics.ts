@@ -118,6 +118,7 @@ function gaugeLatency(stats: Stats, registers: Registry[]): () => void {
 }
 
 function gaugeEngine(slot: EngineSlot, registers: Registry[]): () => void {
+  const running = new Gauge({ name: 'svc_queue_running', help: 'Requests on the model.', registers });
   const waiting = new Gauge({ name: 'svc_queue_waiting', help: 'Requests that wait for the model.', registers });
   const newestFirst = new Gauge({
     name: 'svc_queue_newest_first',
@@ -137,6 +138,7 @@ function gaugeEngine(slot: EngineSlot, registers: Registry[]): () => void {
   });
   return () => {
     const queue = slot.queue();
+    running.set(queue.running);
     waiting.set(queue.waiting);
     newestFirst.set(Number(queue.newestFirst));
     failed.set(slot.model && slot.failure ? 1 : 0);

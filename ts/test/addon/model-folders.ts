@@ -48,6 +48,7 @@ export function engineOptions(changes: Partial<EngineOptions> = {}): EngineOptio
     model: defaultModel(),
     device: 'cpu',
     threads: 2,
+    parallel: 1,
     maxQuestions: 1024,
     maxTokens: 2 ** 20,
     truncate: 'count',

@@ -50,6 +50,7 @@ suite('defaults', () => {
         s3PathStyle: false,
         runtime: '',
         threads: 0,
+        parallel: 1,
         truncate: 'count',
         apiKey: [],
         password: undefined,

@@ -45,6 +45,7 @@ const OWN = {
   svc_latency_ms_p95: 'gauge',
   svc_latency_ms_p99: 'gauge',
   svc_latency_ms_max: 'gauge',
+  svc_queue_running: 'gauge',
   svc_queue_waiting: 'gauge',
   svc_queue_newest_first: 'gauge',
   svc_state_cache_hits_total: 'counter',

@@ -90,6 +90,9 @@ impl Engine {
             let available = std::thread::available_parallelism().map_or(1, usize::from);
             options.source.threads = available.min(MAX_THREADS);
         }
+        if options.source.parallel == 0 {
+            options.source.parallel = options.source.threads;
+        }
         let model = Model::load(&options.source)?;
         Ok(Self::start(Arc::new(model), &options))
     }
@@ -103,10 +106,12 @@ impl Engine {
             refuse_truncation: options.refuse_truncation,
         };
         let queue = Queue::new(options.limits);
+        let parallel = backend.parallel();
+        queue.set_most_running(parallel);
         let stages = Stages::new(backend, queue, bounds, sender);
-        // There is one thread more than the model uses: while one runs the queue, the others
+        // While as many threads as requests may be on the model at once run the queue, the others
         // encode.
-        let mut threads: Vec<JoinHandle<()>> = (0..=options.source.threads.max(1))
+        let mut threads: Vec<JoinHandle<()>> = (0..options.source.threads.max(1) + parallel)
             .map(|index| {
                 let (stages, tasks) = (Arc::clone(&stages), tasks.clone());
                 spawn(format!("svc-encode-{index}"), move || {
@@ -138,6 +143,7 @@ impl Engine {
     /// Makes `backend` the model of the requests that arrive from now on. Earlier requests finish
     /// on the model that they arrived with, which is freed after the last of them.
     pub fn replace(&self, backend: Arc<dyn Backend>) {
+        self.stages.queue.set_most_running(backend.parallel());
         self.stages.tenure.replace(backend);
     }
 

@@ -44,11 +44,13 @@ pub struct Fake {
     pub terminated: AtomicBool,
     /// The time that each row reports to have taken; no thread waits that long.
     pub row_took: Mutex<Duration>,
+    parallel: usize,
 }
 
 impl Fake {
-    /// Returns a fake, and the sender that lets one of its waiting runs go on.
-    pub fn new() -> (Arc<Self>, mpsc::Sender<()>) {
+    /// Returns a fake that runs so many requests at once, and the sender that lets one of its waiting
+    /// runs go on.
+    pub fn new(parallel: usize) -> (Arc<Self>, mpsc::Sender<()>) {
         let (open, gate) = mpsc::channel();
         let fake = Self {
             gate: Mutex::new(gate),
@@ -57,6 +59,7 @@ impl Fake {
             encoded_states: AtomicUsize::default(),
             terminated: AtomicBool::default(),
             row_took: Mutex::default(),
+            parallel,
         };
         (Arc::new(fake), open)
     }
@@ -141,6 +144,10 @@ impl Backend for Fake {
         Answer::decode(logits, calibration)
     }
 
+    fn parallel(&self) -> usize {
+        self.parallel
+    }
+
     fn terminate(&self) {
         self.terminated.store(true, Ordering::SeqCst);
     }
@@ -179,6 +186,7 @@ impl Rig {
                 threads: 2,
                 state_cache_bytes: 0,
                 state_cache_precision: Precision::default(),
+                parallel: 1,
             },
             max_questions: 3,
             max_tokens: 100,
@@ -191,7 +199,7 @@ impl Rig {
             },
         };
         change(&mut options);
-        let (fake, open) = Fake::new();
+        let (fake, open) = Fake::new(options.source.parallel);
         let (report, outcome) = mpsc::channel();
         Self {
             open,

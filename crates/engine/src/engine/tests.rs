@@ -206,7 +206,7 @@ fn who_has_come_before_a_swap_is_answered_by_the_model_of_then() {
     rig.until_running();
     rig.ask(2, "in line");
     let batch = rig.batch(3, &["batch", "batch"], 1);
-    let (next, _open) = Fake::new();
+    let (next, _open) = Fake::new(1);
     rig.engine.replace(Arc::clone(&next) as Arc<dyn Backend>);
     rig.ask(4, "new");
     rig.open.send(()).expect("waits");
@@ -223,11 +223,11 @@ fn who_has_come_before_a_swap_is_answered_by_the_model_of_then() {
 #[test]
 fn a_replaced_model_is_freed_after_its_last_request() {
     let rig = Rig::new(|_| {});
-    let (second, open) = Fake::new();
+    let (second, open) = Fake::new(1);
     rig.engine.replace(Arc::clone(&second) as Arc<dyn Backend>);
     rig.ask(1, "wait");
     rig.until_running();
-    rig.engine.replace(Fake::new().0);
+    rig.engine.replace(Fake::new(1).0);
     let second = {
         let watched = Arc::downgrade(&second);
         drop(second);
@@ -244,7 +244,7 @@ fn shutdown_stops_a_replaced_model_too() {
     let rig = Rig::new(|_| {});
     rig.ask(1, "wait");
     rig.until_running();
-    let (next, _open) = Fake::new();
+    let (next, _open) = Fake::new(1);
     rig.engine.replace(Arc::clone(&next) as Arc<dyn Backend>);
     std::thread::scope(|scope| {
         scope.spawn(|| rig.engine.shutdown());
@@ -352,7 +352,7 @@ fn what_cannot_be_run_in_time_is_refused_at_its_arrival_once_that_was_measured()
         .iter()
         .map(|result| result.as_ref().err().map(Error::code));
     assert_eq!(codes.collect::<Vec<_>>(), [Some("run_too_long"); 2]);
-    rig.engine.replace(Fake::new().0);
+    rig.engine.replace(Fake::new(1).0);
     assert!(
         ask_many(&rig, 80).is_ok(),
         "another model is as fast as it is"
@@ -365,4 +365,41 @@ fn encoding_ends_with_max_run_ms() {
     rig.ask(1, "fine");
     assert_eq!(rig.next().1.expect_err("late").code(), "run_timeout");
     assert_eq!(rig.fake.encoded_questions.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn as_many_requests_are_on_the_model_as_may_run_at_once() {
+    let rig = Rig::new(|options| options.source.parallel = 2);
+    rig.ask(1, "wait");
+    rig.until_running();
+    rig.ask(2, "fine");
+    assert_eq!(rig.next().0, 2, "beside the first");
+    rig.ask(3, "wait");
+    until("two run", || rig.engine.load_now().running == 2);
+    rig.ask(4, "fine");
+    until("it is in the line", || {
+        rig.engine.stages.queue.in_line() == 1
+    });
+    let load = rig.engine.load_now();
+    assert_eq!((load.running, load.waiting), (2, 1));
+    rig.open.send(()).expect("waits");
+    let mut answered = [rig.next().0, rig.next().0];
+    answered.sort_unstable();
+    assert!(answered[0] == 4 || answered[1] == 4, "{answered:?}");
+    rig.open.send(()).expect("waits");
+    assert!(rig.next().1.is_ok());
+}
+
+#[test]
+fn a_model_that_runs_one_request_at_a_time_is_asked_one_at_a_time_after_a_swap() {
+    let rig = Rig::new(|options| options.source.parallel = 2);
+    let (next, _open) = Fake::new(1);
+    rig.engine.replace(next);
+    rig.ask(1, "wait");
+    rig.until_running();
+    rig.ask(2, "fine");
+    until("it is in the line", || {
+        rig.engine.stages.queue.in_line() == 1
+    });
+    assert_eq!(rig.engine.load_now().running, 1);
 }

@@ -8,7 +8,7 @@ use super::{Layout, Plan, Row};
 use crate::Error;
 use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
-use crate::session::{KvCache, Lane, Sessions, allocator};
+use crate::session::{KvCache, Lane, RowSize, Sessions, allocator};
 use crate::stop::Stop;
 
 /// The parts that a plan is run with.
@@ -44,7 +44,9 @@ impl Runner<'_> {
             .pace
             .as_ref()
             .filter(|_| rows.len() >= 8 * side_by_side);
-        let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
+        let tokens = rows.first().map_or(0, |row| row.ids.len());
+        let work = (rows.len(), RowSize::question(tokens, past));
+        let outputs = self.sessions.run_all(work, stop, |lane, index| {
             let row = rows[index];
             let gives_back = gives_back && index >= lasts;
             let inputs = self.layout.inputs(row);
@@ -83,12 +85,14 @@ impl Runner<'_> {
     /// Returns the KV cache of a state of one row, and whether it was in the cache of states.
     fn chunk(&self, row: &Row, stop: &Stop) -> Result<(Arc<KvCache>, bool), Error> {
         let key = self.cache.key(&row.ids);
+        let _claim = self.cache.claim(&[key], stop)?;
         if let Some(chunk) = self.cache.get(&[key])?.pop().flatten() {
             return Ok((chunk, true));
         }
+        let work = (1, RowSize::prefill(row.ids.len()));
         let made = self
             .sessions
-            .run_all(1, stop, |lane, _| self.prefill(lane, row))?;
+            .run_all(work, stop, |lane, _| self.prefill(lane, row))?;
         let chunk = Arc::new(made.into_iter().next().ok_or(Error::Panicked)?);
         self.cache.keep(&[(key, Arc::clone(&chunk))])?;
         Ok((chunk, false))
@@ -102,7 +106,10 @@ impl Runner<'_> {
         if let Some(cache) = self.cache.get_whole(&whole, keys.len())? {
             return Ok((cache, true));
         }
+        let mut claim = self.cache.claim(&keys, stop)?;
         let mut found = self.cache.get(&keys)?;
+        let missing = places(&keys, &found);
+        claim.retain(&missing.iter().map(|places| keys[places[0]]).collect());
         let assembly = self
             .sessions
             .assembly(rows.iter().map(|row| row.ids.len()))?;
@@ -111,9 +118,12 @@ impl Runner<'_> {
                 .iter()
                 .try_for_each(|chunk| assembly.put(index, chunk))?;
         }
-        let missing = places(&keys, &found);
         let fitting = self.cache.fitting(assembly.chunk_bytes());
-        let made = self.sessions.run_all(missing.len(), stop, |lane, index| {
+        let first = missing
+            .first()
+            .map_or(0, |places| rows[places[0]].ids.len());
+        let work = (missing.len(), RowSize::prefill(first));
+        let made = self.sessions.run_all(work, stop, |lane, index| {
             let places = &missing[index];
             let chunk = Arc::new(self.prefill(lane, &rows[places[0]])?);
             for place in places {

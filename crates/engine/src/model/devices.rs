@@ -42,6 +42,7 @@ pub(super) fn open_sessions(
             interface: layout.interface(),
             device,
             threads: source.threads,
+            parallel: source.parallel,
         })?;
         let probabilities = probe(layout, &sessions, &plan)?;
         Ok((sessions, probabilities))

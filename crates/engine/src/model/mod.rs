@@ -34,6 +34,8 @@ pub struct Source {
     pub device: String,
     /// The number of intra-op threads.
     pub threads: usize,
+    /// The most requests that may be on the model at once; 0 means as many as there are threads.
+    pub parallel: usize,
     /// The most bytes of states that are kept; 0 keeps none.
     pub state_cache_bytes: usize,
     /// The precision in which states are kept.
@@ -166,6 +168,10 @@ impl Backend for Model {
 
     fn cache_stats(&self) -> CacheStats {
         self.cache.stats()
+    }
+
+    fn parallel(&self) -> usize {
+        self.sessions.parallel()
     }
 
     fn terminate(&self) {

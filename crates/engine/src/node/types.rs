@@ -57,6 +57,8 @@ pub struct NativeOptions {
     pub device: String,
     /// The intra-op threads; 0 takes the container's CPU limit, else the machine's cores.
     pub threads: u32,
+    /// The most requests that may be on the model at once; 0 takes one for each thread.
+    pub parallel: u32,
     pub max_questions: f64,
     /// The most encoded tokens in one request, special ones included.
     pub max_tokens: f64,
@@ -79,6 +81,7 @@ impl From<NativeOptions> for Options {
                 folder: PathBuf::from(options.model),
                 device: options.device,
                 threads: options.threads as usize,
+                parallel: options.parallel as usize,
                 state_cache_bytes: options.state_cache_bytes as usize,
                 state_cache_precision: options.state_cache_precision.into(),
             },

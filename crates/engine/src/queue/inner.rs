@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::order::{self, Order};
@@ -52,7 +53,14 @@ pub(super) struct Inner<T> {
     /// The queue, keyed by place.
     pub(super) line: BTreeMap<u64, Waiting<T>>,
     pub(super) next_place: u64,
-    pub(super) running: Option<u64>,
+    /// The requests on the model.
+    pub(super) running: Vec<u64>,
+    /// The most requests that may be on the model at once.
+    pub(super) most_running: usize,
+    /// When the model began to be busy, or when its latest turn ended; `None` while it is free.
+    pub(super) busy_since: Option<Instant>,
+    /// The number of requests on the model and in the line, for those that run.
+    pub(super) crowd: Arc<AtomicUsize>,
     /// The number of batches that wait for their callers.
     pub(super) paused: usize,
     /// The bytes of single requests and of batches, in this order.
@@ -139,7 +147,7 @@ impl<T> Inner<T> {
     }
 
     pub(super) fn load(&self) -> Load {
-        let running = usize::from(self.running.is_some());
+        let running = self.running.len();
         Load {
             running,
             // A batch that has ended may still have a state on the model.
@@ -184,10 +192,35 @@ impl<T> Inner<T> {
         self.next_place
     }
 
+    /// Whether another request may be on the model.
+    pub(super) fn has_turn(&self) -> bool {
+        self.running.len() < self.most_running
+    }
+
+    /// Puts a request on the model.
+    pub(super) fn begin_turn(&mut self, ticket: u64, now: Instant) {
+        self.running.push(ticket);
+        self.busy_since.get_or_insert(now);
+    }
+
+    /// Takes a request off the model, and returns how long the model was busy since a turn ended
+    /// before: together these times are the time in which the tokens of all turns were run.
+    pub(super) fn free_turn(&mut self, ticket: u64, now: Instant) -> Duration {
+        self.running.retain(|running| *running != ticket);
+        self.crowd.fetch_sub(1, Ordering::Relaxed);
+        let since = if self.running.is_empty() {
+            self.busy_since.take()
+        } else {
+            self.busy_since.replace(now)
+        };
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    }
+
     pub(super) fn remove_from_line(&mut self, ticket: u64) -> Option<T> {
         let place = self.admitted.get(&ticket)?.place;
         let waiting = self.line.remove(&place)?;
         self.tokens -= waiting.tokens;
+        self.crowd.fetch_sub(1, Ordering::Relaxed);
         self.end_turn(ticket);
         Some(waiting.work)
     }

@@ -2,8 +2,10 @@
 //! bounded, cancellable, measured.
 //!
 //! A request is admitted when it arrives, joins the queue when it is encoded, and gets the model
-//! when all requests that arrived and joined before it are done; [`order`] has the exception. The
-//! thread that finds the model free runs it; no request waits for a thread of its own.
+//! when all requests that arrived and joined before it are done; [`order`] has the exception. As
+//! many requests may be on the model at once as the queue is told, one unless the operator says
+//! otherwise. The thread that finds the model free runs it; no request waits for a thread of its
+//! own.
 //!
 //! The queue is bounded in requests, in bytes and in time: a request that would not be answered
 //! before its deadline, by the measured rate, is refused when it arrives and not after it has
@@ -15,6 +17,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -96,14 +99,14 @@ impl<T> Drop for Turn<'_, T> {
         let took = self.started.elapsed();
         let mut inner = self.queue.inner.lock();
         let is_lost = self.stop.is_cancelled();
+        let busy = inner.free_turn(self.ticket, Instant::now());
         // The time of a turn that was cut short does not tell how long its tokens take.
         if !is_lost {
-            inner.rate.add(self.tokens, took);
+            inner.rate.add(self.tokens, busy);
         }
         if inner.kind(self.ticket) == Some(RequestKind::Single) {
             inner.order.end_turn(took, is_lost);
         }
-        inner.running = None;
         inner.end_turn(self.ticket);
         self.queue.tell(inner);
     }
@@ -112,7 +115,7 @@ impl<T> Drop for Turn<'_, T> {
 /// The numbers of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// The number of requests on the model: 0 or 1.
+    /// The number of requests on the model.
     pub running: usize,
     /// The number of requests that have arrived and are not yet on the model.
     pub waiting: usize,
@@ -134,7 +137,10 @@ impl<T> Queue<T> {
             admitted: HashMap::new(),
             line: BTreeMap::new(),
             next_place: 0,
-            running: None,
+            running: Vec::new(),
+            most_running: 1,
+            busy_since: None,
+            crowd: Arc::default(),
             paused: 0,
             bytes: [0; 2],
             tokens: 0,
@@ -148,6 +154,12 @@ impl<T> Queue<T> {
             inner: Mutex::new(inner),
             changed: Condvar::new(),
         }
+    }
+
+    /// Sets how many requests may be on the model at once, at least 1. More than that may still run
+    /// after the number was made smaller.
+    pub fn set_most_running(&self, most: usize) {
+        self.inner.lock().most_running = most.max(1);
     }
 
     /// Admits a request.
@@ -205,7 +217,7 @@ impl<T> Queue<T> {
     /// Whether a request may be admitted in addition to those that are there.
     fn has_room(&self, inner: &Inner<T>, entrant: Entrant) -> bool {
         // A request that would run at once does not wait, however large it is.
-        let is_idle = inner.active() == 0;
+        let is_idle = inner.active() < inner.most_running;
         let held = inner.bytes[entrant.kind as usize];
         let fits = held + entrant.bytes <= self.limits.max_queue_bytes;
         // A paused batch does not keep a single request out either. Batches do keep other batches
@@ -270,6 +282,7 @@ impl<T> Queue<T> {
         };
         inner.line.insert(place, waiting);
         inner.tokens += tokens;
+        inner.crowd.fetch_add(1, Ordering::Relaxed);
         let left_over = inner.left_over()?;
         let retry_after_seconds = inner.rate.retry_after_seconds(inner.tokens);
         let work = inner.remove_from_line(left_over)?;
@@ -282,10 +295,10 @@ impl<T> Queue<T> {
         ))
     }
 
-    /// Returns the request that goes next, if the model is free.
+    /// Returns the request that goes next, if it may be on the model now.
     pub fn take(&self) -> Option<Turn<'_, T>> {
         let mut inner = self.inner.lock();
-        if inner.running.is_some() {
+        if !inner.has_turn() {
             return None;
         }
         let Some(place) = inner.next() else {
@@ -295,19 +308,21 @@ impl<T> Queue<T> {
         let waiting = inner.line.remove(&place)?;
         let ticket = waiting.ticket;
         inner.tokens -= waiting.tokens;
-        inner.running = Some(ticket);
         let stop = Arc::clone(&inner.admitted.get(&ticket)?.stop);
+        let crowd = Arc::clone(&inner.crowd);
+        let started = Instant::now();
+        inner.begin_turn(ticket, started);
         drop(inner);
         let mut stop = stop.within(self.limits.max_run, waiting.spent);
         stop.pace = Some(TurnPace::default());
+        stop.crowd = crowd;
         let stop = Arc::new(stop);
-        let started = Instant::now();
         Some(Turn {
             queue: self,
             ticket,
             tokens: waiting.tokens,
             started,
-            waited: started - waiting.joined,
+            waited: started.saturating_duration_since(waiting.joined),
             work: Some(waiting.work),
             stop,
         })
@@ -409,9 +424,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Whether no request has the model.
+    /// Whether another request may be on the model.
     pub fn is_free(&self) -> bool {
-        self.inner.lock().running.is_none()
+        self.inner.lock().has_turn()
     }
 
     /// Returns how long one request may take on encoding and on the model together.
@@ -462,7 +477,7 @@ impl<T> Queue<T> {
         // else would end it.
         let admitted = inner.admitted.iter();
         let batches = admitted.filter(|(ticket, admitted)| {
-            admitted.kind == RequestKind::Batch && inner.running != Some(**ticket)
+            admitted.kind == RequestKind::Batch && !inner.running.contains(ticket)
         });
         let batches: Vec<u64> = batches.map(|(ticket, _)| *ticket).collect();
         for ticket in batches {

@@ -64,6 +64,46 @@ fn one_turn_at_a_time() {
 }
 
 #[test]
+fn so_many_turns_at_once_as_may_run() {
+    let queue = Queue::new(LIMITS);
+    queue.set_most_running(2);
+    for ticket in [1, 2, 3] {
+        admit_and_join(&queue, ticket);
+    }
+    let first = queue.take().expect("free");
+    assert!(queue.is_free());
+    let second = queue.take().expect("free");
+    assert!(queue.take().is_none() && !queue.is_free());
+    let load = queue.load();
+    assert_eq!((load.running, load.waiting), (2, 1));
+    assert_eq!(first.stop.crowd(), 3, "the waiting one counts");
+    drop(first);
+    let third = queue.take().expect("free");
+    assert_eq!((third.work, second.stop.crowd()), (Some(3), 2));
+    drop(second);
+    assert_eq!(queue.load().running, 1);
+}
+
+#[test]
+fn requests_side_by_side_count_the_time_of_the_model_once() {
+    let queue = Queue::new(LIMITS);
+    queue.set_most_running(2);
+    admit_and_join(&queue, 1);
+    admit_and_join(&queue, 2);
+    let began = Instant::now();
+    let (first, second) = (queue.take().expect("free"), queue.take().expect("free"));
+    let slept = Duration::from_millis(20);
+    std::thread::sleep(slept);
+    drop(first);
+    drop(second);
+    let took = began.elapsed();
+    let measured = queue.inner.lock().rate.time(10).expect("measured");
+    let rounding = Duration::from_micros(1);
+    assert!(measured + rounding >= slept.mul_f64(0.9), "{measured:?}");
+    assert!(measured <= took + rounding, "{measured:?} of {took:?}");
+}
+
+#[test]
 fn the_line_is_bounded_in_requests_and_in_bytes() {
     let queue: Queue<u64> = Queue::new(LIMITS);
     admit_and_join(&queue, 1);

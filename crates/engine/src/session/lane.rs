@@ -97,7 +97,6 @@ pub struct Lane {
     empty: Arc<KvCache>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
-    arena: Arena,
 }
 
 /// The settings of one session besides the graph's own.
@@ -134,11 +133,9 @@ impl Lane {
         let has_action = tensors.has_output("act_logits");
         let mut not_given = interface.optional_inputs.clone();
         not_given.retain(|name| !tensors.has_input(name));
-        let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
             prefill: Arc::clone(&settings.prefill),
-            arena,
             interface: Arc::clone(interface),
             has_action,
             has_scratch: settings.has_scratch,
@@ -149,9 +146,9 @@ impl Lane {
         })
     }
 
-    /// Whether the sessions' arena holds more memory than it should while nothing runs.
-    pub(super) fn holds_much(&self) -> bool {
-        self.arena.holds_much()
+    /// Returns the arena that the session uses.
+    pub(super) fn arena(&self) -> ort::Result<Arena> {
+        Arena::of(&self.session)
     }
 
     /// Returns the KV cache of a row of a state, `tokens` long.

@@ -1,12 +1,11 @@
 //! ONNX Runtime: the library, its sessions, its execution providers, and the outputs of a run.
 //!
 //! Every row is a run of its own, without padding. Rows that do not depend on each other run side
-//! by side, each on a session with one thread; a single row runs on a session with all threads.
-//! Both give the same bits.
+//! by side, each on a session with one thread; a single row runs on a session with as many threads
+//! as its request has cores. All give the same bits.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use ort::environment::Environment;
@@ -14,10 +13,12 @@ use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+use self::arena::Arena;
 use self::blocks::Blocks;
 use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
 use self::lane::LaneSettings;
+use self::lanes::{Lanes, Size, sizes};
 use self::prefill::{PrefillPlan, PrefillSession};
 use self::running::Running;
 use self::runtime::environment;
@@ -29,6 +30,7 @@ use crate::stop::Stop;
 pub mod allocator;
 mod arena;
 mod blocks;
+mod cores;
 mod device;
 mod exactness;
 mod failure;
@@ -36,12 +38,14 @@ mod floats;
 mod interface;
 mod kv_cache;
 mod lane;
+mod lanes;
 mod prefill;
 mod running;
 mod runtime;
 mod scratch;
 mod shared_weights;
 mod tensors;
+mod widths;
 
 pub use self::device::Device;
 pub use self::exactness::Exactness;
@@ -49,6 +53,7 @@ pub use self::interface::Interface;
 pub use self::kv_cache::{KvAssembly, KvCache, PackedKvCache};
 pub use self::lane::{Input, Lane, Outputs};
 pub use self::tensors::{TensorInfo, Tensors};
+pub use self::widths::RowSize;
 pub use crate::onnx::KvPair;
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
@@ -69,6 +74,8 @@ pub struct Graph<'a> {
     pub device: Device,
     /// The number of intra-op threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
+    /// The most requests that may run at the same time, at least 1.
+    pub parallel: usize,
 }
 
 impl Graph<'_> {
@@ -105,25 +112,23 @@ impl Graph<'_> {
         }
     }
 
-    /// Returns a session for the prefill beside each session of the whole graph, with the same
-    /// number of threads; the first has all threads.
-    fn prefill_sessions(&self) -> Vec<(Arc<PrefillSession>, usize)> {
-        let ones = if self.has_many_sessions() {
-            self.threads
-        } else {
-            0
+    /// Returns the sessions of the whole graph, by their number of threads.
+    fn sizes(&self) -> Vec<Size> {
+        if self.has_many_sessions() {
+            return sizes(self.threads, self.parallel);
+        }
+        let all = Size {
+            threads: self.threads,
+            sessions: 1,
         };
-        let threads = std::iter::once(self.threads).chain(std::iter::repeat_n(1, ones));
-        threads.map(|threads| (Arc::default(), threads)).collect()
+        vec![all]
     }
 }
 
-/// The sessions of one graph: one with all threads, and one with a single thread for each thread.
+/// The sessions of one graph.
 pub struct Sessions {
-    all_threads: Mutex<Lane>,
-    one_thread: Vec<Mutex<Lane>>,
-    /// The threads that run rows in addition to the calling thread.
-    beside: Option<rayon::ThreadPool>,
+    lanes: Lanes,
+    arena: Mutex<Arena>,
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
@@ -182,7 +187,8 @@ impl Sessions {
         let has_scratch =
             graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);
         let running = Arc::new(Running::default());
-        let prefills = graph.prefill_sessions();
+        let sizes = graph.sizes();
+        let prefills = prefill_sessions(&sizes);
         let lanes = open_lanes(graph, &prefills, |threads, prefill| {
             let settings = LaneSettings {
                 threads,
@@ -197,13 +203,16 @@ impl Sessions {
             };
             Lane::open(&environment, graph, &settings)
         })?;
-        let mut lanes = lanes.into_iter().map(Mutex::new);
-        let beside = graph.has_many_sessions();
-        let beside = beside.then(|| pool("svc-run", graph.threads - 1));
+        let arena = lanes.first().ok_or(Error::Panicked)?.arena();
+        let lanes = if graph.has_many_sessions() {
+            let beside = pool("svc-run", graph.threads - 1)?;
+            Lanes::several(&sizes, lanes, graph.parallel, beside)
+        } else {
+            Lanes::single(lanes)
+        };
         Ok(Self {
-            beside: beside.transpose()?,
-            all_threads: lanes.next().ok_or(Error::Panicked)?,
-            one_thread: lanes.collect(),
+            lanes,
+            arena: Mutex::new(arena.map_err(run_failed)?),
             prefill: Arc::clone(&prefills[0].0),
             exactness: prepared.exactness,
             plan: graph.may_prefill_in_part().then(|| PrefillPlan {
@@ -241,21 +250,22 @@ impl Sessions {
 
     /// Whether the sessions hold more memory than they should while nothing runs.
     pub fn hold_much(&self) -> bool {
-        self.all_threads.lock().holds_much()
+        self.arena.lock().holds_much()
     }
 
-    /// Runs `count` rows, a single one on all threads, several side by side. Returns the results in
-    /// the order of the index.
+    /// Runs `count` rows, the first of which is of the kind `size`: a single one on a session with as
+    /// many threads as its request has cores, several side by side. Returns the results in the order
+    /// of the index.
     ///
     /// # Errors
     /// The first error of a run, or the error of `stop` between two runs.
     pub fn run_all<T: Send>(
         &self,
-        count: usize,
+        (count, size): (usize, RowSize),
         stop: &Stop,
         run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
-        let run = |lane: &mut Lane, index| {
+        self.lanes.run_all((count, size), stop, |lane, index| {
             stop.check()?;
             let result = run(lane, index);
             // A terminated run fails with a message of the library; the real cause is that the
@@ -264,48 +274,7 @@ impl Sessions {
                 return Err(Error::Closing);
             }
             result
-        };
-        match &self.beside {
-            Some(beside) if count > 1 => self.run_side_by_side(beside, count, run),
-            _ => {
-                let mut lane = self.all_threads.lock();
-                (0..count).map(|index| run(&mut lane, index)).collect()
-            }
-        }
-    }
-
-    fn run_side_by_side<T: Send>(
-        &self,
-        beside: &rayon::ThreadPool,
-        count: usize,
-        run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
-    ) -> Result<Vec<T>, Error> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
-        let failed: Mutex<Option<Error>> = Mutex::new(None);
-        let work = |lane: &Mutex<Lane>| {
-            let mut lane = lane.lock();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count || failed.lock().is_some() {
-                    return;
-                }
-                match run(&mut lane, index) {
-                    Ok(result) => done.lock()[index] = Some(result),
-                    Err(error) => drop(failed.lock().get_or_insert(error)),
-                }
-            }
-        };
-        beside.in_place_scope(|scope| {
-            for lane in self.one_thread.iter().take(count).skip(1) {
-                scope.spawn(|_| work(lane));
-            }
-            work(&self.one_thread[0]);
-        });
-        match failed.into_inner() {
-            Some(error) => Err(error),
-            None => Ok(done.into_inner().into_iter().flatten().collect()),
-        }
+        })
     }
 
     /// Returns room for the KV cache of a state whose chunks have these numbers of tokens.
@@ -318,7 +287,12 @@ impl Sessions {
 
     /// Returns the most rows that run side by side.
     pub fn side_by_side(&self) -> usize {
-        self.one_thread.len().max(1)
+        self.lanes.side_by_side()
+    }
+
+    /// Returns the most requests that may run at the same time.
+    pub fn parallel(&self) -> usize {
+        self.lanes.parallel()
     }
 
     /// Stops every run, now and in the future, and waits until no session is being opened; for the
@@ -336,6 +310,15 @@ impl Drop for Sessions {
     fn drop(&mut self) {
         self.terminate();
     }
+}
+
+/// Returns a session for the prefill beside each session of the whole graph, with the same number of
+/// threads.
+fn prefill_sessions(sizes: &[Size]) -> Vec<(Arc<PrefillSession>, usize)> {
+    let threads = sizes
+        .iter()
+        .flat_map(|size| std::iter::repeat_n(size.threads, size.sessions));
+    threads.map(|threads| (Arc::default(), threads)).collect()
 }
 
 /// Opens the sessions of the whole graph, each with the session that prefills beside it.

@@ -2,9 +2,8 @@
 //! recently used chunk evicted first.
 //!
 //! A chunk is found by a keyed hash of its tokens and of the model's files; its text is not kept.
-//! Only the thread that has the model prefills chunks, one request at a time, so a new state is
-//! prefilled once however many requests ask about it, and nothing here is locked while the model
-//! runs.
+//! A request claims the chunks that it prefills, so a new state is prefilled once however many
+//! requests ask about it, and nothing here is locked while the model runs.
 
 use std::sync::Arc;
 
@@ -14,6 +13,12 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::session::{KvCache, PackedKvCache};
+use crate::stop::Stop;
+
+mod claims;
+
+pub use self::claims::Claim;
+use self::claims::Claims;
 
 /// The key of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +99,7 @@ pub struct StateCache {
     precision: Precision,
     limit_bytes: usize,
     inner: Mutex<Inner>,
+    claims: Claims,
 }
 
 impl StateCache {
@@ -114,7 +120,18 @@ impl StateCache {
             precision,
             limit_bytes,
             inner: Mutex::new(Inner { chunks, stats }),
+            claims: Claims::default(),
         }
+    }
+
+    /// Waits until no other request prefills one of these chunks, and claims them. A cache that keeps
+    /// nothing has nothing to wait for.
+    ///
+    /// # Errors
+    /// The errors of `stop`.
+    pub fn claim(&self, keys: &[Key], stop: &Stop) -> Result<Claim<'_>, Error> {
+        let keys = if self.limit_bytes == 0 { &[] } else { keys };
+        self.claims.claim(keys, stop)
     }
 
     /// Returns the key of the chunk of these tokens.
