@@ -2,7 +2,7 @@
 from random import Random
 from typing import Iterator
 
-from ..rows import Row
+from ..data.rows import Row
 from . import comments, customers, issues, messages, records
 
 SOURCE = "generated"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from training.processors import Here, Tensors, read_tensors, write_tensors
+from training.quantize.processors import Here, Tensors, read_tensors, write_tensors
 
 # The relative difference of the floats.
 APART = 1e-5

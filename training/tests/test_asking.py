@@ -5,17 +5,19 @@ import numpy as np
 import pytest
 import torch
 
-from training import asking, properties, verdicts
-from training.asking import Draw, pick
-from training.batches import collate
-from training.fitting import applied, calibrated
-from training.figures import drawn, summary
-from training.layout import Asked, Group, encode
-from training.metrics import area_under_curve, best_threshold
-from training.mixture import Mixture
-from training.rows import Row
-from training.teacher import buckets
-from training.train import eye_loss, share_of_rate
+from training.recipes import asking
+from training.recipes import properties
+from training.recipes import verdicts
+from training.recipes.asking import Draw, pick
+from training.model.batches import collate
+from training.calibration.fitting import applied, calibrated
+from training.evaluate.figures import drawn, summary
+from training.data.layout import Asked, Group, encode
+from training.calibration.metrics import area_under_curve, best_threshold
+from training.recipes.mixture import Mixture
+from training.data.rows import Row
+from training.similarity.teacher import buckets
+from training.commands.train import eye_loss, share_of_rate
 
 from .test_groups import sources
 

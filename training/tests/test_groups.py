@@ -4,15 +4,16 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from training import layout, moods
-from training.batches import collate
-from training.folder import labels
-from training.layout import Asked, Group, Tie, encode
-from training.mixture import DOCUMENTS, Mixture
-from training.model import load_model
-from training.rows import Row
-from training.train import NEAR, WHOLE, loss_of
-from training.unsettled import by_word, unsettled
+from training.data import layout
+from training.recipes import emotions as moods
+from training.model.batches import collate
+from training.folder.reader import labels
+from training.data.layout import Asked, Group, Tie, encode
+from training.recipes.mixture import DOCUMENTS, Mixture
+from training.model.encoder import load_model
+from training.data.rows import Row
+from training.commands.train import NEAR, WHOLE, loss_of
+from training.recipes.unsettled import by_word, unsettled
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 

@@ -1,6 +1,6 @@
 import pytest
 
-from training.jevbench import jevbench
+from training.evaluate.jevbench import jevbench
 
 # A server that is started like ours and answers everything with equal probabilities.
 EVEN = """

@@ -2,12 +2,14 @@ from random import Random
 
 import torch
 
-from training import eye, likeness, requests
-from training.layout import option_texts
-from training.mixture import Mixture
-from training.model import SIMILARITY, load_model
-from training.rows import Row
-from training.wording import NONE_NAMES, TOPICS
+from training.similarity import eye
+from training.similarity import likeness
+from training.generate import wishes as requests
+from training.data.layout import option_texts
+from training.recipes.mixture import Mixture
+from training.model.encoder import SIMILARITY, load_model
+from training.data.rows import Row
+from training.data.wording import NONE_NAMES, TOPICS
 
 TEXTS = {"The striker scored twice in the last minutes of the match.": "football", "Heavy rain and strong wind are expected tomorrow.": "weather",
          "The senator hopes to win a second term in November.": "elections", "Simmer the onions in butter and add the rice.": "food and recipes"}

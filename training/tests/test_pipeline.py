@@ -10,18 +10,18 @@ import torch
 from onnx import numpy_helper
 
 from training.__main__ import main
-from training.export import write_folder
-from training.folder import Folder, labels
-from training.golden import DOCUMENTED, odd_requests
-from training.graph import build
-from training.layout import Asked, Group, encode, state_text
-from training.batches import collate
-from training.finetune import read_own
-from training.model import load_model, save_model
-from training.checkpoint import STATE
-from training.ranges import read_ranges, simulate
-from training.served import keep_integers, served_ranges
-from training.train import share_of_rate
+from training.commands.export import write_folder
+from training.folder.reader import Folder, labels
+from training.folder.golden import DOCUMENTED, odd_requests
+from training.folder.graph import build
+from training.data.layout import Asked, Group, encode, state_text
+from training.model.batches import collate
+from training.commands.finetune import read_own
+from training.model.encoder import load_model, save_model
+from training.train.checkpoint import STATE
+from training.quantize.ranges import read_ranges, simulate
+from training.model.served import keep_integers, served_ranges
+from training.commands.train import share_of_rate
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def stop_after(patch, steps):
             raise KeyboardInterrupt
         return share_of_rate(step, planned, *more)
 
-    patch.setattr("training.train.share_of_rate", rate)
+    patch.setattr("training.commands.train.share_of_rate", rate)
 
 
 def odd_model():
@@ -130,7 +130,7 @@ def test_the_graph_answers_as_the_model_does(tmp_path):
 
 
 def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("training.train.RANGE_GROUPS", 24)
+    monkeypatch.setattr("training.commands.train.RANGE_GROUPS", 24)
     run, folder = tmp_path / "run", tmp_path / "model"
     train(prepared, run, 2, "--int8")
     calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"

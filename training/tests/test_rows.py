@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
-from training import data, rows
+from training.commands import data
+from training.data import rows
 from training.__main__ import main
 from training.generate import comments, customers, issues
 from training.generate.rows import generated
 from training.generate.records import COMPARE
-from training.wording import question_of
+from training.data.wording import question_of
 
 
 def test_rows_come_back_as_they_were_written(tmp_path):

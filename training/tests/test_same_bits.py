@@ -17,15 +17,20 @@ from random import Random
 import pytest
 import torch
 
-from training import checkpoint, coherence, golden, needle, requests, train
-from training import model as models
+from training.train import checkpoint
+from training.evaluate import coherence
+from training.folder import golden
+from training.evaluate import needle
+from training.generate import wishes as requests
+from training.commands import train
+from training.model import encoder as models
 from training.__main__ import main
-from training.asking import Draw
-from training.checkpoint import STATE, Average, Progress
-from training.data import ASKED, HELD_OUT, TRAIN
+from training.recipes.asking import Draw
+from training.train.checkpoint import STATE, Average, Progress
+from training.commands.data import ASKED, HELD_OUT, TRAIN
 from training.generate.rows import generated
-from training.mixture import Mixture
-from training.rows import write_rows
+from training.recipes.mixture import Mixture
+from training.data.rows import write_rows
 
 from .every_source import every_source
 
@@ -82,7 +87,7 @@ def embedded(texts, *_, **__):
 
 def files_of_data(folder, patch):
     """Returns the digest of each file of rows that `data` writes."""
-    patch.setattr("training.likeness.embedded", embedded)
+    patch.setattr("training.similarity.likeness.embedded", embedded)
     rows = defaultdict(list)
     for row in every_source():
         rows[row.source].append(row)
@@ -190,8 +195,8 @@ def test_a_checkpoint_names_no_module_of_the_training(tmp_path, monkeypatch):
 def write_pinned(folder):
     """Writes what the code gives now."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("training.likeness.PHRASES_EACH", 200)
-        patch.setattr("training.data.ASKED_GROUPS", 200)
+        patch.setattr("training.similarity.likeness.PHRASES_EACH", 200)
+        patch.setattr("training.commands.data.ASKED_GROUPS", 200)
         pinned = {"groups": groups_of_recipes(False), "held-out groups": groups_of_recipes(True), "rows": made_rows(), "files": files_of_data(folder, patch),
                   "step": one_step(folder, patch), "checkpoint": parts_of_checkpoint(folder, patch)}
     PINNED.write_text(json.dumps(pinned, indent=1) + "\n", encoding="utf-8")

@@ -9,11 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from training import export, settle
+from training.commands import export
+from training.commands import settle
 from training.__main__ import main
-from training.folder import Folder, digest
-from training.processors import Here, Runner, read_tensors, write_tensors
-from training.segments import quantized, stored
+from training.folder.reader import Folder, digest
+from training.quantize.processors import Here, Runner, read_tensors, write_tensors
+from training.quantize.segments import quantized, stored
 
 from .other_processor import disturbed
 

@@ -1,0 +1,73 @@
+"""`data`: prepares labelled rows, generated rows and rows that the base model answers, and splits them into rows to
+train on and held-out rows."""
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Iterator
+
+from tqdm import tqdm
+
+from ..generate.rows import generated
+from ..similarity.likeness import likeness
+from ..recipes.mixture import Mixture
+from ..data.rows import Row, is_held_out, read_rows, write_rows
+
+TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
+# Held-out rows in the form of a training step, with wordings that no step uses.
+ASKED = "held-out-asked.jsonl.gz"
+ASKED_GROUPS, ASKED_STATE = 4000, 448
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument("--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
+    parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
+    parser.add_argument("--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)")
+    parser.add_argument("--teacher", type=Path, help="folder of all-mpnet-base-v2, whose cosines count as much as the base model's in those rows")
+    parser.add_argument("--seed", type=int, default=7)
+
+
+def source_rows(data: Path) -> list[Row]:
+    """Returns the rows of every file below `train`; the name of the file is their source."""
+    files = sorted((data / "train").glob("*.jsonl*"))
+    if not files:
+        raise FileNotFoundError(f"{data}: no train/*.jsonl or train/*.jsonl.gz")
+    return [row for path in tqdm(files, desc="sources") for row in read_rows(path, path.name.split(".")[0])]
+
+
+def evaluated_states(data: Path) -> set[str]:
+    """Returns the identities of the evaluation sets' rows; a row with the same state and instructions is not trained
+    on."""
+    return {identity(row) for path in sorted((data / "dev").glob("*.jsonl*")) for row in read_rows(path)}
+
+
+def identity(row: Row) -> str:
+    """Returns a text that is equal for rows that ask the same about the same state."""
+    return repr((row.state, row.question["instructions"]))
+
+
+def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
+    """Yields the questions that a step would ask about held-out rows, in the wordings that are reserved for them."""
+    for encoded in Mixture(rows, seed, held_out=True).pool(0, ASKED_GROUPS) if rows else []:
+        for asked in encoded.group.asked:
+            question, target = asked.question, asked.target
+            index = target.index(max(target))
+            label = bool(index) if question["type"] == "noul" else list(question["criteria"])[index] if question["type"] == "choice" else index
+            if len(encoded.ids) <= 2 * ASKED_STATE:
+                yield Row(encoded.group.source, encoded.group.state, question, label, target if max(target) < 1 else None)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes `train.jsonl.gz` and `held-out.jsonl.gz`, and prints how many rows of each source they have."""
+    rows = source_rows(args.data) if args.data else []
+    barred = evaluated_states(args.data) if args.data else set()
+    rows = [row for row in rows if identity(row) not in barred] + list(generated(args.seed, args.generated))
+    kept: dict[bool, list[Row]] = {False: [], True: []}
+    for row in rows:
+        kept[is_held_out(row)].append(row)
+    kept[False].extend(likeness(kept[False], args.seed, args.likeness, args.teacher))
+    write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
+    for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
+        write_rows(args.out / name, kept[held_out])
+        print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))
