@@ -1,4 +1,5 @@
 """`python -m training COMMAND`: data, train, look, average, calibrate, export, settle, evaluate, card, finetune."""
+
 import argparse
 import importlib
 import sys

@@ -1,5 +1,6 @@
 """Fits temperatures by type and number of options, and a bias of "yes" by the form of a question, across sources that
 are left out one at a time."""
+
 from collections import Counter
 from typing import Any, Callable
 
@@ -72,13 +73,22 @@ class Fitted:
         margins = np.array([row[1] - row[0] for row in self.logits]) * np.where(self.labels, 1, -1)
         signs, weights = np.where(self.labels, 1, -1), weights_of(self.rows)
         tried = np.arange(-WIDEST_BIAS, WIDEST_BIAS + 1e-9, 0.05)
-        losses = [float(np.average(np.logaddexp(0, -(margins + signs * bias) / temperature), weights=weights)) for bias in tried]
+        losses = [
+            float(np.average(np.logaddexp(0, -(margins + signs * bias) / temperature), weights=weights))
+            for bias in tried
+        ]
         return round(float(tried[int(np.argmin(losses))]), 2)
 
 
 def left_out(rows: Fitted, fit: Callable[[Fitted], float], loss: Callable[[Fitted, float], float]) -> float:
     """Returns the mean over the sources of the loss on one source after a fit on the others."""
-    found = [loss(rows.where(lambda row, out=source: row.source == out), fit(rows.where(lambda row, out=source: row.source != out))) for source in rows.sources()]
+    found = [
+        loss(
+            rows.where(lambda row, out=source: row.source == out),
+            fit(rows.where(lambda row, out=source: row.source != out)),
+        )
+        for source in rows.sources()
+    ]
     return float(np.mean(found))
 
 
@@ -96,7 +106,9 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
         if kind == "noul":
             found["bias"] = {kind: biases(own, whole)}
         else:
-            found["temperature_by_options"][kind] = {name: round(value * shift, 4) for name, value in bins(own, whole).items()}
+            found["temperature_by_options"][kind] = {
+                name: round(value * shift, 4) for name, value in bins(own, whole).items()
+            }
     return found
 
 
@@ -105,9 +117,14 @@ def bins(own: Fitted, whole: float) -> Fit:
     found: Fit = {}
     for _, name in BINS:
         part = own.where(lambda row, name=name: bin_of(len(row.question["criteria"])) == name)
-        if part.enough() and left_out(part, Fitted.temperature, Fitted.loss) < left_out(part, lambda _: whole, Fitted.loss):
+        if part.enough() and left_out(part, Fitted.temperature, Fitted.loss) < left_out(
+            part, lambda _: whole, Fitted.loss
+        ):
             found[name] = part.temperature()
-        print(f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources", f"temperature {found[name]}" if name in found else "as all")
+        print(
+            f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources",
+            f"temperature {found[name]}" if name in found else "as all",
+        )
     return found
 
 
@@ -121,10 +138,15 @@ def biases(own: Fitted, whole: float) -> Fit:
             continue
         alone = [part.where(lambda row, out=source: row.source == out).bias(whole) for source in part.sources()]
         alike = abs(float(np.mean(alone))) > 2 * float(np.std(alone)) / np.sqrt(len(alone))
-        helps = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole)) < left_out(part, lambda _: 0.0, lambda out, _: out.loss(whole))
+        helps = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole)) < left_out(
+            part, lambda _: 0.0, lambda out, _: out.loss(whole)
+        )
         if alike and helps:
             found[form] = part.bias(whole)
-        print(f"  {form}: {len(part.rows)} rows of {len(part.sources())} sources, alone {np.mean(alone):.2f} +- {np.std(alone):.2f},", f"bias {found[form]}" if form in found else "none")
+        print(
+            f"  {form}: {len(part.rows)} rows of {len(part.sources())} sources, alone {np.mean(alone):.2f} +- {np.std(alone):.2f},",
+            f"bias {found[form]}" if form in found else "none",
+        )
     return found
 
 
@@ -137,4 +159,3 @@ def applied(config: dict[str, Any], question: dict[str, Any], logits: Array) -> 
         return logits + np.array([0.0, bias]), temperature
     own = config.get("temperature_by_options", {}).get(kind, {})
     return logits, own.get(bin_of(len(question["criteria"])), temperature)
-

@@ -1,4 +1,5 @@
 """`average`: makes one model from the averaged weights of two."""
+
 import argparse
 from pathlib import Path
 
@@ -7,8 +8,12 @@ from ..model.encoder import load_model, save_model
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    parser.add_argument("--first", type=Path, required=True, help="checkpoint or model folder, such as the one that a run began with")
-    parser.add_argument("--second", type=Path, required=True, help="checkpoint or model folder, such as where the run ended")
+    parser.add_argument(
+        "--first", type=Path, required=True, help="checkpoint or model folder, such as the one that a run began with"
+    )
+    parser.add_argument(
+        "--second", type=Path, required=True, help="checkpoint or model folder, such as where the run ended"
+    )
     parser.add_argument("--share", type=float, default=0.5, help="share of the second, 0 to 1 (default: %(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="checkpoint to write")
 
@@ -19,6 +24,8 @@ def run(args: argparse.Namespace) -> None:
     if not 0 <= args.share <= 1:
         raise SystemExit(f"--share is {args.share}, not 0 to 1")
     model, second = load_model(args.first), load_model(args.second).state_dict()
-    model.load_state_dict({name: (1 - args.share) * value + args.share * second[name] for name, value in model.state_dict().items()})
+    model.load_state_dict(
+        {name: (1 - args.share) * value + args.share * second[name] for name, value in model.state_dict().items()}
+    )
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out)

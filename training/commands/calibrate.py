@@ -1,4 +1,5 @@
 """`calibrate`: fits temperatures, the biases of "yes", and the act head on held-out rows."""
+
 import argparse
 import json
 from collections import Counter
@@ -27,10 +28,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
-    parser.add_argument("--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json")
-    parser.add_argument("--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)")
-    parser.add_argument("--shift", type=float, default=1.0,
-                        help="factor on the temperatures: what users ask is further from the training sources than their held-out rows are (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json"
+    )
+    parser.add_argument(
+        "--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--shift",
+        type=float,
+        default=1.0,
+        help="factor on the temperatures: what users ask is further from the training sources than their held-out rows are (default: %(default)s)",
+    )
     parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote: fit to what int8 will answer")
     parser.add_argument("--device", default="cpu")
 
@@ -59,7 +68,9 @@ def act_features(model: Model, batch: Batch) -> torch.Tensor:
     logits = model.logits(x, values, batch)
     length = batch.ids.shape[1]
     row = batch.markers[:, 0] // length
-    heads = torch.stack([x[r, (batch.part[r] == batch.part.flatten()[m]).nonzero()[0, 0]] for r, m in zip(row, batch.markers[:, 0])])
+    heads = torch.stack(
+        [x[r, (batch.part[r] == batch.part.flatten()[m]).nonzero()[0, 0]] for r, m in zip(row, batch.markers[:, 0])]
+    )
     return torch.cat([heads, spread(logits), logits], dim=-1)
 
 
@@ -77,7 +88,10 @@ def fit_act(model: Model, features: torch.Tensor, right: torch.Tensor, weights: 
     decay = torch.full((features.shape[1],), 0.02)
     decay[-ACT_FEATURES:] = 1e-4
     for _ in range(steps):
-        loss = F.binary_cross_entropy_with_logits(layer(inputs).squeeze(1), right, weight=weights) + (decay * layer.weight.square()).sum()
+        loss = (
+            F.binary_cross_entropy_with_logits(layer(inputs).squeeze(1), right, weight=weights)
+            + (decay * layer.weight.square()).sum()
+        )
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -103,16 +117,34 @@ def run(args: argparse.Namespace) -> None:
     labels = [label_index(row.question, row.label) for row in rows]
     fitted = calibrated(rows, logits, labels, args.shift)
     right = torch.tensor([float(found.argmax() == label) for found, label in zip(logits, labels)])
-    fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, torch.tensor(weights_of(rows), dtype=torch.float32))
+    fit_act(
+        model.cpu(),
+        torch.stack([features for features, _ in both]),
+        right,
+        torch.tensor(weights_of(rows), dtype=torch.float32),
+    )
     args.out.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out / "checkpoint.safetensors")
-    (args.out / CALIBRATION).write_text(json.dumps({**fitted, "shift": args.shift, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2) + "\n")
+    (args.out / CALIBRATION).write_text(
+        json.dumps(
+            {**fitted, "shift": args.shift, "rows": len(rows), "accuracy": round(right.mean().item(), 4)}, indent=2
+        )
+        + "\n"
+    )
     print((args.out / CALIBRATION).read_text())
 
 
 def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Tensor]:
     """Returns each row's act features and logits in one vector."""
-    return scored(model, rows, lambda batch: act_features(model, batch), device, state_max=512, max_tokens=4096, before=model.act.in_features)
+    return scored(
+        model,
+        rows,
+        lambda batch: act_features(model, batch),
+        device,
+        state_max=512,
+        max_tokens=4096,
+        before=model.act.in_features,
+    )
 
 
 def fit_temperatures(rows: list[Row], logits: list[np.ndarray], labels: list[int]) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """`data`: prepares labelled rows, generated rows and rows that the base model answers, and splits them into rows to
 train on and held-out rows."""
+
 import argparse
 from collections import Counter
 from pathlib import Path
@@ -20,11 +21,21 @@ ASKED_GROUPS, ASKED_STATE = 4000, 448
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    parser.add_argument("--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone")
+    parser.add_argument(
+        "--data", type=Path, help="folder with train/*.jsonl.gz; without it there are generated rows alone"
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
-    parser.add_argument("--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)")
-    parser.add_argument("--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)")
-    parser.add_argument("--teacher", type=Path, help="folder of all-mpnet-base-v2, whose cosines count as much as the base model's in those rows")
+    parser.add_argument(
+        "--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        help="folder of all-mpnet-base-v2, whose cosines count as much as the base model's in those rows",
+    )
     parser.add_argument("--seed", type=int, default=7)
 
 
@@ -53,9 +64,17 @@ def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
         for asked in encoded.group.asked:
             question, target = asked.question, asked.target
             index = target.index(max(target))
-            label = bool(index) if question["type"] == "noul" else list(question["criteria"])[index] if question["type"] == "choice" else index
+            label = (
+                bool(index)
+                if question["type"] == "noul"
+                else list(question["criteria"])[index]
+                if question["type"] == "choice"
+                else index
+            )
             if len(encoded.ids) <= 2 * ASKED_STATE:
-                yield Row(encoded.group.source, encoded.group.state, question, label, target if max(target) < 1 else None)
+                yield Row(
+                    encoded.group.source, encoded.group.state, question, label, target if max(target) < 1 else None
+                )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -70,4 +89,6 @@ def run(args: argparse.Namespace) -> None:
     write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])
-        print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items())))
+        print(
+            f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items()))
+        )

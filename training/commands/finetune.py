@@ -1,4 +1,5 @@
 """`finetune`: makes a served folder from a user's own labelled rows, in CSV or JSON Lines."""
+
 import argparse
 import csv
 import json
@@ -29,11 +30,20 @@ HELD_OUT_SHARE = 5
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
-    parser.add_argument("--own", type=Path, required=True, help="labelled rows: .csv with the columns state, type, instructions, criteria, label; or .jsonl")
+    parser.add_argument(
+        "--own",
+        type=Path,
+        required=True,
+        help="labelled rows: .csv with the columns state, type, instructions, criteria, label; or .jsonl",
+    )
     parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
-    parser.add_argument("--out", type=Path, required=True, help="the model folder to write; the run's files go into OUT/run")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the model folder to write; the run's files go into OUT/run"
+    )
     parser.add_argument("--steps", type=int, default=300)
-    parser.add_argument("--generated", type=int, default=2000, help="generated rows mixed in, so that what the model knew is kept")
+    parser.add_argument(
+        "--generated", type=int, default=2000, help="generated rows mixed in, so that what the model knew is kept"
+    )
     parser.add_argument("--rate", type=float, default=3e-5)
     parser.add_argument("--batch-tokens", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=0)
@@ -47,7 +57,10 @@ def read_own(path: Path) -> list[Row]:
     if path.suffix != ".csv":
         return list(read_rows(path, SOURCE))
     with path.open(encoding="utf-8-sig", newline="") as lines:
-        return [parse_row(csv_item(line), SOURCE, f"{path.name}:{number}") for number, line in enumerate(csv.DictReader(lines), start=2)]
+        return [
+            parse_row(csv_item(line), SOURCE, f"{path.name}:{number}")
+            for number, line in enumerate(csv.DictReader(lines), start=2)
+        ]
 
 
 def csv_item(line: dict[str, str]) -> dict[str, Any]:
@@ -73,7 +86,10 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     """Returns rows to train on and rows to judge by; no state is in both. Raises ValueError if there are too few."""
     states = list(dict.fromkeys(state_key(row.state) for row in rows))
     held = set(states[::HELD_OUT_SHARE])
-    kept, out = [row for row in rows if state_key(row.state) not in held], [row for row in rows if state_key(row.state) in held]
+    kept, out = (
+        [row for row in rows if state_key(row.state) not in held],
+        [row for row in rows if state_key(row.state) in held],
+    )
     if len(out) < FEWEST_HELD_OUT:
         raise ValueError(f"{len(rows)} rows leave {len(out)} to judge by; at least {FEWEST_HELD_OUT} are needed")
     return kept, out
@@ -94,8 +110,27 @@ def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -
     """Returns the arguments for `train`."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
-    return parser.parse_args(["--rows", str(run_folder), "--out", str(run_folder), "--start", str(args.start), "--steps", str(args.steps),
-                              "--batch-tokens", str(args.batch_tokens), "--rate", str(args.rate), "--seed", str(args.seed), "--device", args.device, *(["--int8"] if in_int8 else [])])
+    return parser.parse_args(
+        [
+            "--rows",
+            str(run_folder),
+            "--out",
+            str(run_folder),
+            "--start",
+            str(args.start),
+            "--steps",
+            str(args.steps),
+            "--batch-tokens",
+            str(args.batch_tokens),
+            "--rate",
+            str(args.rate),
+            "--seed",
+            str(args.seed),
+            "--device",
+            args.device,
+            *(["--int8"] if in_int8 else []),
+        ]
+    )
 
 
 def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:

@@ -1,4 +1,5 @@
 """`settle`: finds scales of the int8 inputs with which the reference requests are answered alike on every processor."""
+
 import argparse
 import json
 import shutil
@@ -29,7 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--folder", type=Path, required=True, help="an int8 model folder")
     parser.add_argument("--out", type=Path, required=True, help="the settled model folder")
-    parser.add_argument("--runner", action="append", default=[], metavar="COMMAND", help="runs a graph on another processor, such as 'env ... node training/runner.mjs'; again for each")
+    parser.add_argument(
+        "--runner",
+        action="append",
+        default=[],
+        metavar="COMMAND",
+        help="runs a graph on another processor, such as 'env ... node training/runner.mjs'; again for each",
+    )
     parser.add_argument("--version", help="of the settled folder (default: that of --folder)")
     parser.add_argument("--at-once", type=int, default=2, help="commands that run at a time (default: %(default)s)")
 
@@ -37,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @dataclass
 class Processor:
     """A processor and its results: for each run the floats that later products need, and the keys and values."""
+
     program: Here | Runner
     floats: list[Tensors] = field(default_factory=list)
     past: list[Tensors] = field(default_factory=list)
@@ -56,7 +64,10 @@ def place(x: np.ndarray, step: np.float32, zero: np.uint8) -> np.ndarray:
 def alike(below: np.ndarray, above: np.ndarray, step: np.float32, zero: np.uint8) -> bool:
     """Whether all floats between the two bounds round to the same integer."""
     blocks = range(0, len(below), BLOCK)
-    return all(np.array_equal(place(below[at : at + BLOCK], step, zero), place(above[at : at + BLOCK], step, zero)) for at in blocks)
+    return all(
+        np.array_equal(place(below[at : at + BLOCK], step, zero), place(above[at : at + BLOCK], step, zero))
+        for at in blocks
+    )
 
 
 def candidates(step: np.float32) -> Iterator[np.float32]:
@@ -87,12 +98,16 @@ class Settling:
     """Goes through the products in the order of the graph. All products before the current one are settled, so that
     processors differ only by roundings of floats."""
 
-    def __init__(self, model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2
+    ) -> None:
         self.model, self.inputs, self.read, self.at_once = model, recorded.inputs, recorded.read, at_once
         self.past = {"past" + name.removeprefix("present"): name for name in recorded.present}
         self.empty = dict(zip(recorded.past, recorded.empty()))
         self.integers: list[Tensors] = [{} for _ in self.inputs]
-        self.processors = [Processor(program, [{} for _ in self.inputs], [{} for _ in self.inputs]) for program in programs]
+        self.processors = [
+            Processor(program, [{} for _ in self.inputs], [{} for _ in self.inputs]) for program in programs
+        ]
         self.later = needed_later(model)
 
     def products(self) -> Iterator[tuple[Quantized, list[np.ndarray]]]:
@@ -118,7 +133,9 @@ class Settling:
         for chosen in (states, questions) if len(part.outputs) > 1 else (range(len(self.inputs)),):
             if not chosen:
                 continue
-            for i, found in zip(chosen, processor.program.outputs(part.graph, [self.feed(processor, part, i) for i in chosen])):
+            for i, found in zip(
+                chosen, processor.program.outputs(part.graph, [self.feed(processor, part, i) for i in chosen])
+            ):
                 values[i] = found.pop(part.outputs[0])
                 processor.past[i] |= found
         return values
@@ -145,7 +162,9 @@ class Settling:
                     floats[product.floats] = value
 
 
-def settle(model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2) -> dict[str, float]:
+def settle(
+    model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Runner], at_once: int = 2
+) -> dict[str, float]:
     """Settles the scales of a graph in place, and returns the relative change of each changed scale."""
     changes = {}
     for product, floats in Settling(model, recorded, programs, at_once).products():
@@ -156,7 +175,10 @@ def settle(model: onnx.ModelProto, recorded: Recorder, programs: list[Here | Run
             changes[product.step] = float(found) / float(step) - 1
             store(model, product.step, np.full_like(stored(model, product.step), found))
         others = ", ".join(str(int((places[0] != other).sum())) for other in places[1:])
-        print(f"{product.step}: {len(floats[0])} values, elsewhere otherwise: {others or 'nothing'}; changed by {changes.get(product.step, 0):+.5f}, room {room}", flush=True)
+        print(
+            f"{product.step}: {len(floats[0])} values, elsewhere otherwise: {others or 'nothing'}; changed by {changes.get(product.step, 0):+.5f}, room {room}",
+            flush=True,
+        )
     return changes
 
 
@@ -172,7 +194,9 @@ def write_settled(args: argparse.Namespace, model: onnx.ModelProto) -> None:
     """Writes the folder with another graph and its reference answers."""
     args.out.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(args.out / "model.onnx"))
-    config = json.loads((args.folder / "config.json").read_text(encoding="utf-8")) | {"sha256": digest(args.out / "model.onnx")}
+    config = json.loads((args.folder / "config.json").read_text(encoding="utf-8")) | {
+        "sha256": digest(args.out / "model.onnx")
+    }
     config |= {"version": args.version} if args.version else {}
     (args.out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(args.folder / "tokenizer.json", args.out / "tokenizer.json")

@@ -1,4 +1,5 @@
 """`train`: makes a checkpoint from prepared rows."""
+
 import argparse
 import json
 import signal
@@ -38,28 +39,73 @@ WHOLE, SMALLEST = 0.2, 1e-4
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on"
+    )
     parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
-    parser.add_argument("--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start")
-    parser.add_argument("--fit-eye", action="store_true", help="begin with a similarity term fitted to the base model's embeddings, instead of that of --start")
-    parser.add_argument("--steps", type=int, default=20_000, help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes")
+    parser.add_argument(
+        "--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start"
+    )
+    parser.add_argument(
+        "--fit-eye",
+        action="store_true",
+        help="begin with a similarity term fitted to the base model's embeddings, instead of that of --start",
+    )
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=20_000,
+        help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes",
+    )
     parser.add_argument("--warm-up", type=int, default=200, help="steps in which the rate rises (default: %(default)s)")
-    parser.add_argument("--decay", type=int, default=4000, help="steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)")
-    parser.add_argument("--eye", type=float, default=0.5, help="weight of the loss of the similarity term alone, on what the sentence encoders say is alike (default: %(default)s)")
-    parser.add_argument("--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory")
-    parser.add_argument("--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding")
-    parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)")
+    parser.add_argument(
+        "--decay",
+        type=int,
+        default=4000,
+        help="steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--eye",
+        type=float,
+        default=0.5,
+        help="weight of the loss of the similarity term alone, on what the sentence encoders say is alike (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory"
+    )
+    parser.add_argument(
+        "--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)"
+    )
     parser.add_argument("--head-rate", type=float, default=2e-4)
-    parser.add_argument("--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above")
-    parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time")
-    parser.add_argument("--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together")
+    parser.add_argument(
+        "--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above"
+    )
+    parser.add_argument(
+        "--frozen",
+        type=int,
+        default=0,
+        help="layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time",
+    )
+    parser.add_argument(
+        "--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together"
+    )
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--int8", action="store_true",
-                        help=f"compute as int8 will, with the ranges of the --start folder or of the first groups; they are written to {RANGES} for `export --ranges`")
-    parser.add_argument("--bf16", action="store_true", help="products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others")
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help=f"compute as int8 will, with the ranges of the --start folder or of the first groups; they are written to {RANGES} for `export --ranges`",
+    )
+    parser.add_argument(
+        "--bf16",
+        action="store_true",
+        help="products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others",
+    )
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
 
 
@@ -104,12 +150,16 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
     log_p = F.log_softmax(logits, dim=-1)
     loss = -(batch.target * log_p).sum(-1).mean()
     if batch.whole.any():
-        loss = loss + WHOLE * apart_everywhere(logits[batch.whole], batch.target[batch.whole], batch.real[batch.whole]).sum() / len(batch.target)
+        loss = loss + WHOLE * apart_everywhere(
+            logits[batch.whole], batch.target[batch.whole], batch.real[batch.whole]
+        ).sum() / len(batch.target)
     if len(batch.at_most):
         terms = batch.signs * log_p.exp().flatten()[batch.tied[:, 1]]
         apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.tied[:, 0], terms)
         apart = torch.where(batch.at_most, apart.clamp(min=0), apart)
-        loss = loss + consistency * F.smooth_l1_loss(apart, torch.zeros_like(apart), beta=NEAR, reduction="sum") / len(batch.target)
+        loss = loss + consistency * F.smooth_l1_loss(apart, torch.zeros_like(apart), beta=NEAR, reduction="sum") / len(
+            batch.target
+        )
     return loss
 
 
@@ -162,8 +212,15 @@ class Log:
         term alone chooses as its teachers do; `scale` is the term's weight in a logit."""
         seconds, loss = time.monotonic() - self.began, sum(self.losses) / len(self.losses)
         accuracy = {source: round(sum(right) / len(right), 3) for source, right in sorted(self.right.items())}
-        line = {"step": step, "loss": round(loss, 4), "tokens_per_second": round(self.tokens / seconds), "rate": round(rate, 4), "scale": round(scale, 3),
-            "alike": round(sum(self.alike) / max(len(self.alike), 1), 3), "accuracy": accuracy}
+        line = {
+            "step": step,
+            "loss": round(loss, 4),
+            "tokens_per_second": round(self.tokens / seconds),
+            "rate": round(rate, 4),
+            "scale": round(scale, 3),
+            "alike": round(sum(self.alike) / max(len(self.alike), 1), 3),
+            "accuracy": accuracy,
+        }
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
         self.__init__(self.path)
@@ -237,7 +294,9 @@ def share_of_rate(step: int, steps: int, warm_up: int, decay: int) -> float:
     return max(min((step + 1) / max(1, min(warm_up, steps // 4)), left, 1.0), 1e-3)
 
 
-def step(model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
+def step(
+    model: Model, optimizer: torch.optim.Optimizer, batch: Batch, rate: float, args: argparse.Namespace, log: Log
+) -> None:
     """Makes one update of the weights."""
     for group in optimizer.param_groups:
         group["lr"] = group["peak"] * rate

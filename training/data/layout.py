@@ -1,4 +1,5 @@
 """The `shared-state` layout: how a state and its questions become tokens."""
+
 import json
 from dataclasses import dataclass, field
 from functools import cache
@@ -97,7 +98,9 @@ def option_texts(question: dict[str, Any]) -> list[str]:
     kind, criteria = question["type"], question.get("criteria")
     if kind == "noul":
         sides = criteria or {}
-        return [word + (f": {sides[side]}" if sides.get(side) else "") for word, side in (("no", "false"), ("yes", "true"))]
+        return [
+            word + (f": {sides[side]}" if sides.get(side) else "") for word, side in (("no", "false"), ("yes", "true"))
+        ]
     if kind == "choice":
         described = criteria if isinstance(criteria, dict) else dict.fromkeys(criteria)
         return [f"{key}: {text}" if text and text != key else key for key, text in described.items()]

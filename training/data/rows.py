@@ -1,4 +1,5 @@
 """Labelled decisions: reads and writes rows, and separates held-out rows."""
+
 import gzip
 import hashlib
 import json
@@ -59,7 +60,13 @@ def read_rows(path: Path, source: str | None = None) -> Iterator[Row]:
 
 def parse_row(item: dict[str, Any], source: str | None, where: str) -> Row:
     """Returns a row from its JSON; raises ValueError, which names `where`, if the label does not fit the question."""
-    row = Row(source or item.get("src") or where.split(".")[0], item["state"], item.get("q") or item["question"], item["label"], item.get("soft"))
+    row = Row(
+        source or item.get("src") or where.split(".")[0],
+        item["state"],
+        item.get("q") or item["question"],
+        item["label"],
+        item.get("soft"),
+    )
     try:
         label_index(row.question, row.label)
     except (ValueError, KeyError, TypeError) as error:

@@ -1,21 +1,62 @@
 """Says the same thing in many ways: instructions, option names and states."""
+
 import json
 from random import Random
 from typing import Any
 
 FIELDS = ("text", "message", "content", "input", "body", "comment", "ticket", "note", "email", "post")
-NONE_NAMES = ("none", "other", "none_of_these", "something_else", "NONE", "no_match", "OTHER", "unknown", "N/A", "out_of_scope", "fallback")
-NONE_TEXTS = ("none of the other options fits", "anything else", "", "", "none of these", "none of the others", "something not listed here",
-              "the message is about something else", "no option applies")
-NOUL_SIDES = ({"true": "the statement holds", "false": "it does not"}, {"true": "yes", "false": "no"}, {"true": "it is so"}, {"false": "it is not so"},
-              {"true": "the text supports this", "false": "the text does not support this"})
+NONE_NAMES = (
+    "none",
+    "other",
+    "none_of_these",
+    "something_else",
+    "NONE",
+    "no_match",
+    "OTHER",
+    "unknown",
+    "N/A",
+    "out_of_scope",
+    "fallback",
+)
+NONE_TEXTS = (
+    "none of the other options fits",
+    "anything else",
+    "",
+    "",
+    "none of these",
+    "none of the others",
+    "something not listed here",
+    "the message is about something else",
+    "no option applies",
+)
+NOUL_SIDES = (
+    {"true": "the statement holds", "false": "it does not"},
+    {"true": "yes", "false": "no"},
+    {"true": "it is so"},
+    {"false": "it is not so"},
+    {"true": "the text supports this", "false": "the text does not support this"},
+)
 
-INTENT = ("What does the user want?", "What does the customer want?", "Which intent does this message express?", "Classify the request.",
-          "Route this message to the right intent.", "What is the person asking for?", "Pick the intent.", "Which topic is it?", "intent?",
-          "What is this message about?", "Which of these best describes the request?", "The message should be handled as:", "Choose the matching category.",
-          "Which category fits?", "Label the message.")
+INTENT = (
+    "What does the user want?",
+    "What does the customer want?",
+    "Which intent does this message express?",
+    "Classify the request.",
+    "Route this message to the right intent.",
+    "What is the person asking for?",
+    "Pick the intent.",
+    "Which topic is it?",
+    "intent?",
+    "What is this message about?",
+    "Which of these best describes the request?",
+    "The message should be handled as:",
+    "Choose the matching category.",
+    "Which category fits?",
+    "Label the message.",
+)
 # Topics of texts, and questions for the topic.
-TOPICS = tuple("""
+TOPICS = tuple(
+    """
 sports; football; tennis; the Olympic games; politics; elections; international affairs; war and conflict; diplomacy; law and justice; crime; police; courts and lawsuits; business; companies and mergers; stock markets;
 banking; insurance; taxes; economy; jobs and hiring; salary and pay; real estate; housing and rent; energy and oil; environment; climate change; natural disasters; weather; agriculture and farming; food and recipes;
 restaurants; drinks; health and medicine; diseases; mental health; fitness and exercise; pregnancy and parenting; family; children; marriage and weddings; dating and relationships; friendship; education and schools;
@@ -29,45 +70,147 @@ drugs and alcohol; gambling; technology; computers; software; programming; bugs 
 artificial intelligence; robots; mobile phones; cameras; televisions; household appliances; furniture; mattresses and beds; tools and repairs; building and construction; smart home and lights; alarms and reminders; calendar and meetings;
 e-mail; messages and chat; social media; news; podcasts and radio; telecommunications; electricity bills; charity and donations; military; government; human rights; trade; manufacturing; supply chains; marketing; start-ups; accounting;
 contracts; warranty; opening hours; store locations; booking and reservations; tickets; dreams; feelings; anger; sadness; joy; fear; love; surprise; opinions; advice; questions about a product; sizes and measures; colours; time and dates
-""".replace("\n", " ").strip().split("; "))
-TOPIC = ("What is this about?", "Which topic fits?", "What is the topic?", "Classify the text.", "Which category does it belong to?", "Which section would print this?", "Pick the subject.", "Topic?",
-         "What does the text deal with?", "Assign a category.")
-CONCEPT = ("Which word fits the text best?", "What has most to do with this?", "Which of these is it about?", "Pick the closest keyword.", "Which tag fits?", "What comes to mind first?")
-LIKE = ("Which of these is closest in meaning?", "Which sentence is about the same thing?", "What is most like this text?", "Pick the most similar one.", "Which of these belongs together with the text?")
-FEELING = ("Which emotion does the text express?", "What does the writer feel?", "Pick the emotion.", "How does the author feel?", "Classify the emotion.",
-           "The writer's mood is:")
+""".replace("\n", " ")
+    .strip()
+    .split("; ")
+)
+TOPIC = (
+    "What is this about?",
+    "Which topic fits?",
+    "What is the topic?",
+    "Classify the text.",
+    "Which category does it belong to?",
+    "Which section would print this?",
+    "Pick the subject.",
+    "Topic?",
+    "What does the text deal with?",
+    "Assign a category.",
+)
+CONCEPT = (
+    "Which word fits the text best?",
+    "What has most to do with this?",
+    "Which of these is it about?",
+    "Pick the closest keyword.",
+    "Which tag fits?",
+    "What comes to mind first?",
+)
+LIKE = (
+    "Which of these is closest in meaning?",
+    "Which sentence is about the same thing?",
+    "What is most like this text?",
+    "Pick the most similar one.",
+    "Which of these belongs together with the text?",
+)
+FEELING = (
+    "Which emotion does the text express?",
+    "What does the writer feel?",
+    "Pick the emotion.",
+    "How does the author feel?",
+    "Classify the emotion.",
+    "The writer's mood is:",
+)
 # Wordings of "Is it option X?"; the option's name must be enough to understand the question.
-ABOUT = ('Is this about "{}"?', "The right category is {}.", "This is about {}.", "Is it {}?", 'Does the label "{}" fit?', "{}?", "It belongs under {}.",
-         "Should this be filed under {}?")
+ABOUT = (
+    'Is this about "{}"?',
+    "The right category is {}.",
+    "This is about {}.",
+    "Is it {}?",
+    'Does the label "{}" fit?',
+    "{}?",
+    "It belongs under {}.",
+    "Should this be filed under {}?",
+)
 # The same question about the person who wrote, and about a feeling.
-ABOUT_INTENT = ("Is the user asking about {}?", "Does the message concern {}?", "Is the person talking about {}?", "Is this a request about {}?", "Does somebody want something with {}?",
-                "Would {} be the right topic?", "Does the customer write because of {}?")
-ABOUT_FEELING = ("Is the writer feeling {}?", "Does the author show {}?", "Is there {} in this text?", "Does it sound like {}?")
-NOT_ABOUT = ("This is not about {}.", 'Is the label "{}" wrong here?', "It is something other than {}.", "The category is anything but {}.")
+ABOUT_INTENT = (
+    "Is the user asking about {}?",
+    "Does the message concern {}?",
+    "Is the person talking about {}?",
+    "Is this a request about {}?",
+    "Does somebody want something with {}?",
+    "Would {} be the right topic?",
+    "Does the customer write because of {}?",
+)
+ABOUT_FEELING = (
+    "Is the writer feeling {}?",
+    "Does the author show {}?",
+    "Is there {} in this text?",
+    "Does it sound like {}?",
+)
+NOT_ABOUT = (
+    "This is not about {}.",
+    'Is the label "{}" wrong here?',
+    "It is something other than {}.",
+    "The category is anything but {}.",
+)
 
 # Yes/no questions of moderation, and whether yes means that the text is toxic.
-TOXIC = (("The text is toxic.", True), ("Is this offensive?", True), ("Does the post break a rule against insults and hate?", True), ("The message is abusive or vulgar.", True),
-         ("Should this be removed by a moderator?", True), ("Is the text rude, hateful or insulting?", True), ("The text is harmless.", False),
-         ("Is this fine to publish on a family site?", False))
+TOXIC = (
+    ("The text is toxic.", True),
+    ("Is this offensive?", True),
+    ("Does the post break a rule against insults and hate?", True),
+    ("The message is abusive or vulgar.", True),
+    ("Should this be removed by a moderator?", True),
+    ("Is the text rude, hateful or insulting?", True),
+    ("The text is harmless.", False),
+    ("Is this fine to publish on a family site?", False),
+)
 
 # Names for (entailment, neutral, contradiction), and descriptions of them.
-VERDICTS = (("entailment", "neutral", "contradiction"), ("true", "unclear", "false"), ("yes", "unknown", "no"), ("supported", "not stated", "contradicted"),
-            ("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ("yes", "cannot tell", "no"), ("confirmed", "open", "refuted"), ("agrees", "unrelated", "disagrees"))
+VERDICTS = (
+    ("entailment", "neutral", "contradiction"),
+    ("true", "unclear", "false"),
+    ("yes", "unknown", "no"),
+    ("supported", "not stated", "contradicted"),
+    ("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"),
+    ("yes", "cannot tell", "no"),
+    ("confirmed", "open", "refuted"),
+    ("agrees", "unrelated", "disagrees"),
+)
 VERDICT_TEXTS = (
-    ("the hypothesis is definitely true given the premise", "the premise does not settle whether the hypothesis is true",
-     "the hypothesis is definitely false given the premise"),
+    (
+        "the hypothesis is definitely true given the premise",
+        "the premise does not settle whether the hypothesis is true",
+        "the hypothesis is definitely false given the premise",
+    ),
     ("it supports the claim", "it does not settle the claim", "it contradicts the claim"),
     ("it follows", "it may or may not be so", "it cannot be so"),
     ("the text says so", "the text does not say", "the text says otherwise"),
-    ("", "", ""), ("", "", ""))
+    ("", "", ""),
+    ("", "", ""),
+)
 
 MATCH = {
-    "question": ("Which question does the text answer?", "Pick the question that this text answers.", "This text answers:", "Which question is answered here?"),
-    "title": ("Which title fits?", "What should this be called?", "Pick the best title.", "Which heading describes it?", "What is this about?"),
-    "trait": ("Which trait or view does the statement show?", "What does the speaker's statement reveal?", "The person shows:", "Which view is expressed?"),
-    "claim": ("Which statement follows from the text?", "Which of these is true, given the text?", "What can be concluded?", "Pick what the text says."),
+    "question": (
+        "Which question does the text answer?",
+        "Pick the question that this text answers.",
+        "This text answers:",
+        "Which question is answered here?",
+    ),
+    "title": (
+        "Which title fits?",
+        "What should this be called?",
+        "Pick the best title.",
+        "Which heading describes it?",
+        "What is this about?",
+    ),
+    "trait": (
+        "Which trait or view does the statement show?",
+        "What does the speaker's statement reveal?",
+        "The person shows:",
+        "Which view is expressed?",
+    ),
+    "claim": (
+        "Which statement follows from the text?",
+        "Which of these is true, given the text?",
+        "What can be concluded?",
+        "Pick what the text says.",
+    ),
     "paraphrase": ("Which sentence means the same?", "Pick the paraphrase.", "Which of these says the same thing?"),
-    "service": ("Which service is the user talking to?", "Which service fits the conversation?", "Which service should take this conversation?"),
+    "service": (
+        "Which service is the user talking to?",
+        "Which service fits the conversation?",
+        "Which service should take this conversation?",
+    ),
 }
 
 
@@ -76,7 +219,27 @@ def lower_first(text: str) -> str:
     name or an abbreviation, and without a full stop."""
     text = text.strip().rstrip(".")
     first = text.split(" ")[0]
-    common = first.lower() in {"the", "a", "an", "it", "there", "this", "that", "he", "she", "they", "we", "you", "some", "people", "two", "no", "all", "is", "in"}
+    common = first.lower() in {
+        "the",
+        "a",
+        "an",
+        "it",
+        "there",
+        "this",
+        "that",
+        "he",
+        "she",
+        "they",
+        "we",
+        "you",
+        "some",
+        "people",
+        "two",
+        "no",
+        "all",
+        "is",
+        "in",
+    }
     return text[:1].lower() + text[1:] if common else text
 
 
@@ -88,7 +251,13 @@ def question_of(text: str) -> str | None:
     None if its verb is not plain."""
     parts = text.strip().rstrip(".").split()
     at = next((i for i, word in enumerate(parts[1:6], 1) if word.lower() in ASKED_FIRST), None)
-    if at is None or at == len(parts) - 1 or parts[at + 1] == "not" or any("," in part for part in parts[:at]) or {"that", "which", "who"} & {part.lower() for part in parts[:at]}:
+    if (
+        at is None
+        or at == len(parts) - 1
+        or parts[at + 1] == "not"
+        or any("," in part for part in parts[:at])
+        or {"that", "which", "who"} & {part.lower() for part in parts[:at]}
+    ):
         return None
     return f"{parts[at].capitalize()} {lower_first(' '.join(parts[:at]))} {' '.join(parts[at + 1 :])}?"
 
@@ -103,7 +272,17 @@ def reworded(rng: Random, instructions: str) -> str:
     if draw < 0.78:
         return instructions.rstrip("?.")
     if draw < 0.93:
-        return rng.choice(("Question: {}", "Decide: {}", "{} Answer from the text.", "Please answer: {}", "{} Choose one.", "Task: {}", "Policy: {}")).format(instructions)
+        return rng.choice(
+            (
+                "Question: {}",
+                "Decide: {}",
+                "{} Answer from the text.",
+                "Please answer: {}",
+                "{} Choose one.",
+                "Task: {}",
+                "Policy: {}",
+            )
+        ).format(instructions)
     return instructions if "`" in instructions else typo(rng, instructions)
 
 
@@ -112,7 +291,13 @@ def typo(rng: Random, text: str) -> str:
     if len(text) < 8:
         return text
     at = rng.randrange(1, len(text) - 2)
-    return rng.choice((text[:at] + text[at + 1] + text[at] + text[at + 2 :], text[:at] + text[at + 1 :], text[:at] + text[at] + text[at:]))
+    return rng.choice(
+        (
+            text[:at] + text[at + 1] + text[at] + text[at + 2 :],
+            text[:at] + text[at + 1 :],
+            text[:at] + text[at] + text[at:],
+        )
+    )
 
 
 def humanized(name: str) -> str:
@@ -124,7 +309,16 @@ def humanized(name: str) -> str:
 def styled(rng: Random, words: str) -> str:
     """Returns words as an identifier in some style."""
     parts = words.split()
-    return rng.choice((words, "_".join(parts), "_".join(parts).upper(), "-".join(parts), "".join(part.capitalize() for part in parts), words.capitalize()))
+    return rng.choice(
+        (
+            words,
+            "_".join(parts),
+            "_".join(parts).upper(),
+            "-".join(parts),
+            "".join(part.capitalize() for part in parts),
+            words.capitalize(),
+        )
+    )
 
 
 def opaque_names(rng: Random, count: int) -> list[str]:
@@ -157,4 +351,7 @@ def render(rng: Random, state: Any) -> str:
         return json.dumps(state, ensure_ascii=False)
     if draw < 0.8 or not isinstance(state, dict):
         return json.dumps(state, ensure_ascii=False, indent=1)
-    return "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for key, value in state.items())
+    return "\n".join(
+        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for key, value in state.items()
+    )

@@ -1,5 +1,6 @@
 """Measures whether answers fit together: each figure is a mean absolute deviation over held-out cases, 0 if they fit
 exactly."""
+
 from collections import defaultdict
 from random import Random
 from typing import Any, Callable, Iterator
@@ -16,9 +17,13 @@ Question = dict[str, Any]
 Case = tuple[str, Any, list[Question], Callable[[list[np.ndarray]], float]]
 
 TRANSLATED = (
-    ("Is the customer angry?", "Ist der Kunde verärgert?"), ("Is the customer angry?", "Le client est-il en colère ?"),
-    ("Does the text contain personal data?", "Enthält der Text personenbezogene Daten?"), ("Is this a question?", "¿Es esto una pregunta?"),
-    ("Is the tone positive?", "Le ton est-il positif ?"), ("Does this need an answer today?", "Braucht das heute noch eine Antwort?"))
+    ("Is the customer angry?", "Ist der Kunde verärgert?"),
+    ("Is the customer angry?", "Le client est-il en colère ?"),
+    ("Does the text contain personal data?", "Enthält der Text personenbezogene Daten?"),
+    ("Is this a question?", "¿Es esto una pregunta?"),
+    ("Is the tone positive?", "Le ton est-il positif ?"),
+    ("Does this need an answer today?", "Braucht das heute noch eine Antwort?"),
+)
 
 
 def noul(instructions: str) -> Question:
@@ -41,7 +46,12 @@ def statement_cases(rng: Random, row: Row) -> Iterator[Case]:
     text = row.question["instructions"]
     plain = noul(text)
     if text.endswith("."):
-        yield "negation", row.state, [plain, noul(f"It is not true that {words.lower_first(text)}.")], lambda p: abs(p[0][1] + p[1][1] - 1)
+        yield (
+            "negation",
+            row.state,
+            [plain, noul(f"It is not true that {words.lower_first(text)}.")],
+            lambda p: abs(p[0][1] + p[1][1] - 1),
+        )
         yield "paraphrase", row.state, [plain, noul(f"Is it true that {words.lower_first(text)}?")], same
     yield "typo", row.state, [plain, noul(words.typo(rng, text))], same
     yield "capitals", row.state, [plain, noul(text.upper())], same
@@ -55,10 +65,20 @@ def choice_cases(rng: Random, row: Row) -> Iterator[Case]:
     texts = [criteria[name] or words.humanized(name) for name in names]
     plain = choice(instructions, dict(zip(names, texts)))
     at = rng.randrange(len(names))
-    yield "choice and yes/no", row.state, [plain, noul(f'{instructions} Is it "{texts[at]}"?')], lambda p: abs(p[0][at] - p[1][1])
+    yield (
+        "choice and yes/no",
+        row.state,
+        [plain, noul(f'{instructions} Is it "{texts[at]}"?')],
+        lambda p: abs(p[0][at] - p[1][1]),
+    )
     if len(names) > 2:
         merged = {names[0]: f"{texts[0]} or {texts[1]}", **dict(zip(names[2:], texts[2:]))}
-        yield "merged options", row.state, [plain, choice(instructions, merged)], lambda p: abs(p[0][0] + p[0][1] - p[1][0])
+        yield (
+            "merged options",
+            row.state,
+            [plain, choice(instructions, merged)],
+            lambda p: abs(p[0][0] + p[0][1] - p[1][0]),
+        )
     letters = {chr(65 + i): text for i, text in enumerate(texts)}
     swapped = dict(zip(names[1:] + names[:1], texts))
     yield "misleading names", row.state, [choice(instructions, letters), choice(instructions, swapped)], same
@@ -81,14 +101,23 @@ def cases(rows: list[Row], count: int) -> Iterator[Case]:
     """Yields the cases of every kind, up to `count` of each."""
     rng = Random(17)
     statements = [row for row in rows if row.question["type"] == "noul" and row.state and row.source != "generated"]
-    lists = [row for row in rows if row.question["type"] == "choice" and row.state and len(row.question["criteria"]) > 2 and row.source != "generated"]
+    lists = [
+        row
+        for row in rows
+        if row.question["type"] == "choice"
+        and row.state
+        and len(row.question["criteria"]) > 2
+        and row.source != "generated"
+    ]
     for row in rng.sample(statements, min(count, len(statements))):
         yield from statement_cases(rng, row)
     for row in rng.sample(lists, min(count, len(lists))):
         yield from choice_cases(rng, row)
     for _ in range(count):
         yield from record_cases(rng)
-    texts = [row.state for row in statements + lists if isinstance(row.state, str)] or ["Where is my parcel? I want my money back."]
+    texts = [row.state for row in statements + lists if isinstance(row.state, str)] or [
+        "Where is my parcel? I want my money back."
+    ]
     for english, other in TRANSLATED:
         for text in rng.sample(texts, min(max(1, count // len(TRANSLATED)), len(texts))):
             yield "translation", text, [noul(english), noul(other)], same

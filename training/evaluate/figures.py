@@ -1,5 +1,6 @@
 """The figures of a set of answers: accuracy and calibration, the quality of the order and the threshold of yes/no
 answers, and the accuracy among sixteen options."""
+
 from collections import Counter
 from random import Random
 from typing import Any
@@ -21,11 +22,16 @@ def summary(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns a set's figures."""
     right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
     figures: dict[str, Any] = {
-        "rows": len(rows), "accuracy": right.mean(), "interval": metrics.interval(int(right.sum()), len(rows)),
+        "rows": len(rows),
+        "accuracy": right.mean(),
+        "interval": metrics.interval(int(right.sum()), len(rows)),
         "majority": Counter(str(row.label) for row in rows).most_common(1)[0][1] / len(rows),
         "random": float(np.mean([1 / option_count(row.question) for row in rows])),
-        "loss": float(np.mean([one["loss"] for one in found])), "calibration_error": metrics.calibration_error(confidence, right),
-        "right": "".join(str(int(one)) for one in right), **threshold_figures(rows, found), **among_candidates(rows, [one["logits"] for one in found]),
+        "loss": float(np.mean([one["loss"] for one in found])),
+        "calibration_error": metrics.calibration_error(confidence, right),
+        "right": "".join(str(int(one)) for one in right),
+        **threshold_figures(rows, found),
+        **among_candidates(rows, [one["logits"] for one in found]),
     }
     return {**figures, "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
 
@@ -40,12 +46,20 @@ def act_figures(found: list[dict[str, Any]], right: metrics.Array) -> dict[str, 
 def threshold_figures(rows: list[Row], found: list[dict[str, Any]]) -> dict[str, float]:
     """Returns figures of the yes/no rows: the area under the curve, the accuracy at the best threshold, and how often
     yes is said and right."""
-    margins = np.array([one["logits"][1] - one["logits"][0] for row, one in zip(rows, found) if row.question["type"] == "noul"])
+    margins = np.array(
+        [one["logits"][1] - one["logits"][0] for row, one in zip(rows, found) if row.question["type"] == "noul"]
+    )
     labels = np.array([bool(row.label) for row in rows if row.question["type"] == "noul"])
     if not len(labels) or labels.all() or not labels.any():
         return {}
     best, at = metrics.best_threshold(margins, labels)
-    return {"area": metrics.area_under_curve(margins, labels), "best_threshold_accuracy": best, "best_threshold": at, "yes_said": float((margins > 0).mean()), "yes_right": float(labels.mean())}
+    return {
+        "area": metrics.area_under_curve(margins, labels),
+        "best_threshold_accuracy": best,
+        "best_threshold": at,
+        "yes_said": float((margins > 0).mean()),
+        "yes_right": float(labels.mean()),
+    }
 
 
 def drawn(row: Row, place: int) -> list[int]:
@@ -59,7 +73,9 @@ def drawn(row: Row, place: int) -> list[int]:
 def among_candidates(rows: list[Row], scores: list[metrics.Array]) -> dict[str, float]:
     """Returns the accuracy among sixteen options for choices that have more; this is possible because an option's logit
     does not depend on the others."""
-    longer = [i for i, row in enumerate(rows) if row.question["type"] == "choice" and option_count(row.question) > CANDIDATES]
+    longer = [
+        i for i, row in enumerate(rows) if row.question["type"] == "choice" and option_count(row.question) > CANDIDATES
+    ]
     if not longer:
         return {}
     right = [int(scores[i][drawn(rows[i], i)].argmax() == 0) for i in longer]
@@ -82,9 +98,13 @@ def together(sets: dict[str, Any], found: list[dict[str, Any]], calibrated_from:
     right, confidence = (np.array([one[name] for one in found]) for name in ("right", "confidence"))
     large = [one["calibration_error"] for one in sets.values() if one["rows"] >= calibrated_from]
     figures = {
-        "mean_accuracy": float(np.mean([one["accuracy"] for one in sets.values()])), "mean_calibration_error": float(np.mean(large)) if large else None,
-        "bins": metrics.bins(confidence, right), "coverage": metrics.coverage(confidence, right),
-        "removed_by_probability": metrics.errors_removed(confidence, right), **act_figures(found, right)}
+        "mean_accuracy": float(np.mean([one["accuracy"] for one in sets.values()])),
+        "mean_calibration_error": float(np.mean(large)) if large else None,
+        "bins": metrics.bins(confidence, right),
+        "coverage": metrics.coverage(confidence, right),
+        "removed_by_probability": metrics.errors_removed(confidence, right),
+        **act_figures(found, right),
+    }
     if "removed_by_act" in figures:
         figures["coverage_by_act"] = metrics.coverage(np.array([one["act"] for one in found]), right)
     return figures

@@ -1,4 +1,5 @@
 """Runs JevBench's coherence tests against a folder that the server serves."""
+
 import json
 import os
 import socket
@@ -40,7 +41,23 @@ def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> dict[str, Any]:
     # The caller's settings are left out, so that a key or a model of theirs has no influence on the measurement.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     with tempfile.TemporaryDirectory() as work:
-        server = subprocess.Popen(["node", str(svc), "serve", "--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"], cwd=work, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            [
+                "node",
+                str(svc),
+                "serve",
+                "--listen",
+                url.removeprefix("http://"),
+                "--model",
+                str(folder.resolve()),
+                "--log-level",
+                "error",
+            ],
+            cwd=work,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             await_ready(url, server)
             out = Path(work) / "report.json"

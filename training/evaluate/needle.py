@@ -1,4 +1,5 @@
 """Measures whether an answer is found in the last chunk of a long state."""
+
 from random import Random
 from typing import Any
 
@@ -16,11 +17,19 @@ def facts(rng: Random, count: int) -> list[tuple[str, dict[str, Any], int]]:
     """Returns sentences, each with a question that it answers and the answer's index."""
     made = []
     for i in range(count):
-        names, text, asked = ((ANIMALS, "The secret animal is a {}.", "Which animal is the secret one?"),
-                              (CITIES, "The meeting takes place in {}.", "In which city is the meeting?"))[i % 2]
+        names, text, asked = (
+            (ANIMALS, "The secret animal is a {}.", "Which animal is the secret one?"),
+            (CITIES, "The meeting takes place in {}.", "In which city is the meeting?"),
+        )[i % 2]
         options = rng.sample(names, 5)
         answer = rng.randrange(5)
-        made.append((text.format(options[answer]), {"type": "choice", "instructions": asked, "criteria": dict.fromkeys(options, "")}, answer))
+        made.append(
+            (
+                text.format(options[answer]),
+                {"type": "choice", "instructions": asked, "criteria": dict.fromkeys(options, "")},
+                answer,
+            )
+        )
     return made
 
 

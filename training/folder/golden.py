@@ -1,5 +1,6 @@
 """The requests of `golden.jsonl`: every type, odd texts, long and empty states, many options, and all requests whose
 answers are relied on elsewhere."""
+
 from random import Random
 from typing import Any, Iterator
 
@@ -19,29 +20,72 @@ TEXTS = (
 )
 ON_TEXTS: dict[str, Any] = {
     "urgent": {"type": "noul", "instructions": "Does this need someone right now?"},
-    "topic": {"type": "choice", "instructions": "What is this about?", "criteria": {
-        "outage": "a system is down or failing", "review": "an opinion about a product", "attack": "an attempt to subvert an assistant",
-        "finance": "invoices, markets, prices", "request": "somebody wants something done", "other": "none of these"}},
-    "tone": {"type": "score", "instructions": "How positive is the tone?", "criteria": ["very negative", "negative", "neutral", "positive", "very positive"]},
-    "pii": {"type": "noul", "instructions": "The text contains personal data.", "criteria": {
-        "true": "names, numbers or addresses of a person", "false": "nothing personal"}},
+    "topic": {
+        "type": "choice",
+        "instructions": "What is this about?",
+        "criteria": {
+            "outage": "a system is down or failing",
+            "review": "an opinion about a product",
+            "attack": "an attempt to subvert an assistant",
+            "finance": "invoices, markets, prices",
+            "request": "somebody wants something done",
+            "other": "none of these",
+        },
+    },
+    "tone": {
+        "type": "score",
+        "instructions": "How positive is the tone?",
+        "criteria": ["very negative", "negative", "neutral", "positive", "very positive"],
+    },
+    "pii": {
+        "type": "noul",
+        "instructions": "The text contains personal data.",
+        "criteria": {"true": "names, numbers or addresses of a person", "false": "nothing personal"},
+    },
 }
 FIRST: dict[str, Any] = {
     "refund": {"type": "noul", "instructions": "Does the customer want money back?"},
-    "team": {"type": "choice", "instructions": "Which team should handle this?", "criteria": {"billing": "payments, invoices", "tech": "bugs, outages", "sales": "pricing"}},
-    "anger": {"type": "score", "instructions": "How angry is the customer?", "criteria": ["calm", "annoyed", "furious"]},
+    "team": {
+        "type": "choice",
+        "instructions": "Which team should handle this?",
+        "criteria": {"billing": "payments, invoices", "tech": "bugs, outages", "sales": "pricing"},
+    },
+    "anger": {
+        "type": "score",
+        "instructions": "How angry is the customer?",
+        "criteria": ["calm", "annoyed", "furious"],
+    },
 }
 # The requests whose answers the documentation prints; a test of the server compares both with each other, and also the
 # probes.
 DOCUMENTED: tuple[tuple[Any, dict[str, Any]], ...] = (
     ("My card was charged twice and nobody answers my mails", FIRST),
-    ("The parcel arrived broken. Send a new one.", {
-        "complaint": {"type": "noul", "instructions": "Is this a complaint?"},
-        "urgent": {"type": "noul", "instructions": "Is it urgent?", "criteria": {"true": "somebody waits for it today", "false": "it can wait"}}}),
-    ("The app crashes when I open an invoice", {
-        "team": {"type": "choice", "instructions": "Which team should handle this?", "criteria": {"billing": "payments, invoices", "tech": "bugs, outages", "none": "none of these"}},
-        "language": {"type": "choice", "instructions": "Which language is it?", "criteria": ["English", "German"]}}),
-    ("I have asked three times now!", {"anger": {"type": "score", "instructions": "How angry is it?", "criteria": ["calm", "annoyed", "furious"]}}),
+    (
+        "The parcel arrived broken. Send a new one.",
+        {
+            "complaint": {"type": "noul", "instructions": "Is this a complaint?"},
+            "urgent": {
+                "type": "noul",
+                "instructions": "Is it urgent?",
+                "criteria": {"true": "somebody waits for it today", "false": "it can wait"},
+            },
+        },
+    ),
+    (
+        "The app crashes when I open an invoice",
+        {
+            "team": {
+                "type": "choice",
+                "instructions": "Which team should handle this?",
+                "criteria": {"billing": "payments, invoices", "tech": "bugs, outages", "none": "none of these"},
+            },
+            "language": {"type": "choice", "instructions": "Which language is it?", "criteria": ["English", "German"]},
+        },
+    ),
+    (
+        "I have asked three times now!",
+        {"anger": {"type": "score", "instructions": "How angry is it?", "criteria": ["calm", "annoyed", "furious"]}},
+    ),
 )
 # The states of the probes that `svc batch` sends to several servers, which must answer alike whatever their processors
 # are.
@@ -59,9 +103,21 @@ PROBE_STATES: tuple[Any, ...] = (
 )
 ON_PROBES: dict[str, Any] = {
     "money": {"type": "noul", "instructions": "Does the customer want money back?"},
-    "topic": {"type": "choice", "instructions": "What is this about?", "criteria": {
-        "outage": "a system is down", "payment": "money and invoices", "review": "an opinion", "other": ""}},
-    "tone": {"type": "score", "instructions": "How positive is the tone?", "criteria": ["negative", "neutral", "positive"]},
+    "topic": {
+        "type": "choice",
+        "instructions": "What is this about?",
+        "criteria": {
+            "outage": "a system is down",
+            "payment": "money and invoices",
+            "review": "an opinion",
+            "other": "",
+        },
+    },
+    "tone": {
+        "type": "score",
+        "instructions": "How positive is the tone?",
+        "criteria": ["negative", "neutral", "positive"],
+    },
 }
 
 
@@ -73,20 +129,43 @@ def choice(instructions: str, criteria: dict[str, str]) -> dict[str, Any]:
 def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yields states and questions at the edges of the layout."""
     yield "", {"a": {"type": "noul", "instructions": "Is water wet?"}}
-    yield "Ünïcödé — 日本語 😀 [MASK] [SEP] [CLS] literal, and\ttabs\n\nand   spaces", {
-        "x": choice("Which language? [MASK]", {"ja": "Japanese [SEP]", "10": "ten", "2": "two", "": "empty name"})}
-    yield {"order": {"id": 17, "total": 249.50, "items": ["lamp", "desk"]}, "paid": True, "note": None}, {
-        "big": {"type": "noul", "instructions": "Is the total over 200?", "criteria": {"true": "over 200", "false": "200 or less"}},
-        "one": {"type": "noul", "instructions": "Refund it?", "criteria": {"true": "refund"}},
-        "size": {"type": "score", "instructions": "How large is the order?", "criteria": ["small", "medium", "large", "huge"]}}
+    yield (
+        "Ünïcödé — 日本語 😀 [MASK] [SEP] [CLS] literal, and\ttabs\n\nand   spaces",
+        {"x": choice("Which language? [MASK]", {"ja": "Japanese [SEP]", "10": "ten", "2": "two", "": "empty name"})},
+    )
+    yield (
+        {"order": {"id": 17, "total": 249.50, "items": ["lamp", "desk"]}, "paid": True, "note": None},
+        {
+            "big": {
+                "type": "noul",
+                "instructions": "Is the total over 200?",
+                "criteria": {"true": "over 200", "false": "200 or less"},
+            },
+            "one": {"type": "noul", "instructions": "Refund it?", "criteria": {"true": "refund"}},
+            "size": {
+                "type": "score",
+                "instructions": "How large is the order?",
+                "criteria": ["small", "medium", "large", "huge"],
+            },
+        },
+    )
     yield [1, 2, {"k": []}], {"n": {"type": "noul", "instructions": ""}}
     # The filler does not repeat one word: equal words would round alike, and all of them differently on another
     # processor.
     filler = " ".join(TEXTS) + " "
-    yield filler * 2 + "The secret animal is a zebra. " + filler, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
+    yield (
+        filler * 2 + "The secret animal is a zebra. " + filler,
+        {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))},
+    )
     yield "long head", {"h": choice("is this " * 200, {"y": "yes " * 80, "n": "no"})}
-    yield "many options", {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(130)})}
-    yield "ten levels", {"s": {"type": "score", "instructions": "Rate it.", "criteria": [f"grade {i}" for i in range(10)]}}
+    yield (
+        "many options",
+        {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(130)})},
+    )
+    yield (
+        "ten levels",
+        {"s": {"type": "score", "instructions": "Rate it.", "criteria": [f"grade {i}" for i in range(10)]}},
+    )
 
 
 def requests() -> Iterator[tuple[Any, dict[str, Any]]]:

@@ -1,4 +1,5 @@
 """The model as one ONNX graph of the `shared-state` layout, in fp32 or int8."""
+
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,9 @@ class Graph:
         self.weights[name] = numpy_helper.from_array(np.array(array, order="C"), name)
         return name
 
-    def add(self, operator: str, inputs: list[str], outputs: list[str] | None = None, domain: str = "", **attributes: Any) -> str:
+    def add(
+        self, operator: str, inputs: list[str], outputs: list[str] | None = None, domain: str = "", **attributes: Any
+    ) -> str:
         """Adds a node, and returns the name of its first output."""
         outputs = outputs or [f"{operator}_{len(self.nodes)}"]
         self.nodes.append(helper.make_node(operator, inputs, outputs, domain=domain, **attributes))
@@ -50,7 +53,11 @@ class Graph:
         if factors:
             # Multiplying the scales is cheaper than multiplying the outputs, because there are fewer of them.
             ends = [self.add("Mul", [end, factors]) for end in ends]
-        return self.add("MatMulIntegerToFloat", [quantized, f"{name}.weight", inputs[0], ends[0], inputs[1], "", ends[1]], domain=FUSED)
+        return self.add(
+            "MatMulIntegerToFloat",
+            [quantized, f"{name}.weight", inputs[0], ends[0], inputs[1], "", ends[1]],
+            domain=FUSED,
+        )
 
     def norm(self, x: str, name: str, layer: torch.nn.LayerNorm, skip: str | None = None) -> str:
         """Adds a layer norm; with `skip`, it is the norm of the sum."""
@@ -91,7 +98,9 @@ def embed(graph: Graph, model: Model) -> str:
     else:
         table, scale = row_integers(model.word.weight.detach().float().cpu())
         rows = graph.add("Gather", [graph.constant("word.weight", table.numpy(), np.int8), "input_ids"])
-        scales = graph.add("Unsqueeze", [graph.add("Gather", [graph.constant("word.scale", scale.squeeze(1)), "input_ids"]), "second"])
+        scales = graph.add(
+            "Unsqueeze", [graph.add("Gather", [graph.constant("word.scale", scale.squeeze(1)), "input_ids"]), "second"]
+        )
         word = graph.add("Mul", [graph.add("Cast", [rows], to=TensorProto.FLOAT), scales])
     position = graph.add("Gather", [graph.constant("position.weight", model.position.weight), "positions"])
     kind = graph.add("Gather", [graph.constant("kind.weight", model.kind.weight), "types"])
@@ -105,29 +114,41 @@ def attention_bias(graph: Graph, past_tokens: str) -> str:
     key, query = graph.add("Unsqueeze", ["option_ids", "first"]), graph.add("Unsqueeze", ["option_ids", "second"])
     seen = graph.add("Or", [graph.add("Equal", [key, "zero"]), graph.add("Equal", [query, key])])
     own = graph.add("Where", [seen, graph.constant("nothing", 0.0), graph.constant("minus_much", -1e9)])
-    pads = graph.add("Concat", [graph.constant("pad_left", [0], np.int64), past_tokens, graph.constant("pad_right", [0, 0], np.int64)], axis=0)
+    pads = graph.add(
+        "Concat",
+        [graph.constant("pad_left", [0], np.int64), past_tokens, graph.constant("pad_right", [0, 0], np.int64)],
+        axis=0,
+    )
     return graph.add("Unsqueeze", [graph.add("Pad", [own, pads]), graph.constant("axes01", [0, 1], np.int64)])
 
 
 def sharper(graph: Graph, model: Model, count: str) -> list[str]:
     """Adds the factors of each layer's queries, keys and values [3 x width]: those of queries are above 1 after a long
     past."""
-    growth = graph.add("Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), "one"])])
+    growth = graph.add(
+        "Log", [graph.add("Max", [graph.add("Div", [count, graph.constant("sharp_from", float(SHARP_FROM))]), "one"])]
+    )
     queries = torch.stack([block.sharpness for block in model.layers]).repeat_interleave(HEAD_DIM, dim=1)
     rates = graph.constant("sharpness", torch.cat([queries, torch.zeros(LAYERS, 2 * WIDTH)], dim=1).flatten())
     names = [f"sharper_{i}" for i in range(LAYERS)]
-    graph.add("Split", [graph.add("Add", [graph.add("Mul", [rates, growth]), "one"])], names, axis=0, num_outputs=LAYERS)
+    graph.add(
+        "Split", [graph.add("Add", [graph.add("Mul", [rates, growth]), "one"])], names, axis=0, num_outputs=LAYERS
+    )
     return names
 
 
-def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str, looked_at: str | None) -> tuple[str, str]:
+def layer(
+    graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str, looked_at: str | None
+) -> tuple[str, str]:
     """Adds one transformer layer, and returns its output and its values, both [1, tokens, width]; the output has only
     the tokens that are used."""
     block, name = model.layers[i], f"layers.{i}"
     split = [f"query_{i}", f"key_{i}", f"value_{i}"]
     graph.add("Split", [graph.linear(x, f"{name}.qkv", block.qkv, sharpness)], split, axis=2, num_outputs=3)
     inputs = [*split, "", "", bias, f"past_k{i}", f"past_v{i}"]
-    mixed = graph.add("MultiHeadAttention", inputs, [f"mixed_{i}", f"present_k{i}", f"present_v{i}"], domain=FUSED, num_heads=HEADS)
+    mixed = graph.add(
+        "MultiHeadAttention", inputs, [f"mixed_{i}", f"present_k{i}", f"present_v{i}"], domain=FUSED, num_heads=HEADS
+    )
     if looked_at:
         x, mixed = (graph.add("Gather", [part, looked_at], axis=1) for part in (x, mixed))
     x = graph.norm(graph.linear(mixed, f"{name}.out", block.out), f"{name}.norm1", block.norm1, x)
@@ -138,10 +159,20 @@ def layer(graph: Graph, model: Model, i: int, x: str, bias: str, sharpness: str,
 def similarity(graph: Graph, model: Model, value: str, count: str) -> str:
     """Adds the scaled cosine of the pooled state and each pooled option [markers, 1]; 0 if there is no state."""
     total = graph.add("Reshape", [graph.add("ReduceSum", [f"past_v{LAYERS - 1}", "two"], keepdims=0), "one_row"])
-    state = graph.linear(graph.add("Div", [total, graph.add("Max", [count, "one"])]), "similar.state", model.similar_state)
+    state = graph.linear(
+        graph.add("Div", [total, graph.add("Max", [count, "one"])]), "similar.state", model.similar_state
+    )
     markers = graph.add("Unsqueeze", [graph.add("Gather", ["option_ids", "markers"]), "second"])
-    own = graph.add("Cast", [graph.add("Equal", [markers, graph.add("Unsqueeze", ["option_ids", "first"])])], to=TensorProto.FLOAT)
-    mean = graph.add("Div", [graph.add("MatMul", [own, graph.add("Squeeze", [value, "first"])]), graph.add("ReduceSum", [own, "second"], keepdims=1)])
+    own = graph.add(
+        "Cast", [graph.add("Equal", [markers, graph.add("Unsqueeze", ["option_ids", "first"])])], to=TensorProto.FLOAT
+    )
+    mean = graph.add(
+        "Div",
+        [
+            graph.add("MatMul", [own, graph.add("Squeeze", [value, "first"])]),
+            graph.add("ReduceSum", [own, "second"], keepdims=1),
+        ],
+    )
     option = graph.linear(mean, "similar.option", model.similar_option)
     product = graph.add("ReduceSum", [graph.add("Mul", [option, state]), "second"], keepdims=1)
     lengths = graph.add("Mul", [length(graph, option), length(graph, state)])
@@ -163,7 +194,13 @@ def act(graph: Graph, model: Model, x: str) -> None:
     probability = graph.add("Exp", [log_p])
     entropy = graph.add("Neg", [graph.add("ReduceSum", [graph.add("Mul", [probability, log_p]), "first"], keepdims=1)])
     surest = graph.add("ReduceMax", [log_p, "first"], keepdims=1)
-    margin = graph.add("Min", [graph.add("Sub", [graph.add("Gather", ["top", "first"]), graph.add("Gather", ["top", "second"])]), graph.constant("wide", 20.0)])
+    margin = graph.add(
+        "Min",
+        [
+            graph.add("Sub", [graph.add("Gather", ["top", "first"]), graph.add("Gather", ["top", "second"])]),
+            graph.constant("wide", 20.0),
+        ],
+    )
     options = graph.add("Cast", [graph.add("Shape", [padded])], to=TensorProto.FLOAT)
     many = graph.add("Log", [graph.add("Max", [graph.add("Sub", [options, graph.constant("added", 2.0)]), "one"])])
     head = graph.add("Reshape", [graph.add("Gather", [x, "first"], axis=0), graph.constant("flat", [WIDTH], np.int64)])
@@ -173,6 +210,7 @@ def act(graph: Graph, model: Model, x: str) -> None:
 
 def finished(graph: Graph) -> onnx.ModelProto:
     """Returns the graph with its inputs and outputs."""
+
     def tensor(name: str, kind: int, shape: list[Any]) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, kind, shape)
 

@@ -1,4 +1,5 @@
 """Reads a model folder in the server's way, as the reference that exports are compared with."""
+
 import hashlib
 import json
 import os
@@ -55,27 +56,52 @@ class Folder:
             ids, parts = self.tokens(state)[: self.config["state_max"]], []
             for start in range(0, len(ids), step):
                 chunk = [special["cls"], *ids[start : start + step], special["sep"]]
-                parts.append(self.run(self.present, chunk, list(range(len(chunk))), 0, [0] * len(chunk), [], self.empty()))
+                parts.append(
+                    self.run(self.present, chunk, list(range(len(chunk))), 0, [0] * len(chunk), [], self.empty())
+                )
             joined = [np.concatenate(part, axis=2) for part in zip(*parts)] if parts else self.empty()
             self.kept = (state, joined, joined[0].shape[2])
         return self.kept[1], self.kept[2]
 
-    def feed(self, ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int]) -> dict[str, np.ndarray]:
+    def feed(
+        self, ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int]
+    ) -> dict[str, np.ndarray]:
         """Returns the inputs of a run, without its memory."""
-        values = {"input_ids": ids, "positions": positions, "types": [kind] * len(ids), "option_ids": option_ids, "markers": markers}
+        values = {
+            "input_ids": ids,
+            "positions": positions,
+            "types": [kind] * len(ids),
+            "option_ids": option_ids,
+            "markers": markers,
+        }
         return {name: np.array(value, np.int64) for name, value in values.items()}
 
-    def run(self, outputs: list[str], ids: list[int], positions: list[int], kind: int, option_ids: list[int], markers: list[int], memory: Memory) -> list[np.ndarray]:
+    def run(
+        self,
+        outputs: list[str],
+        ids: list[int],
+        positions: list[int],
+        kind: int,
+        option_ids: list[int],
+        markers: list[int],
+        memory: Memory,
+    ) -> list[np.ndarray]:
         """Runs the graph once and returns its outputs."""
-        return self.session.run(outputs, {**self.feed(ids, positions, kind, option_ids, markers), **dict(zip(self.past, memory))})
+        return self.session.run(
+            outputs, {**self.feed(ids, positions, kind, option_ids, markers), **dict(zip(self.past, memory))}
+        )
 
     def ask(self, state: str, question: dict[str, Any]) -> tuple[Array, float | None, int]:
         """Returns the logits in the caller's order, the probability that the top answer is right (None if the graph has
         no such output), and the number of tokens read."""
         memory, _ = self.memory(state)
         special, kind, texts = self.config["special_ids"], question["type"], option_texts(question)
-        order = sorted(range(len(texts)), key=lambda i: texts[i].encode()) if kind == "choice" else list(range(len(texts)))
-        head = self.tokens(self.config["head_prefix"][kind] + question.get("instructions", ""))[: self.config["head_max"] - 2]
+        order = (
+            sorted(range(len(texts)), key=lambda i: texts[i].encode()) if kind == "choice" else list(range(len(texts)))
+        )
+        head = self.tokens(self.config["head_prefix"][kind] + question.get("instructions", ""))[
+            : self.config["head_max"] - 2
+        ]
         options = [[special["mask"], *self.tokens(texts[i])[: self.config["option_max"] - 1]] for i in order]
         head = [special["cls"], *head, special["sep"]]
         runs, logits, act, count = self.split(len(head), options), np.empty(len(texts)), None, 0
@@ -126,4 +152,8 @@ def labels(question: dict[str, Any]) -> list[str]:
     """Returns the names of a question's probabilities."""
     if question["type"] == "noul":
         return ["false", "true"]
-    return list(question["criteria"]) if question["type"] == "choice" else [str(i) for i in range(len(question["criteria"]))]
+    return (
+        list(question["criteria"])
+        if question["type"] == "choice"
+        else [str(i) for i in range(len(question["criteria"]))]
+    )

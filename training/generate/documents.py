@@ -1,4 +1,5 @@
 """Generates long texts in which single sentences hold the answers, and questions about those sentences."""
+
 import json
 from dataclasses import dataclass
 from random import Random
@@ -6,10 +7,73 @@ from typing import Any
 
 from . import messages
 
-PEOPLE = ("Anna", "Bilal", "Chen", "Dora", "Emil", "Fatima", "Greta", "Hugo", "Ines", "Jonas", "Kofi", "Lena", "Mateo", "Nora", "Omar", "Priya", "Quentin", "Rosa", "Sven", "Tara")
-THINGS = ("garage", "boat", "kitchen", "front door", "old barn", "library", "van", "north wing", "workshop", "guest room", "storage hall", "bridge", "stage", "lift", "roof")
-EVENTS = ("workshop", "audit", "wedding", "release", "inspection", "concert", "board meeting", "training", "auction", "move", "interview", "maintenance window", "exam", "dinner")
-PROJECTS = ("the migration", "the new website", "project Falcon", "the survey", "the budget plan", "project Delta", "the translation", "the summer campaign", "the merger", "the archive")
+PEOPLE = (
+    "Anna",
+    "Bilal",
+    "Chen",
+    "Dora",
+    "Emil",
+    "Fatima",
+    "Greta",
+    "Hugo",
+    "Ines",
+    "Jonas",
+    "Kofi",
+    "Lena",
+    "Mateo",
+    "Nora",
+    "Omar",
+    "Priya",
+    "Quentin",
+    "Rosa",
+    "Sven",
+    "Tara",
+)
+THINGS = (
+    "garage",
+    "boat",
+    "kitchen",
+    "front door",
+    "old barn",
+    "library",
+    "van",
+    "north wing",
+    "workshop",
+    "guest room",
+    "storage hall",
+    "bridge",
+    "stage",
+    "lift",
+    "roof",
+)
+EVENTS = (
+    "workshop",
+    "audit",
+    "wedding",
+    "release",
+    "inspection",
+    "concert",
+    "board meeting",
+    "training",
+    "auction",
+    "move",
+    "interview",
+    "maintenance window",
+    "exam",
+    "dinner",
+)
+PROJECTS = (
+    "the migration",
+    "the new website",
+    "project Falcon",
+    "the survey",
+    "the budget plan",
+    "project Delta",
+    "the translation",
+    "the summer campaign",
+    "the merger",
+    "the archive",
+)
 
 
 @dataclass(frozen=True)
@@ -24,29 +88,95 @@ class Kind:
 
 
 KINDS = (
-    Kind(("The {s} was painted {v}.", "Please note that the {s} is {v} now.", "They made the {s} {v} last spring."),
-         ("What colour is the {s}?", "Which colour has the {s}?", "Colour of the {s}"), "The {s} is {v}.", THINGS,
-         ("red", "blue", "green", "yellow", "white", "black", "orange", "purple", "grey", "brown", "pink")),
-    Kind(("The {s} is on {v}.", "We moved the {s} to {v}.", "{v} is the day of the {s}."), ("On which day is the {s}?", "When is the {s}?", "Day of the {s}"),
-         "The {s} is on {v}.", EVENTS, ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")),
-    Kind(("The {s} takes place in {v}.", "The {s} will be in {v} this year."), ("In which month is the {s}?", "Month of the {s}?"), "The {s} is in {v}.", EVENTS,
-         ("January", "February", "March", "April", "June", "July", "August", "September", "October", "November", "December")),
-    Kind(("{v} is responsible for {s}.", "From now on {v} leads {s}.", "Ask {v} about {s}."), ("Who is responsible for {s}?", "Who leads {s}?", "Person to ask about {s}"),
-         "{v} is responsible for {s}.", PROJECTS, PEOPLE),
-    Kind(("The ticket for the {s} costs {v} euros.", "Entry to the {s} is {v} euros."), ("How much is the ticket for the {s}?", "What does the {s} cost?"),
-         "A ticket for the {s} costs {v} euros.", EVENTS, ("8", "12", "15", "20", "25", "30", "45", "60", "75", "90")),
-    Kind(("{s} speaks {v} best.", "The mother tongue of {s} is {v}."), ("Which language does {s} speak best?", "Language of {s}"), "{s} speaks {v}.", PEOPLE,
-         ("French", "Arabic", "Hindi", "Polish", "Turkish", "Korean", "Dutch", "Greek", "Swahili", "Finnish")),
-    Kind(("{s} always orders {v}.", "{s} would like {v}, please."), ("What does {s} order?", "Which drink is for {s}?"), "{s} orders {v}.", PEOPLE,
-         ("tea", "coffee", "water", "lemonade", "beer", "milk", "apple juice", "cocoa", "wine")),
-    Kind(("{s} comes by {v}.", "{s} takes the {v} every morning."), ("How does {s} come?", "Which vehicle does {s} take?"), "{s} comes by {v}.", PEOPLE,
-         ("train", "bus", "bicycle", "car", "ferry", "tram", "taxi", "scooter", "plane")),
-    Kind(("The {s} is made of {v}.", "They built the {s} out of {v}."), ("What is the {s} made of?", "Material of the {s}"), "The {s} is made of {v}.", THINGS,
-         ("wood", "steel", "glass", "stone", "brick", "concrete", "bamboo", "plastic", "copper")),
-    Kind(("{s} won the first prize in {v}.", "The medal in {v} went to {s}."), ("In which sport did {s} win?", "Sport of {s}"), "{s} won in {v}.", PEOPLE,
-         ("tennis", "chess", "rowing", "judo", "golf", "sailing", "fencing", "archery", "boxing")),
-    Kind(("The password hint for {s} is {v}.", "The code word of {s} is {v}."), ("What is the code word of {s}?", "Which code word has {s}?"), "The code word of {s} is {v}.", PROJECTS,
-         ("sunflower", "granite", "velvet", "compass", "lantern", "marble", "feather", "anchor", "pepper", "mirror")),
+    Kind(
+        ("The {s} was painted {v}.", "Please note that the {s} is {v} now.", "They made the {s} {v} last spring."),
+        ("What colour is the {s}?", "Which colour has the {s}?", "Colour of the {s}"),
+        "The {s} is {v}.",
+        THINGS,
+        ("red", "blue", "green", "yellow", "white", "black", "orange", "purple", "grey", "brown", "pink"),
+    ),
+    Kind(
+        ("The {s} is on {v}.", "We moved the {s} to {v}.", "{v} is the day of the {s}."),
+        ("On which day is the {s}?", "When is the {s}?", "Day of the {s}"),
+        "The {s} is on {v}.",
+        EVENTS,
+        ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    ),
+    Kind(
+        ("The {s} takes place in {v}.", "The {s} will be in {v} this year."),
+        ("In which month is the {s}?", "Month of the {s}?"),
+        "The {s} is in {v}.",
+        EVENTS,
+        (
+            "January",
+            "February",
+            "March",
+            "April",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
+        ),
+    ),
+    Kind(
+        ("{v} is responsible for {s}.", "From now on {v} leads {s}.", "Ask {v} about {s}."),
+        ("Who is responsible for {s}?", "Who leads {s}?", "Person to ask about {s}"),
+        "{v} is responsible for {s}.",
+        PROJECTS,
+        PEOPLE,
+    ),
+    Kind(
+        ("The ticket for the {s} costs {v} euros.", "Entry to the {s} is {v} euros."),
+        ("How much is the ticket for the {s}?", "What does the {s} cost?"),
+        "A ticket for the {s} costs {v} euros.",
+        EVENTS,
+        ("8", "12", "15", "20", "25", "30", "45", "60", "75", "90"),
+    ),
+    Kind(
+        ("{s} speaks {v} best.", "The mother tongue of {s} is {v}."),
+        ("Which language does {s} speak best?", "Language of {s}"),
+        "{s} speaks {v}.",
+        PEOPLE,
+        ("French", "Arabic", "Hindi", "Polish", "Turkish", "Korean", "Dutch", "Greek", "Swahili", "Finnish"),
+    ),
+    Kind(
+        ("{s} always orders {v}.", "{s} would like {v}, please."),
+        ("What does {s} order?", "Which drink is for {s}?"),
+        "{s} orders {v}.",
+        PEOPLE,
+        ("tea", "coffee", "water", "lemonade", "beer", "milk", "apple juice", "cocoa", "wine"),
+    ),
+    Kind(
+        ("{s} comes by {v}.", "{s} takes the {v} every morning."),
+        ("How does {s} come?", "Which vehicle does {s} take?"),
+        "{s} comes by {v}.",
+        PEOPLE,
+        ("train", "bus", "bicycle", "car", "ferry", "tram", "taxi", "scooter", "plane"),
+    ),
+    Kind(
+        ("The {s} is made of {v}.", "They built the {s} out of {v}."),
+        ("What is the {s} made of?", "Material of the {s}"),
+        "The {s} is made of {v}.",
+        THINGS,
+        ("wood", "steel", "glass", "stone", "brick", "concrete", "bamboo", "plastic", "copper"),
+    ),
+    Kind(
+        ("{s} won the first prize in {v}.", "The medal in {v} went to {s}."),
+        ("In which sport did {s} win?", "Sport of {s}"),
+        "{s} won in {v}.",
+        PEOPLE,
+        ("tennis", "chess", "rowing", "judo", "golf", "sailing", "fencing", "archery", "boxing"),
+    ),
+    Kind(
+        ("The password hint for {s} is {v}.", "The code word of {s} is {v}."),
+        ("What is the code word of {s}?", "Which code word has {s}?"),
+        "The code word of {s} is {v}.",
+        PROJECTS,
+        ("sunflower", "granite", "velvet", "compass", "lantern", "marble", "feather", "anchor", "pepper", "mirror"),
+    ),
 )
 ABSENT = ("not mentioned", "the text does not say", "not stated", "unknown")
 
@@ -90,7 +220,9 @@ def whether(rng: Random, fact: Fact, is_there: bool) -> tuple[dict[str, Any], bo
     """Returns a yes/no question about a statement, which has another value half of the time."""
     value = fact.value if rng.random() < 0.5 else rng.choice(fact.kind.values)
     claim = fact.kind.claimed.format(s=fact.subject, v=value)
-    asked = rng.choice(("{}", "Does the text say this: {}", "True? {}", "Is it said that {}")).format(claim[0].upper() + claim[1:])
+    asked = rng.choice(("{}", "Does the text say this: {}", "True? {}", "Is it said that {}")).format(
+        claim[0].upper() + claim[1:]
+    )
     return {"type": "noul", "instructions": asked}, is_there and value == fact.value
 
 
@@ -107,7 +239,11 @@ def joined(rng: Random, lines: list[str]) -> str:
     draw = rng.random()
     if draw < 0.75:
         return ("\n" if draw < 0.5 else " ").join(lines)
-    return json.dumps(lines if draw < 0.9 else [{"id": i, "text": text} for i, text in enumerate(lines)], ensure_ascii=False, separators=(",", ":"))
+    return json.dumps(
+        lines if draw < 0.9 else [{"id": i, "text": text} for i, text in enumerate(lines)],
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
 
 
 def document(rng: Random, texts: list[str], words: int) -> tuple[str, list[tuple[dict[str, Any], Any]]]:

@@ -1,4 +1,5 @@
 """Generates rows for kinds of questions without data; the same seed makes the same rows."""
+
 from random import Random
 from typing import Iterator
 

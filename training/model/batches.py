@@ -1,4 +1,5 @@
 """Encoded groups as padded tensors."""
+
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Iterator
@@ -38,7 +39,9 @@ class Batch:
         """Returns the same batch on a device."""
         if device == "cpu":
             return self
-        moved = {name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()}
+        moved = {
+            name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()
+        }
         return Batch(**moved)
 
     def token_count(self) -> int:
@@ -77,12 +80,30 @@ def collate(rows: list[Encoded]) -> Batch:
         meant[place, row.group.asked[i].meant] = True
     firsts = accumulate((len(row.markers) for row in rows), initial=0)
     ties = [(first, tie) for first, row in zip(firsts, rows) for tie in row.group.ties]
-    terms = [(number, (first + question) * width + place, sign)
-             for number, (first, tie) in enumerate(ties) for sign, side in ((1.0, tie.one), (-1.0, tie.other)) for question, place in side]
+    terms = [
+        (number, (first + question) * width + place, sign)
+        for number, (first, tie) in enumerate(ties)
+        for sign, side in ((1.0, tie.one), (-1.0, tie.other))
+        for question, place in side
+    ]
     part, option = padded("part"), padded("option")
-    return Batch(padded("ids", PAD), padded("positions"), padded("types"), part, option, allowed(part, option), markers, real, target, meant, whole,
-                 torch.tensor([term[:2] for term in terms], dtype=torch.long).reshape(-1, 2), torch.tensor([term[2] for term in terms]),
-                 torch.tensor([tie.at_most for _, tie in ties], dtype=torch.bool), [row.group.source for _, row, _ in questions])
+    return Batch(
+        padded("ids", PAD),
+        padded("positions"),
+        padded("types"),
+        part,
+        option,
+        allowed(part, option),
+        markers,
+        real,
+        target,
+        meant,
+        whole,
+        torch.tensor([term[:2] for term in terms], dtype=torch.long).reshape(-1, 2),
+        torch.tensor([term[2] for term in terms]),
+        torch.tensor([tie.at_most for _, tie in ties], dtype=torch.bool),
+        [row.group.source for _, row, _ in questions],
+    )
 
 
 def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:

@@ -1,4 +1,5 @@
 """The encoder and its heads, in plain PyTorch."""
+
 from pathlib import Path
 
 import torch
@@ -35,7 +36,9 @@ class Layer(nn.Module):
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
         self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 
-    def forward(self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def forward(
+        self, x: torch.Tensor, allowed: torch.Tensor, growth: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the layer's output and its values, both [rows, length, width]; `growth` comes from `Model.growth`."""
         rows, length, _ = x.shape
         qkv = self.qkv(x)
@@ -51,7 +54,11 @@ class Model(nn.Module):
 
     def __init__(self, similarity: int = SIMILARITY) -> None:
         super().__init__()
-        self.word, self.position, self.kind = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH), nn.Embedding(TYPES, WIDTH)
+        self.word, self.position, self.kind = (
+            nn.Embedding(VOCABULARY, WIDTH),
+            nn.Embedding(POSITIONS, WIDTH),
+            nn.Embedding(TYPES, WIDTH),
+        )
         self.norm = nn.LayerNorm(WIDTH, eps=1e-12)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.dense, self.dense_norm, self.score = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
@@ -102,11 +109,14 @@ class Model(nn.Module):
         length = batch.ids.shape[1]
         row = batch.markers[:, :1] // length
         own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
-            batch.option[row] == batch.option.flatten()[batch.markers][..., None])
+            batch.option[row] == batch.option.flatten()[batch.markers][..., None]
+        )
         state = batch.part > 0
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
         pooled_option = pool(own.float(), values[row.squeeze(1)])
-        cosine = F.cosine_similarity(self.similar_option(pooled_option).float(), self.similar_state(pooled_state)[:, None].float(), dim=-1)
+        cosine = F.cosine_similarity(
+            self.similar_option(pooled_option).float(), self.similar_state(pooled_state)[:, None].float(), dim=-1
+        )
         return cosine * state.any(1)[row]
 
 
@@ -119,10 +129,18 @@ def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 def base_weights() -> dict[str, torch.Tensor]:
     """Returns the base model's weights under this model's names; the marker head's are not in it."""
     base = {name.removeprefix("bert."): value for name, value in load_file(base_folder() / "model.safetensors").items()}
-    named = {"word.weight": base["embeddings.word_embeddings.weight"], "position.weight": base["embeddings.position_embeddings.weight"],
-             "kind.weight": base["embeddings.token_type_embeddings.weight"][:1].repeat(TYPES, 1)}
-    places = {"out": "attention.output.dense", "norm1": "attention.output.LayerNorm", "up": "intermediate.dense", "down": "output.dense",
-              "norm2": "output.LayerNorm"}
+    named = {
+        "word.weight": base["embeddings.word_embeddings.weight"],
+        "position.weight": base["embeddings.position_embeddings.weight"],
+        "kind.weight": base["embeddings.token_type_embeddings.weight"][:1].repeat(TYPES, 1),
+    }
+    places = {
+        "out": "attention.output.dense",
+        "norm1": "attention.output.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "norm2": "output.LayerNorm",
+    }
     for kind in ("weight", "bias"):
         named[f"norm.{kind}"] = base[f"embeddings.LayerNorm.{kind}"]
         for i in range(LAYERS):
@@ -134,7 +152,17 @@ def base_weights() -> dict[str, torch.Tensor]:
 
 
 # The names in the first model's checkpoint.
-FIRST = {"pos": "position", "typ": "kind", "ln": "norm", "ln1": "norm1", "ln2": "norm2", "o": "out", "h1": "dense", "hln": "dense_norm", "h2": "score"}
+FIRST = {
+    "pos": "position",
+    "typ": "kind",
+    "ln": "norm",
+    "ln1": "norm1",
+    "ln2": "norm2",
+    "o": "out",
+    "h1": "dense",
+    "hln": "dense_norm",
+    "h2": "score",
+}
 
 
 def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
@@ -161,7 +189,11 @@ def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
         # A model from before the similarity term answers as before, and can learn the term.
         weights.setdefault("similar_scale", torch.tensor(0.0))
     if base_share:
-        weights |= {name: (1 - base_share) * value + base_share * base[name] for name, value in weights.items() if name in base and "kind" not in name}
+        weights |= {
+            name: (1 - base_share) * value + base_share * base[name]
+            for name, value in weights.items()
+            if name in base and "kind" not in name
+        }
     # The similarity term keeps the width that it was made with.
     model = Model(len(weights["similar_state.weight"]) if "similar_state.weight" in weights else SIMILARITY)
     unknown = set(weights) - set(model.state_dict())

@@ -1,4 +1,5 @@
 """Computes products with weights in the way of int8, so that training can see the effect of rounding."""
+
 from typing import Any
 
 import torch

@@ -1,4 +1,5 @@
 """Reads the weights of a served folder, so that training can start from a shipped model."""
+
 import json
 from pathlib import Path
 
@@ -9,7 +10,13 @@ from onnx import numpy_helper
 
 from .int8_matmul import MAX_PAIR, largest_pair
 
-HEADS = {"head.dense": "dense", "head.norm": "dense_norm", "head.score": "score", "similar.state": "similar_state", "similar.option": "similar_option"}
+HEADS = {
+    "head.dense": "dense",
+    "head.norm": "dense_norm",
+    "head.score": "score",
+    "similar.state": "similar_state",
+    "similar.option": "similar_option",
+}
 
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -38,7 +45,11 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
 def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
     """Returns the input range of each of the folder's int8 products, by its name; none if the folder is not in int8."""
     stored = stored_arrays(folder)
-    grids = {name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"])) for name, step in stored.items() if name.endswith(".x_scale")}
+    grids = {
+        name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"]))
+        for name, step in stored.items()
+        if name.endswith(".x_scale")
+    }
     return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
 
 
@@ -51,13 +62,21 @@ def keep_integers(graph: onnx.ModelProto, folder: Path, inputs: bool) -> None:
     """
     grids = (".weight", ".scale", *((".x_scale", ".x_zero") if inputs else ()))
     stored = {tensor.name: tensor for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
-    rounded = {name.removesuffix(".weight") for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8}
+    rounded = {
+        name.removesuffix(".weight") for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8
+    }
     saturating = {owner for owner in rounded if f"{owner}.x_scale" in stored and saturates(stored[f"{owner}.weight"])}
     for tensor in graph.graph.initializer:
         owner, _, kind = tensor.name.rpartition(".")
         own = stored.get(tensor.name)
         is_left = owner in saturating and kind in ("weight", "scale")
-        if own is not None and owner in rounded and not is_left and f".{kind}" in grids and own.data_type == tensor.data_type:
+        if (
+            own is not None
+            and owner in rounded
+            and not is_left
+            and f".{kind}" in grids
+            and own.data_type == tensor.data_type
+        ):
             tensor.CopyFrom(own)
 
 
@@ -68,7 +87,10 @@ def saturates(weight: onnx.TensorProto) -> bool:
 
 def stored_arrays(folder: Path) -> dict[str, np.ndarray]:
     """Returns the arrays that a folder's graph stores, under today's names."""
-    return {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
+    return {
+        our_name(tensor.name): numpy_helper.to_array(tensor)
+        for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer
+    }
 
 
 def our_name(name: str) -> str:

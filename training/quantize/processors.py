@@ -1,4 +1,5 @@
 """Runs the same graph on several processors: this one, and those of other programs."""
+
 import json
 import shlex
 import subprocess

@@ -1,4 +1,5 @@
 """The input ranges of the int8 products."""
+
 import json
 from collections import defaultdict
 from pathlib import Path
@@ -22,7 +23,11 @@ RANGES = "ranges.json"
 
 def products(model: Model) -> dict[str, Product]:
     """Returns the linear layers that are quantized, by their names in the graph."""
-    return {f"layers.{i}.{part}": getattr(layer, part) for i, layer in enumerate(model.layers) for part in ("qkv", "out", "up", "down")}
+    return {
+        f"layers.{i}.{part}": getattr(layer, part)
+        for i, layer in enumerate(model.layers)
+        for part in ("qkv", "out", "up", "down")
+    }
 
 
 def sample(rows: list[Row], count: int) -> list[Encoded]:
@@ -32,7 +37,10 @@ def sample(rows: list[Row], count: int) -> list[Encoded]:
         by_source.setdefault(row.source, []).append(row)
     rng, each = Random(3), max(1, count // len(by_source))
     chosen = [row for own in by_source.values() for row in rng.sample(own, min(each, len(own)))]
-    return [encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512) for row in chosen]
+    return [
+        encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512)
+        for row in chosen
+    ]
 
 
 @torch.no_grad()
@@ -40,8 +48,10 @@ def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict
     """Returns the inputs of each product [tokens, width], without padding, as a list of batches."""
     seen: dict[str, list[torch.Tensor]] = defaultdict(list)
     current: list[Batch] = []
-    hooks = [layer.register_forward_hook(lambda _, args, __, name=name: seen[name].append(args[0][current[-1].part != 0]))
-             for name, layer in products(model).items()]
+    hooks = [
+        layer.register_forward_hook(lambda _, args, __, name=name: seen[name].append(args[0][current[-1].part != 0]))
+        for name, layer in products(model).items()
+    ]
     try:
         for group in by_length(rows, max_tokens):
             current.append(collate(group))

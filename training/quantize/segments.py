@@ -1,4 +1,5 @@
 """The quantized products of a graph, and the part of the graph that leads from one to the next."""
+
 from dataclasses import dataclass
 from typing import Collection
 
@@ -10,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 @dataclass(frozen=True)
 class Quantized:
     """A product's input: its name in floats and in integers, and the names of its scale and its zero point."""
+
     floats: str
     integers: str
     step: str
@@ -19,6 +21,7 @@ class Quantized:
 @dataclass(frozen=True)
 class Segment:
     """A part of a graph as a graph of its own, with its inputs and the outputs that it computes for later parts."""
+
     graph: onnx.ModelProto
     inputs: list[str]
     outputs: list[str]
@@ -26,7 +29,11 @@ class Segment:
 
 def quantized(model: onnx.ModelProto) -> list[Quantized]:
     """Returns the inputs of the int8 products, in the order of the graph."""
-    return [Quantized(node.input[0], node.output[0], node.input[1], node.input[2]) for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    return [
+        Quantized(node.input[0], node.output[0], node.input[1], node.input[2])
+        for node in model.graph.node
+        if node.op_type == "QuantizeLinear"
+    ]
 
 
 def needed_later(model: onnx.ModelProto) -> set[str]:
@@ -42,7 +49,9 @@ def stored(model: onnx.ModelProto, name: str) -> np.ndarray:
 
 def store(model: onnx.ModelProto, name: str, value: np.ndarray) -> None:
     """Gives a weight or a constant another value."""
-    next(tensor for tensor in model.graph.initializer if tensor.name == name).CopyFrom(numpy_helper.from_array(value, name))
+    next(tensor for tensor in model.graph.initializer if tensor.name == name).CopyFrom(
+        numpy_helper.from_array(value, name)
+    )
 
 
 def ancestors(model: onnx.ModelProto, wanted: str, given: Collection[str]) -> tuple[set[str], list[onnx.NodeProto]]:
@@ -60,11 +69,28 @@ def segment(model: onnx.ModelProto, wanted: str, floats: Collection[str], intege
     """Returns the part of the graph that computes `wanted`, and the keys and values on the way, from known names:
     inputs of the graph, floats and integers."""
     given = {i.name: i for i in model.graph.input}
-    given |= {name: helper.make_tensor_value_info(name, kind, None) for kind, names in ((TensorProto.FLOAT, floats), (TensorProto.UINT8, integers)) for name in names}
+    given |= {
+        name: helper.make_tensor_value_info(name, kind, None)
+        for kind, names in ((TensorProto.FLOAT, floats), (TensorProto.UINT8, integers))
+        for name in names
+    }
     reached, body = ancestors(model, wanted, given)
-    outputs = [wanted, *(output.name for output in model.graph.output if output.name in {name for node in body for name in node.output})]
+    outputs = [
+        wanted,
+        *(
+            output.name
+            for output in model.graph.output
+            if output.name in {name for node in body for name in node.output}
+        ),
+    ]
     inputs = [value for name, value in given.items() if name in reached]
     weights = [tensor for tensor in model.graph.initializer if tensor.name in reached]
-    graph = helper.make_graph(body, "segment", inputs, [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs], weights)
+    graph = helper.make_graph(
+        body,
+        "segment",
+        inputs,
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        weights,
+    )
     whole = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     return Segment(whole, [value.name for value in inputs], outputs)

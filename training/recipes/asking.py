@@ -3,6 +3,7 @@ the opposite.
 
 A wording tells nothing about the answer: the side that is claimed is drawn at random, never taken from the label.
 """
+
 import json
 from dataclasses import dataclass, field
 from random import Random
@@ -10,34 +11,148 @@ from typing import Any
 
 from ..data.layout import Asked, Group, Tie
 
-KEYS = ("text", "message", "content", "input", "body", "document", "passage", "note", "item", "entry", "data", "snippet")
-CLAIM_KEYS = ("claim", "statement", "assertion", "hypothesis", "remark", "sentence", "verdict", "finding", "conclusion", "summary")
+KEYS = (
+    "text",
+    "message",
+    "content",
+    "input",
+    "body",
+    "document",
+    "passage",
+    "note",
+    "item",
+    "entry",
+    "data",
+    "snippet",
+)
+CLAIM_KEYS = (
+    "claim",
+    "statement",
+    "assertion",
+    "hypothesis",
+    "remark",
+    "sentence",
+    "verdict",
+    "finding",
+    "conclusion",
+    "summary",
+)
 QUESTION_KEYS = ("question", "query", "asked", "q", "user_question", "prompt", "ask")
 # Claims in a sentence of their own: {} is a clause, {S} the same with a capital letter and a full stop.
-STRAIGHT = ("{S}", "{S}", "{S}", "Is it true that {}?", "True or false: {S}", "Is this right? {S}", "Decide whether {}.", "Claim: {S}", "Is it correct that {}?", "Check: {S}",
+STRAIGHT = (
+    "{S}",
+    "{S}",
+    "{S}",
+    "Is it true that {}?",
+    "True or false: {S}",
+    "Is this right? {S}",
+    "Decide whether {}.",
+    "Claim: {S}",
+    "Is it correct that {}?",
+    "Check: {S}",
     "Would you say that {}?",
-            "Does this hold: {S}", "{S} Yes or no?", "It is so that {}.", "Is the following statement true? {S}", "Can it be said that {}?", "A careful reader would agree that {}.",
-                "Judge this statement: {S}",
-            "Statement: {S}", "Does it hold that {}?", "Verify: {S}", "One can say that {}.")
-DENYING = ("It is not true that {}.", "Is it false that {}?", "It is wrong to say that {}.", "Is this wrong: {S}", "The following is not so: {S}", "It is not the case that {}.",
+    "Does this hold: {S}",
+    "{S} Yes or no?",
+    "It is so that {}.",
+    "Is the following statement true? {S}",
+    "Can it be said that {}?",
+    "A careful reader would agree that {}.",
+    "Judge this statement: {S}",
+    "Statement: {S}",
+    "Does it hold that {}?",
+    "Verify: {S}",
+    "One can say that {}.",
+)
+DENYING = (
+    "It is not true that {}.",
+    "Is it false that {}?",
+    "It is wrong to say that {}.",
+    "Is this wrong: {S}",
+    "The following is not so: {S}",
+    "It is not the case that {}.",
     "Would it be a mistake to say that {}?",
-           "This statement is false: {S}")
+    "This statement is false: {S}",
+)
 # Wordings for a claim that stands in the state, under {c}; {k} names the text.
-BESIDE = ("Is `{c}` true of `{k}`?", "`{c}` is right.", "Does `{c}` fit `{k}`?", "Judge `{c}` by `{k}`.", "Is `{c}` correct?", "`{c}` holds.", "Given `{k}`, is `{c}` true?",
-    "Is what `{c}` says true?", "`{c}`",
-          "Check `{c}` against `{k}`: is it right?", "Does `{k}` bear out `{c}`?", "The reader of `{k}` can agree with `{c}`.")
-BESIDE_DENYING = ("`{c}` is wrong.", "Is `{c}` false?", "`{k}` speaks against `{c}`.", "Is what `{c}` says untrue?", "Given `{k}`, `{c}` is a mistake.")
+BESIDE = (
+    "Is `{c}` true of `{k}`?",
+    "`{c}` is right.",
+    "Does `{c}` fit `{k}`?",
+    "Judge `{c}` by `{k}`.",
+    "Is `{c}` correct?",
+    "`{c}` holds.",
+    "Given `{k}`, is `{c}` true?",
+    "Is what `{c}` says true?",
+    "`{c}`",
+    "Check `{c}` against `{k}`: is it right?",
+    "Does `{k}` bear out `{c}`?",
+    "The reader of `{k}` can agree with `{c}`.",
+)
+BESIDE_DENYING = (
+    "`{c}` is wrong.",
+    "Is `{c}` false?",
+    "`{k}` speaks against `{c}`.",
+    "Is what `{c}` says untrue?",
+    "Given `{k}`, `{c}` is a mistake.",
+)
 # Wordings for a question that stands in the state, under {q}.
-QUESTIONED = ("Is the answer to `{q}` yes?", "The answer to `{q}` is yes.", "Answer `{q}` from `{k}`.", "Answer `{q}`.", "`{q}`", "Going by `{k}`, would you answer `{q}` with yes?",
+QUESTIONED = (
+    "Is the answer to `{q}` yes?",
+    "The answer to `{q}` is yes.",
+    "Answer `{q}` from `{k}`.",
+    "Answer `{q}`.",
+    "`{q}`",
+    "Going by `{k}`, would you answer `{q}` with yes?",
     "Should `{q}` be answered with yes?",
-              "Yes is the right answer to `{q}`.", "Read `{k}` and answer `{q}`.", "Does `{k}` say yes to `{q}`?", "What `{k}` says makes the answer to `{q}` a yes.")
-QUESTIONED_DENYING = ("The answer to `{q}` is no.", "Is the answer to `{q}` no?", "Does `{k}` say no to `{q}`?", "Would no be the right answer to `{q}`?", "`{q}` has to be answered with no.")
+    "Yes is the right answer to `{q}`.",
+    "Read `{k}` and answer `{q}`.",
+    "Does `{k}` say yes to `{q}`?",
+    "What `{k}` says makes the answer to `{q}` a yes.",
+)
+QUESTIONED_DENYING = (
+    "The answer to `{q}` is no.",
+    "Is the answer to `{q}` no?",
+    "Does `{k}` say no to `{q}`?",
+    "Would no be the right answer to `{q}`?",
+    "`{q}` has to be answered with no.",
+)
 # Wordings for a question as it is, or with some words around it.
-PLAINLY = ("{}", "{}", "{}", "{}", "Question: {}", "{} Answer yes or no.", "Based on the text: {}", "Answer this: {}", "Please answer: {}", "From what is given here, {}", "Yes or no: {}", "Q: {}",
-           "{} Go by the text.", "Tell me: {}")
-OPPOSED = ("Is the answer to this question no? {}", "No is the right answer to: {}", "\"{}\" - the answer is no.", "Would you answer this with no? {}")
-AGREED = ("Is the answer to this question yes? {}", "Yes is the right answer to: {}", "\"{}\" - the answer is yes.", "Would you answer this with yes? {}")
-SIDES = (("true", "false"), ("yes", "no"), ("it is so", "it is not so"), ("the statement holds", "it does not"), ("correct", "incorrect"), ("agree", "disagree"))
+PLAINLY = (
+    "{}",
+    "{}",
+    "{}",
+    "{}",
+    "Question: {}",
+    "{} Answer yes or no.",
+    "Based on the text: {}",
+    "Answer this: {}",
+    "Please answer: {}",
+    "From what is given here, {}",
+    "Yes or no: {}",
+    "Q: {}",
+    "{} Go by the text.",
+    "Tell me: {}",
+)
+OPPOSED = (
+    "Is the answer to this question no? {}",
+    "No is the right answer to: {}",
+    '"{}" - the answer is no.',
+    "Would you answer this with no? {}",
+)
+AGREED = (
+    "Is the answer to this question yes? {}",
+    "Yes is the right answer to: {}",
+    '"{}" - the answer is yes.',
+    "Would you answer this with yes? {}",
+)
+SIDES = (
+    ("true", "false"),
+    ("yes", "no"),
+    ("it is so", "it is not so"),
+    ("the statement holds", "it does not"),
+    ("correct", "incorrect"),
+    ("agree", "disagree"),
+)
 # One in this many of each tuple's wordings is used only for held-out rows.
 HELD_OUT_SHARE = 5
 
@@ -73,7 +188,15 @@ class Scene:
         """Returns a name of the main part for a question."""
         if self.key is None:
             return rng.choice((f"the {self.noun}", f"the {self.noun}", "the text", f"this {self.noun}", "this"))
-        return rng.choice((f"`{self.key}`", f"`{self.key}`", f"the {self.noun}", f"the {self.noun} in `{self.key}`", f"this {self.noun}"))
+        return rng.choice(
+            (
+                f"`{self.key}`",
+                f"`{self.key}`",
+                f"the {self.noun}",
+                f"the {self.noun} in `{self.key}`",
+                f"this {self.noun}",
+            )
+        )
 
     def free(self, rng: Random, keys: tuple[str, ...]) -> str:
         """Returns a key that no part has."""
@@ -94,7 +217,10 @@ class Scene:
             return json.dumps(self.parts, ensure_ascii=False)
         if draw < 0.84:
             return json.dumps(self.parts, ensure_ascii=False, indent=1)
-        return "\n".join(f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for key, value in self.parts.items())
+        return "\n".join(
+            f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+            for key, value in self.parts.items()
+        )
 
 
 def scene(rng: Random, text: Any, nouns: tuple[str, ...], plain: float = 0.45) -> Scene:
@@ -105,8 +231,14 @@ def scene(rng: Random, text: Any, nouns: tuple[str, ...], plain: float = 0.45) -
     key = rng.choice((noun.replace(" ", "_"), noun.replace(" ", "_"), rng.choice(KEYS)))
     parts: dict[str, Any] = {key: text}
     if rng.random() < 0.2:
-        extra = rng.choice((("id", rng.randrange(10**6)), ("source", rng.choice(("web", "app", "import", "archive"))), ("language", "en"), ("received",
-            f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}")))
+        extra = rng.choice(
+            (
+                ("id", rng.randrange(10**6)),
+                ("source", rng.choice(("web", "app", "import", "archive"))),
+                ("language", "en"),
+                ("received", f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"),
+            )
+        )
         parts = dict(rng.sample([(key, text), extra], 2))
     return Scene(parts, key, noun)
 

@@ -1,4 +1,5 @@
 """Questions whose answers must fit together, which are added to a step so that the model learns the fit."""
+
 from random import Random
 
 from ..data import wording as words
@@ -23,12 +24,21 @@ def merged(rng: Random, group: Group) -> None:
     names, texts = list(question["criteria"]), [text or humanized(name) for name, text in question["criteria"].items()]
     first, second = rng.sample(range(len(names)), 2)
     either = f"{texts[first]} or {texts[second]}"
-    name, text = rng.choice(((names[first], either), (either, ""), (f"{humanized(names[first])} or {humanized(names[second])}", ""), (f"{names[first]}_or_{names[second]}", either)))
+    name, text = rng.choice(
+        (
+            (names[first], either),
+            (either, ""),
+            (f"{humanized(names[first])} or {humanized(names[second])}", ""),
+            (f"{names[first]}_or_{names[second]}", either),
+        )
+    )
     rest = [i for i in range(len(names)) if i not in (first, second)]
     criteria = {name: text, **{names[i]: question["criteria"][names[i]] for i in rest}}
     if len(criteria) < len(rest) + 1:
         return
-    group.asked.append(Asked({**question, "criteria": criteria}, [target[first] + target[second], *(target[i] for i in rest)]))
+    group.asked.append(
+        Asked({**question, "criteria": criteria}, [target[first] + target[second], *(target[i] for i in rest)])
+    )
     here = len(group.asked) - 1
     group.ties.append(Tie(((0, first), (0, second)), ((here, 0),)))
     group.ties += [equal((0, i), (here, place)) for place, i in enumerate(rest, 1)]
@@ -64,14 +74,18 @@ def ruled(rng: Random, source: str) -> Group:
     wording = rng.choice(CHECKED)
 
     def ask(text: str, holds: bool) -> tuple[int, int]:
-        group.asked.append(Asked({"type": "noul", "instructions": wording.format(text)}, [float(not holds), float(holds)]))
+        group.asked.append(
+            Asked({"type": "noul", "instructions": wording.format(text)}, [float(not holds), float(holds)])
+        )
         return len(group.asked) - 1, YES
 
     if rng.random() < 0.6:
         (a, a_holds), (b, b_holds) = records.condition(rng, fields), records.condition(rng, fields)
         parts = ask(a, a_holds), ask(b, b_holds)
         both, either = ask(f"{a} and {b}", a_holds and b_holds), ask(f"{a} or {b}", a_holds or b_holds)
-        group.ties += [Tie((both,), (part,), at_most=True) for part in parts] + [Tie((part,), (either,), at_most=True) for part in parts]
+        group.ties += [Tie((both,), (part,), at_most=True) for part in parts] + [
+            Tie((part,), (either,), at_most=True) for part in parts
+        ]
         return group
     key = rng.choice([key for key in fields if key in records.NUMBERS])
     low, high = sorted(records.near(rng, fields[key], records.NUMBERS[key][1]) for _ in range(2))

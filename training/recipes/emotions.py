@@ -1,4 +1,5 @@
 """Derives further questions from an emotion: whether the text is positive, how much, and the family of the emotion."""
+
 from random import Random
 from typing import Any
 
@@ -13,25 +14,82 @@ VALENCE = {
     **dict.fromkeys(("admiration", "excitement", "gratitude", "joy", "love"), 2),
 }
 # The distribution over five levels for each valence: readers differ by one level.
-FIVE = {-2: [0.6, 0.32, 0.08, 0.0, 0.0], -1: [0.22, 0.58, 0.2, 0.0, 0.0], 0: [0.0, 0.12, 0.76, 0.12, 0.0], 1: [0.0, 0.0, 0.2, 0.58, 0.22], 2: [0.0, 0.0, 0.08, 0.32, 0.6]}
-SIDES = (("negative", "neutral", "positive"), ("bad", "neither", "good"), ("unhappy", "indifferent", "happy"), ("NEGATIVE", "NEUTRAL", "POSITIVE"), ("critical", "balanced", "favourable"))
-SIDE_TEXTS = (("", "", ""), ("the writer dislikes it or feels bad", "no feeling either way", "the writer likes it or feels good"), ("an unfavourable tone", "a factual tone", "a favourable tone"))
-SENTIMENT = ("What is the sentiment?", "Classify the sentiment.", "Is the tone positive or negative?", "How does the writer feel about it?", "Sentiment of the text:", "Judge the overall tone.",
-             "What is the writer's attitude?")
+FIVE = {
+    -2: [0.6, 0.32, 0.08, 0.0, 0.0],
+    -1: [0.22, 0.58, 0.2, 0.0, 0.0],
+    0: [0.0, 0.12, 0.76, 0.12, 0.0],
+    1: [0.0, 0.0, 0.2, 0.58, 0.22],
+    2: [0.0, 0.0, 0.08, 0.32, 0.6],
+}
+SIDES = (
+    ("negative", "neutral", "positive"),
+    ("bad", "neither", "good"),
+    ("unhappy", "indifferent", "happy"),
+    ("NEGATIVE", "NEUTRAL", "POSITIVE"),
+    ("critical", "balanced", "favourable"),
+)
+SIDE_TEXTS = (
+    ("", "", ""),
+    ("the writer dislikes it or feels bad", "no feeling either way", "the writer likes it or feels good"),
+    ("an unfavourable tone", "a factual tone", "a favourable tone"),
+)
+SENTIMENT = (
+    "What is the sentiment?",
+    "Classify the sentiment.",
+    "Is the tone positive or negative?",
+    "How does the writer feel about it?",
+    "Sentiment of the text:",
+    "Judge the overall tone.",
+    "What is the writer's attitude?",
+)
 # Yes/no questions, and the sign of the valence for which the answer is yes.
-HOLDS = (("Is the tone positive?", 1), ("The text is positive.", 1), ("Does the writer like it?", 1), ("Is this good news for somebody?", 1), ("Is the writer pleased?", 1), ("The sentiment is favourable.", 1),
-         ("Is the tone negative?", -1), ("The text is negative.", -1), ("Is the writer unhappy?", -1), ("Does the writer criticize or complain?", -1), ("Is somebody upset here?", -1),
-         ("The sentiment is unfavourable.", -1))
-HOW_POSITIVE = ("How positive is the tone?", "Rate the sentiment.", "How does the writer feel?", "How satisfied does the writer sound?", "Overall mood:")
-LEVELS = (["very negative", "negative", "neutral", "positive", "very positive"], ["terrible", "bad", "okay", "good", "great"], ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"],
-          ["very unhappy", "unhappy", "neither", "happy", "very happy"])
+HOLDS = (
+    ("Is the tone positive?", 1),
+    ("The text is positive.", 1),
+    ("Does the writer like it?", 1),
+    ("Is this good news for somebody?", 1),
+    ("Is the writer pleased?", 1),
+    ("The sentiment is favourable.", 1),
+    ("Is the tone negative?", -1),
+    ("The text is negative.", -1),
+    ("Is the writer unhappy?", -1),
+    ("Does the writer criticize or complain?", -1),
+    ("Is somebody upset here?", -1),
+    ("The sentiment is unfavourable.", -1),
+)
+HOW_POSITIVE = (
+    "How positive is the tone?",
+    "Rate the sentiment.",
+    "How does the writer feel?",
+    "How satisfied does the writer sound?",
+    "Overall mood:",
+)
+LEVELS = (
+    ["very negative", "negative", "neutral", "positive", "very positive"],
+    ["terrible", "bad", "okay", "good", "great"],
+    ["1 star", "2 stars", "3 stars", "4 stars", "5 stars"],
+    ["very unhappy", "unhappy", "neither", "happy", "very happy"],
+)
 FAMILIES = {
-    "joy": ("joy", "amusement", "excitement", "relief", "pride", "gratitude", "optimism"), "love": ("love", "caring"), "admiration": ("admiration", "approval"),
-    "anger": ("anger", "annoyance", "disapproval"), "disgust": ("disgust",), "fear": ("fear", "nervousness"), "sadness": ("sadness", "grief", "disappointment", "remorse"),
-    "surprise": ("surprise", "realization"), "curiosity": ("curiosity", "confusion"), "neutral": ("neutral",),
+    "joy": ("joy", "amusement", "excitement", "relief", "pride", "gratitude", "optimism"),
+    "love": ("love", "caring"),
+    "admiration": ("admiration", "approval"),
+    "anger": ("anger", "annoyance", "disapproval"),
+    "disgust": ("disgust",),
+    "fear": ("fear", "nervousness"),
+    "sadness": ("sadness", "grief", "disappointment", "remorse"),
+    "surprise": ("surprise", "realization"),
+    "curiosity": ("curiosity", "confusion"),
+    "neutral": ("neutral",),
 }
 FAMILY_OF = {emotion: family for family, emotions in FAMILIES.items() for emotion in emotions}
-FEELING = ("Which emotion is it?", "What does the writer feel?", "Which feeling dominates?", "Classify the emotion.", "The mood of this text is:")
+FEELING = (
+    "Which emotion is it?",
+    "What does the writer feel?",
+    "Which feeling dominates?",
+    "Classify the emotion.",
+    "The mood of this text is:",
+)
 
 
 def choice(instructions: str, names: list[str], texts: list[str], target: list[float]) -> Asked:
@@ -48,7 +106,12 @@ def sentiment(rng: Random, valence: int) -> Asked:
     # A mild emotion may be read as neither.
     doubt = 0.15 if abs(valence) == 1 and 1 in places else 0.0
     names, texts = rng.choice(SIDES), rng.choice(SIDE_TEXTS)
-    return choice(rng.choice(SENTIMENT), [names[i] for i in places], [texts[i] for i in places], [(1 - doubt) * (i == right) + doubt * (i == 1) for i in places])
+    return choice(
+        rng.choice(SENTIMENT),
+        [names[i] for i in places],
+        [texts[i] for i in places],
+        [(1 - doubt) * (i == right) + doubt * (i == 1) for i in places],
+    )
 
 
 def holds(rng: Random, valence: int) -> Asked:
@@ -73,7 +136,13 @@ def family(rng: Random, label: str) -> Asked:
     names = rng.sample([name for name in FAMILIES if name != right], rng.randint(2, len(FAMILIES) - 1)) + [right]
     # Love and admiration can also be read as joy, and anger and disgust as each other, so such near families are left
     # out.
-    near = {"joy": ("love", "admiration"), "love": ("joy", "admiration"), "admiration": ("joy", "love"), "anger": ("disgust",), "disgust": ("anger",)}.get(right, ())
+    near = {
+        "joy": ("love", "admiration"),
+        "love": ("joy", "admiration"),
+        "admiration": ("joy", "love"),
+        "anger": ("disgust",),
+        "disgust": ("anger",),
+    }.get(right, ())
     names = [name for name in names if name not in near]
     rng.shuffle(names)
     return choice(rng.choice(FEELING), names, [""] * len(names), [float(name == right) for name in names])

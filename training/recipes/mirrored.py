@@ -1,5 +1,6 @@
 """Asks questions again in a way in which the two answers must fit: as the opposite, in other words, as another type, in
 part, or together with another question."""
+
 from random import Random
 from typing import Any, Callable
 
@@ -10,28 +11,106 @@ from .consistency import equal
 
 YES = 1
 LONGEST = 10
-DENIED_QUESTION = ("Is the answer no? {}", "Should this be answered with no: {}", "{} Say yes if the answer is no.", "The opposite of what this asks is the case: {}",
-    "Answer with yes if this is not so: {}", "Is this not the case? {}")
-BOTH = ("Do both of these hold? 1) {a} 2) {b}", "{a} And also: {b} Are both so?", "Both are true: {a} {b}", "Is the answer yes to each of these? {a} {b}", "All of this holds: {a}; {b}")
-EITHER = ("Does at least one of these hold? 1) {a} 2) {b}", "{a} Or: {b} Is one of them so?", "One or both are true: {a} {b}", "Is the answer yes to any of these? {a} {b}",
-    "Something of this holds: {a}; {b}")
-NEITHER = ("Does none of these hold? 1) {a} 2) {b}", "Both are false: {a} {b}", "Is the answer no to each of these? {a} {b}", "Neither is so: {a}; {b}")
-NOT_BOTH = ("Does at least one of these fail? 1) {a} 2) {b}", "Not both are true: {a} {b}", "Is one of these false? {a} {b}")
-FOUR = (("both", "only the first", "only the second", "neither"), ("yes to both", "yes, then no", "no, then yes", "no to both"), ("both hold", "the first holds, the second does not", "the second holds, the first does not", "none holds"),
-        ("1 and 2", "1 without 2", "2 without 1", "nothing of it"), ("A and B", "A, not B", "B, not A", "neither A nor B"))
-WHICH = ("Which of these two are so? First: {a} Second: {b}", "1) {a} 2) {b} What holds?", "A: {a} B: {b} Which is the case?", "Take two questions. {a} {b} How are they answered?", "Judge both at once. The first: {a} The second: {b}")
+DENIED_QUESTION = (
+    "Is the answer no? {}",
+    "Should this be answered with no: {}",
+    "{} Say yes if the answer is no.",
+    "The opposite of what this asks is the case: {}",
+    "Answer with yes if this is not so: {}",
+    "Is this not the case? {}",
+)
+BOTH = (
+    "Do both of these hold? 1) {a} 2) {b}",
+    "{a} And also: {b} Are both so?",
+    "Both are true: {a} {b}",
+    "Is the answer yes to each of these? {a} {b}",
+    "All of this holds: {a}; {b}",
+)
+EITHER = (
+    "Does at least one of these hold? 1) {a} 2) {b}",
+    "{a} Or: {b} Is one of them so?",
+    "One or both are true: {a} {b}",
+    "Is the answer yes to any of these? {a} {b}",
+    "Something of this holds: {a}; {b}",
+)
+NEITHER = (
+    "Does none of these hold? 1) {a} 2) {b}",
+    "Both are false: {a} {b}",
+    "Is the answer no to each of these? {a} {b}",
+    "Neither is so: {a}; {b}",
+)
+NOT_BOTH = (
+    "Does at least one of these fail? 1) {a} 2) {b}",
+    "Not both are true: {a} {b}",
+    "Is one of these false? {a} {b}",
+)
+FOUR = (
+    ("both", "only the first", "only the second", "neither"),
+    ("yes to both", "yes, then no", "no, then yes", "no to both"),
+    ("both hold", "the first holds, the second does not", "the second holds, the first does not", "none holds"),
+    ("1 and 2", "1 without 2", "2 without 1", "nothing of it"),
+    ("A and B", "A, not B", "B, not A", "neither A nor B"),
+)
+WHICH = (
+    "Which of these two are so? First: {a} Second: {b}",
+    "1) {a} 2) {b} What holds?",
+    "A: {a} B: {b} Which is the case?",
+    "Take two questions. {a} {b} How are they answered?",
+    "Judge both at once. The first: {a} The second: {b}",
+)
 ALL = ("Are all of these so? {}", "All of these hold: {}", "Is each of these the case? {}", "Without exception: {}")
-TWO = ("Are at least two of these so? {}", "Two or more of these hold: {}", "Is more than one of these the case? {}", "At least two: {}")
-ANY = ("Is any of these so? {}", "At least one of these holds: {}", "Is one or more of these the case? {}", "Some of these, if only one: {}")
-YES_NO = (("yes", "no"), ("Yes", "No"), ("true", "false"), ("YES", "NO"), ("agree", "disagree"), ("holds", "does not hold"))
+TWO = (
+    "Are at least two of these so? {}",
+    "Two or more of these hold: {}",
+    "Is more than one of these the case? {}",
+    "At least two: {}",
+)
+ANY = (
+    "Is any of these so? {}",
+    "At least one of these holds: {}",
+    "Is one or more of these the case? {}",
+    "Some of these, if only one: {}",
+)
+YES_NO = (
+    ("yes", "no"),
+    ("Yes", "No"),
+    ("true", "false"),
+    ("YES", "NO"),
+    ("agree", "disagree"),
+    ("holds", "does not hold"),
+)
 YES_NO_TEXTS = (("", ""), ("", ""), ("the answer is yes", "the answer is no"), ("it is so", "it is not so"))
 TWO_LEVELS = (("no", "yes"), ("false", "true"), ("not so", "so"), ("does not apply", "applies"))
-IS_IT = ("{q} Is it this: {o}?", "{q} The right answer is: {o}.", '{q} Is "{o}" the best of the answers?', "{q} One should pick: {o}.", "Would you answer with \"{o}\"? {q}")
-IS_NOT = ("{q} The answer is something other than: {o}.", '{q} Is "{o}" wrong?', "{q} One should not pick: {o}.", "{q} Is it anything but {o}?")
-AT_LEAST = ("{q} At least: {o}.", "{q} Is it {o} or more?", "{q} {o} or higher?", "{q} Would you go as far as \"{o}\", or further?")
-AT_MOST = ("{q} At most: {o}.", "{q} Is it {o} or less?", "{q} {o} or lower?", "{q} No further than \"{o}\"?")
-MORE_WORDS = ("{q} Take into account all that is given.", "Please read carefully. {q}", "{q} This is a question about the text above.", "Here is what I would like to know: {q}",
-    "{q} Use only what is written.", "For the record: {q}", "{q} Thank you!", "We need to know the following. {q}")
+IS_IT = (
+    "{q} Is it this: {o}?",
+    "{q} The right answer is: {o}.",
+    '{q} Is "{o}" the best of the answers?',
+    "{q} One should pick: {o}.",
+    'Would you answer with "{o}"? {q}',
+)
+IS_NOT = (
+    "{q} The answer is something other than: {o}.",
+    '{q} Is "{o}" wrong?',
+    "{q} One should not pick: {o}.",
+    "{q} Is it anything but {o}?",
+)
+AT_LEAST = (
+    "{q} At least: {o}.",
+    "{q} Is it {o} or more?",
+    "{q} {o} or higher?",
+    '{q} Would you go as far as "{o}", or further?',
+)
+AT_MOST = ("{q} At most: {o}.", "{q} Is it {o} or less?", "{q} {o} or lower?", '{q} No further than "{o}"?')
+MORE_WORDS = (
+    "{q} Take into account all that is given.",
+    "Please read carefully. {q}",
+    "{q} This is a question about the text above.",
+    "Here is what I would like to know: {q}",
+    "{q} Use only what is written.",
+    "For the record: {q}",
+    "{q} Thank you!",
+    "We need to know the following. {q}",
+)
 
 
 def question(asked: Asked) -> str:
@@ -67,7 +146,9 @@ def reworded(rng: Random, group: Group, at: int) -> None:
     wording = pick(rng, MORE_WORDS).replace("{q}", text)
     # A key in the text has to stay as it is.
     if "`" not in text and rng.random() < 0.6:
-        wording = rng.choice((words.typo(rng, text), text.upper() if len(text) < 80 else text.lower(), text.rstrip("?.")))
+        wording = rng.choice(
+            (words.typo(rng, text), text.upper() if len(text) < 80 else text.lower(), text.rstrip("?."))
+        )
     place = add(group, asked.question["type"], wording, asked.target, asked.question.get("criteria"))
     group.ties += [equal((at, i), (place, i)) for i in range(len(asked.target))]
 
@@ -79,7 +160,9 @@ def retyped(rng: Random, group: Group, at: int) -> None:
         return
     if rng.random() < 0.5:
         names, texts, order = pick(rng, YES_NO), rng.choice(YES_NO_TEXTS), rng.sample(range(2), 2)
-        place = add(group, "choice", question(asked), [asked.target[1 - i] for i in order], {names[i]: texts[i] for i in order})
+        place = add(
+            group, "choice", question(asked), [asked.target[1 - i] for i in order], {names[i]: texts[i] for i in order}
+        )
         group.ties.append(equal((at, YES), (place, order.index(0))))
     else:
         place = add(group, "score", question(asked), list(asked.target), list(rng.choice(TWO_LEVELS)))
@@ -116,9 +199,14 @@ def paired(rng: Random, group: Group, first: int, second: int) -> None:
     both, neither = min(a, b), 1 - max(a, b)
     names, order = list(pick(rng, FOUR)), rng.sample(range(4), 4)
     target = [both, a - both, b - both, neither]
-    place = add(group, "choice", pick(rng, WHICH).format(**parts), [target[i] for i in order], {names[i]: "" for i in order})
+    place = add(
+        group, "choice", pick(rng, WHICH).format(**parts), [target[i] for i in order], {names[i]: "" for i in order}
+    )
     where = [order.index(i) for i in range(4)]
-    group.ties += [Tie(((place, where[0]), (place, where[1])), ((first, YES),)), Tie(((place, where[0]), (place, where[2])), ((second, YES),))]
+    group.ties += [
+        Tie(((place, where[0]), (place, where[1])), ((first, YES),)),
+        Tie(((place, where[0]), (place, where[2])), ((second, YES),)),
+    ]
 
 
 def counted(rng: Random, group: Group, places: list[int]) -> None:
@@ -127,9 +215,17 @@ def counted(rng: Random, group: Group, places: list[int]) -> None:
     if any(0.05 < value < 0.95 for value in values):
         return
     listed = " ".join(f"{number}) {whole(question(group.asked[at]))}" for number, at in enumerate(places, 1))
-    everything, two, some = (add(group, "noul", pick(rng, wordings).format(listed), [1 - value, value]) for wordings, value in zip((ALL, TWO, ANY), values))
-    group.ties += [Tie(((everything, YES),), ((two, YES),), at_most=True), Tie(((two, YES),), ((some, YES),), at_most=True)]
-    group.ties += [Tie(((everything, YES),), ((at, YES),), at_most=True) for at in places] + [Tie(((at, YES),), ((some, YES),), at_most=True) for at in places]
+    everything, two, some = (
+        add(group, "noul", pick(rng, wordings).format(listed), [1 - value, value])
+        for wordings, value in zip((ALL, TWO, ANY), values)
+    )
+    group.ties += [
+        Tie(((everything, YES),), ((two, YES),), at_most=True),
+        Tie(((two, YES),), ((some, YES),), at_most=True),
+    ]
+    group.ties += [Tie(((everything, YES),), ((at, YES),), at_most=True) for at in places] + [
+        Tie(((at, YES),), ((some, YES),), at_most=True) for at in places
+    ]
 
 
 def joined(rng: Random, group: Group, at: int) -> None:
@@ -143,8 +239,17 @@ def joined(rng: Random, group: Group, at: int) -> None:
     criteria = {name: text, **{names[i]: asked.question["criteria"][names[i]] for i in rest}}
     if len(criteria) < len(rest) + 1:
         return
-    place = add(group, "choice", question(asked), [asked.target[first] + asked.target[second], *(asked.target[i] for i in rest)], criteria)
-    group.ties += [Tie(((at, first), (at, second)), ((place, 0),)), *(equal((at, i), (place, k)) for k, i in enumerate(rest, 1))]
+    place = add(
+        group,
+        "choice",
+        question(asked),
+        [asked.target[first] + asked.target[second], *(asked.target[i] for i in rest)],
+        criteria,
+    )
+    group.ties += [
+        Tie(((at, first), (at, second)), ((place, 0),)),
+        *(equal((at, i), (place, k)) for k, i in enumerate(rest, 1)),
+    ]
 
 
 def indicated(rng: Random, group: Group, at: int) -> None:
@@ -176,14 +281,24 @@ def reached(rng: Random, group: Group, at: int) -> None:
         group.ties.append(Tie(tuple((at, i) for i in range(level)), ((made, YES),)))
     if len(levels) > 2 and rng.random() < 0.4:
         joined = [*levels[: level - 1], f"{levels[level - 1]} or {levels[level]}", *levels[level + 1 :]]
-        place = add(group, "score", question(asked), [*target[: level - 1], target[level - 1] + target[level], *target[level + 1 :]], joined)
+        place = add(
+            group,
+            "score",
+            question(asked),
+            [*target[: level - 1], target[level - 1] + target[level], *target[level + 1 :]],
+            joined,
+        )
         group.ties.append(Tie(((at, level - 1), (at, level)), ((place, level - 1),)))
 
 
 def option_names(asked: Asked) -> list[str]:
     """Returns the meanings of a choice's options or of a score's levels."""
     criteria = asked.question["criteria"]
-    return [text or words.humanized(name) for name, text in criteria.items()] if isinstance(criteria, dict) else list(criteria)
+    return (
+        [text or words.humanized(name) for name, text in criteria.items()]
+        if isinstance(criteria, dict)
+        else list(criteria)
+    )
 
 
 def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
@@ -191,14 +306,25 @@ def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
     if not group.asked or rng.random() > 0.5 * share or len(group.asked) > 6:
         return
     nouls = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "noul"]
-    lists = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "choice" and 2 <= len(asked.target) <= LONGEST]
+    lists = [
+        i
+        for i, asked in enumerate(group.asked)
+        if asked.question["type"] == "choice" and 2 <= len(asked.target) <= LONGEST
+    ]
     scores = [i for i, asked in enumerate(group.asked) if asked.question["type"] == "score"]
     ways: list[tuple[float, Callable[[], None]]] = []
     if nouls:
         at = rng.choice(nouls)
-        ways += [(4, lambda: opposite(rng, group, at)), (2, lambda: reworded(rng, group, at)), (2, lambda: retyped(rng, group, at))]
+        ways += [
+            (4, lambda: opposite(rng, group, at)),
+            (2, lambda: reworded(rng, group, at)),
+            (2, lambda: retyped(rng, group, at)),
+        ]
     if len(nouls) > 1:
-        ways += [(4, lambda: combined(rng, group, *rng.sample(nouls, 2))), (1.5, lambda: paired(rng, group, *rng.sample(nouls, 2)))]
+        ways += [
+            (4, lambda: combined(rng, group, *rng.sample(nouls, 2))),
+            (1.5, lambda: paired(rng, group, *rng.sample(nouls, 2))),
+        ]
     if len(nouls) > 2:
         ways.append((1.5, lambda: counted(rng, group, rng.sample(nouls, 3))))
     if lists:
@@ -208,8 +334,10 @@ def mirror(rng: Random, group: Group, share: float = 1.0) -> None:
             ways.append((1.5, lambda: joined(rng, group, listed)))
     if scores:
         scored = rng.choice(scores)
-        ways += [(3, lambda: reached(rng, group, scored)), (1.5, lambda: indicated(rng, group, scored)), (1, lambda: reworded(rng, group, scored))]
+        ways += [
+            (3, lambda: reached(rng, group, scored)),
+            (1.5, lambda: indicated(rng, group, scored)),
+            (1, lambda: reworded(rng, group, scored)),
+        ]
     if ways:
         rng.choices([way for _, way in ways], [weight for weight, _ in ways])[0]()
-
-

@@ -1,5 +1,6 @@
 """Decides how often each row is shown: a stream of groups that follows only from the seed and the place in the
 stream."""
+
 from collections import defaultdict
 from random import Random
 from typing import Any
@@ -18,17 +19,87 @@ from ..data.wording import MATCH, humanized
 # The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
 # know (csqa2, creak), have a small share.
 WEIGHTS = {
-    "generated": 14, "likeness": 24, "own": 60,
-    "mnli_dev:verdict": 5, "snli_dev:verdict": 2, "cad_nli:verdict": 2.5, "conjnli_adv:verdict": 1, "negation_nli:verdict": 0.8, "med_help:verdict": 0.8, "megaveridicality:verdict": 0.5, "infotabs:verdict": 3.5,
-    "tabfact_val:verdict": 0.8, "fever_symmetric:verdict": 1, "fool_me_twice:verdict": 1.8, "folio:verdict": 0.5, "perspectrum:verdict": 2,
-    "boolq_train1886:passage": 3.5, "condaqa:passage": 4.5, "strategyqa:passage": 0.5, "logicbench_aug:passage": 0.7, "csqa2:passage": 0.3, "creak:passage": 0.4,
-    "pros_cons:feeling": 2, "product_reviews:feeling": 1.2, "vader_rated:feeling": 4, "movie_reviews:feeling": 1.2, "cad_sentiment:feeling": 1.8, "tsa_md:feeling": 0.7, "newsmtsc:feeling": 2, "poem_sentiment:feeling": 0.3, "emobank:feeling": 1,
-    "spamassassin:property": 1.8, "prompt_injection_mix:property": 1.8, "clickbait:property": 1.2, "mustard:property": 0.8, "query_wellformedness:property": 0.8, "davidson:property": 2.4, "toxigen:property": 1.2, "product_reviews:property": 0.6,
-    "goemotions:choice": 3, "hwu64_fold1:choice": 3, "snips:choice": 0.7, "sgd:choice": 1.5, "multidogo:choice": 3, "nlupp:choice": 1.5, "slurp_devtest:choice": 1.5, "home_intents:choice": 1, "rasa_bots:choice": 0.6, "nlu_eval_corpora:choice": 0.5,
-    "sib200_en:choice": 1, "masc_genre:choice": 1, "csabstruct:choice": 1, "cfpb_other:choice": 0.8, "commonsenseqa:choice": 0.6, "splunk:choice": 0.3, "evidence_inference:choice": 0.7,
-    "persona:claim": 1.2, "presidio:claim": 0.9, "defeasible:claim": 0.6, "qnli_dev:claim": 1.2, "nlupp:claim": 1.2, "sgd:claim": 0.8, "goemotions:claim": 0.8, "evidence_inference:claim": 0.3, "multidogo:claim": 0.6, "slurp_devtest:claim": 0.2,
-    "home_intents:claim": 0.2, "masc_genre:claim": 0.3, "sib200_en:claim": 0.3, "csabstruct:claim": 0.4, "cfpb_other:claim": 0.3, "rasa_bots:claim": 0.2, "nlu_eval_corpora:claim": 0.1,
-    "sigma:levels": 0.5, "splunk:levels": 0.3, "onestop:levels": 0.3, "stsb_en:levels": 1, "emobank:levels": 0.4, "query_wellformedness:levels": 0.4, "perspectrum:levels": 0.4, "goemotions:levels": 1,
+    "generated": 14,
+    "likeness": 24,
+    "own": 60,
+    "mnli_dev:verdict": 5,
+    "snli_dev:verdict": 2,
+    "cad_nli:verdict": 2.5,
+    "conjnli_adv:verdict": 1,
+    "negation_nli:verdict": 0.8,
+    "med_help:verdict": 0.8,
+    "megaveridicality:verdict": 0.5,
+    "infotabs:verdict": 3.5,
+    "tabfact_val:verdict": 0.8,
+    "fever_symmetric:verdict": 1,
+    "fool_me_twice:verdict": 1.8,
+    "folio:verdict": 0.5,
+    "perspectrum:verdict": 2,
+    "boolq_train1886:passage": 3.5,
+    "condaqa:passage": 4.5,
+    "strategyqa:passage": 0.5,
+    "logicbench_aug:passage": 0.7,
+    "csqa2:passage": 0.3,
+    "creak:passage": 0.4,
+    "pros_cons:feeling": 2,
+    "product_reviews:feeling": 1.2,
+    "vader_rated:feeling": 4,
+    "movie_reviews:feeling": 1.2,
+    "cad_sentiment:feeling": 1.8,
+    "tsa_md:feeling": 0.7,
+    "newsmtsc:feeling": 2,
+    "poem_sentiment:feeling": 0.3,
+    "emobank:feeling": 1,
+    "spamassassin:property": 1.8,
+    "prompt_injection_mix:property": 1.8,
+    "clickbait:property": 1.2,
+    "mustard:property": 0.8,
+    "query_wellformedness:property": 0.8,
+    "davidson:property": 2.4,
+    "toxigen:property": 1.2,
+    "product_reviews:property": 0.6,
+    "goemotions:choice": 3,
+    "hwu64_fold1:choice": 3,
+    "snips:choice": 0.7,
+    "sgd:choice": 1.5,
+    "multidogo:choice": 3,
+    "nlupp:choice": 1.5,
+    "slurp_devtest:choice": 1.5,
+    "home_intents:choice": 1,
+    "rasa_bots:choice": 0.6,
+    "nlu_eval_corpora:choice": 0.5,
+    "sib200_en:choice": 1,
+    "masc_genre:choice": 1,
+    "csabstruct:choice": 1,
+    "cfpb_other:choice": 0.8,
+    "commonsenseqa:choice": 0.6,
+    "splunk:choice": 0.3,
+    "evidence_inference:choice": 0.7,
+    "persona:claim": 1.2,
+    "presidio:claim": 0.9,
+    "defeasible:claim": 0.6,
+    "qnli_dev:claim": 1.2,
+    "nlupp:claim": 1.2,
+    "sgd:claim": 0.8,
+    "goemotions:claim": 0.8,
+    "evidence_inference:claim": 0.3,
+    "multidogo:claim": 0.6,
+    "slurp_devtest:claim": 0.2,
+    "home_intents:claim": 0.2,
+    "masc_genre:claim": 0.3,
+    "sib200_en:claim": 0.3,
+    "csabstruct:claim": 0.4,
+    "cfpb_other:claim": 0.3,
+    "rasa_bots:claim": 0.2,
+    "nlu_eval_corpora:claim": 0.1,
+    "sigma:levels": 0.5,
+    "splunk:levels": 0.3,
+    "onestop:levels": 0.3,
+    "stsb_en:levels": 1,
+    "emobank:levels": 0.4,
+    "query_wellformedness:levels": 0.4,
+    "perspectrum:levels": 0.4,
+    "goemotions:levels": 1,
 }
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
@@ -61,7 +132,9 @@ class Mixture:
         self.shares = {name: balanced(name.rpartition(":")[2], sides) for name, sides in self.sides.items()}
         self.pools = make_pools(rows)
         weights = {name: WEIGHTS.get(name, DEFAULT_WEIGHT) for name in self.sides}
-        weights |= {f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8}
+        weights |= {
+            f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8
+        }
         weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
@@ -75,7 +148,11 @@ class Mixture:
             if group.asked:
                 limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
-                if row.part.count(1) + row.part.count(2) < limit or group.source not in EVIDENCE and kind not in EVIDENCE_KINDS:
+                if (
+                    row.part.count(1) + row.part.count(2) < limit
+                    or group.source not in EVIDENCE
+                    and kind not in EVIDENCE_KINDS
+                ):
                     encoded.append(row)
         return encoded
 
@@ -132,7 +209,11 @@ def make_pools(rows: list[Row]) -> Pools:
     for row in rows:
         criteria = row.question.get("criteria")
         if row.source in INTENTS and row.question["type"] == "choice":
-            labels[row.source] |= {name: text if text != humanized(name) else "" for name, text in criteria.items() if not NONE_LIKE.search(f"{name} {text}")}
+            labels[row.source] |= {
+                name: text if text != humanized(name) else ""
+                for name, text in criteria.items()
+                if not NONE_LIKE.search(f"{name} {text}")
+            }
         if isinstance(row.state, str) and 8 < len(row.state) < 200:
             texts.append(row.state)
         kind, pair = pair_of(row)
@@ -165,4 +246,3 @@ def pair_of(row: Row) -> tuple[str, tuple]:
         record = state["record"]
         return "title", ({key: value for key, value in list(record.items())[:8] if key != "title"}, record["title"])
     return "", ()
-

@@ -1,5 +1,6 @@
 """Asks yes/no questions about a passage or about general knowledge: plainly, in the state, as the opposite, or as a
 choice with an option for "not stated"."""
+
 import re
 from random import Random
 from typing import Any
@@ -9,18 +10,66 @@ from ..data.layout import Asked, Group
 from ..data.rows import Row
 
 # Sources of questions about a text, and the part of the state that holds it.
-PARTS = {"boolq_train1886": "passage", "condaqa": "passage", "strategyqa": "facts", "logicbench_aug": "", "csqa2": "", "creak": ""}
+PARTS = {
+    "boolq_train1886": "passage",
+    "condaqa": "passage",
+    "strategyqa": "facts",
+    "logicbench_aug": "",
+    "csqa2": "",
+    "creak": "",
+}
 NOUNS = ("passage", "passage", "text", "article", "context", "document", "paragraph", "excerpt")
-ANSWERED = ("What is the answer to `{q}`?", "Answer `{q}` from `{k}`.", "What does `{k}` say to `{q}`?", "Which answer to `{q}` does `{k}` give?", "`{q}`", "Yes, no or not stated: `{q}`",
-    "Read `{k}`; answer `{q}`.", "How does `{k}` answer `{q}`?")
-CHOSEN = ("{}", "{}", "Question: {}", "Answer from the text: {}", "{} Choose one.", "What does the text say? {}", "Pick the answer: {}", "According to this, {}", "{} Say if it is not stated.",
-    "Q: {}")
-NAMES = (("yes", "no", "not stated"), ("true", "false", "unknown"), ("Yes", "No", "Cannot tell"), ("YES", "NO", "UNCLEAR"), ("yes", "no", "unanswerable"), ("affirmative", "negative", "silent"),
-    ("it is so", "it is not so", "the text does not say"), ("answer_yes", "answer_no", "no_answer"))
-TEXTS = (("", "", ""), ("", "", ""), ("the passage says or implies yes", "the passage says or implies no", "the passage does not settle it"), ("the text supports it",
-    "the text speaks against it", "there is nothing about it"))
-CAN = ("Can {q} be answered from {k}?", "{k} answers {q}.", "Does {k} hold an answer to {q}?", "There is enough in {k} to answer {q}.", "Is {q} answered by {k}?")
-CANNOT = ("{k} leaves {q} open.", "Is {q} left unanswered by {k}?", "{q} cannot be answered from {k}.", "There is nothing in {k} that answers {q}.")
+ANSWERED = (
+    "What is the answer to `{q}`?",
+    "Answer `{q}` from `{k}`.",
+    "What does `{k}` say to `{q}`?",
+    "Which answer to `{q}` does `{k}` give?",
+    "`{q}`",
+    "Yes, no or not stated: `{q}`",
+    "Read `{k}`; answer `{q}`.",
+    "How does `{k}` answer `{q}`?",
+)
+CHOSEN = (
+    "{}",
+    "{}",
+    "Question: {}",
+    "Answer from the text: {}",
+    "{} Choose one.",
+    "What does the text say? {}",
+    "Pick the answer: {}",
+    "According to this, {}",
+    "{} Say if it is not stated.",
+    "Q: {}",
+)
+NAMES = (
+    ("yes", "no", "not stated"),
+    ("true", "false", "unknown"),
+    ("Yes", "No", "Cannot tell"),
+    ("YES", "NO", "UNCLEAR"),
+    ("yes", "no", "unanswerable"),
+    ("affirmative", "negative", "silent"),
+    ("it is so", "it is not so", "the text does not say"),
+    ("answer_yes", "answer_no", "no_answer"),
+)
+TEXTS = (
+    ("", "", ""),
+    ("", "", ""),
+    ("the passage says or implies yes", "the passage says or implies no", "the passage does not settle it"),
+    ("the text supports it", "the text speaks against it", "there is nothing about it"),
+)
+CAN = (
+    "Can {q} be answered from {k}?",
+    "{k} answers {q}.",
+    "Does {k} hold an answer to {q}?",
+    "There is enough in {k} to answer {q}.",
+    "Is {q} answered by {k}?",
+)
+CANNOT = (
+    "{k} leaves {q} open.",
+    "Is {q} left unanswered by {k}?",
+    "{q} cannot be answered from {k}.",
+    "There is nothing in {k} that answers {q}.",
+)
 META = re.compile(r"`(question|passage)`")
 
 
@@ -78,7 +127,12 @@ def chosen(rng: Random, into: Scene, question: str, answer: float | None) -> Non
         instructions = pick(rng, ANSWERED).format(q=key, k=into.key)
     else:
         instructions = pick(rng, CHOSEN).format(manner(rng, question))
-    into.asked.append(Asked({"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in places}}, [target[i] for i in places]))
+    into.asked.append(
+        Asked(
+            {"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in places}},
+            [target[i] for i in places],
+        )
+    )
 
 
 def silent(rng: Random, into: Scene, question: str, answer: float, others: list[Row]) -> None:
@@ -95,5 +149,3 @@ def silent(rng: Random, into: Scene, question: str, answer: float, others: list[
     can = rng.random() < 0.5
     wording = pick(rng, CAN if can else CANNOT).format(q=quoted, k=named)
     into.asked.append(noul(rng, wording[:1].upper() + wording[1:], float(own == can)))
-
-

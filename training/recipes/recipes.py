@@ -1,4 +1,5 @@
 """Makes the questions of one training step from labelled rows about one state."""
+
 import re
 from dataclasses import dataclass, replace
 from random import Random
@@ -23,13 +24,29 @@ from .consistency import LONGEST, equal, merged, under_other_names
 from .unsettled import SOURCE as CLAIMS
 from .unsettled import unsettled
 
-INTENTS = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "goemotions", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
+INTENTS = frozenset(
+    {
+        "hwu64_fold1",
+        "rasa",
+        "snips",
+        "sgd",
+        "goemotions",
+        "multidogo",
+        "nlupp",
+        "slurp_devtest",
+        "home_intents",
+        "rasa_bots",
+        "nlu_eval_corpora",
+    }
+)
 # Label sets whose names overlap in meaning: no distractors from elsewhere, no "none of these" by leaving the answer out.
 CLOSED = frozenset({"davidson", "pubmedqa", "splunk", "csabstruct", "masc_genre", "cfpb_other", "evidence_inference"})
 # Sources without offensive texts.
 CLEAN = frozenset({"hwu64_fold1", "snips", "sgd", "multidogo", "slurp_devtest", "home_intents", "sib200_en"})
 # Options that stand for everything that no other option covers.
-NONE_LIKE = re.compile(r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I)
+NONE_LIKE = re.compile(
+    r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I
+)
 # Wordings in which a question names a field of the state.
 NAMED = ("`{k}`: {q}", "Read `{k}`. {q}", "For `{k}`: {q}", "{q} Go by `{k}`.", "{q} (`{k}`)", "About `{k}`: {q}")
 # Sources whose rows are asked as they stand, because they already vary or are a user's own.
@@ -145,7 +162,13 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
     into = staged(rng, row.state, ("message", "text", "utterance", "input"))
     group = into.group(rng, row.source)
     instructions, places = row.question["instructions"], []
-    wordings = words.FEELING if row.source == "goemotions" else words.INTENT if row.source in INTENTS else CHOSEN.get(row.source, ())
+    wordings = (
+        words.FEELING
+        if row.source == "goemotions"
+        else words.INTENT
+        if row.source in INTENTS
+        else CHOSEN.get(row.source, ())
+    )
     if wordings and rng.random() < 0.85:
         instructions = pick(rng, wordings)
     if into.key is not None and rng.random() < 0.25:
@@ -166,7 +189,12 @@ def choices(rng: Random, row: Row, pools: Pools) -> Group:
         group.asked.extend(moods.asked_of(rng, row.label))
     if row.source in CLEAN and rng.random() < 0.01:
         moderation(rng, group, False)
-    if rng.random() < 0.5 and option_count(row.question) > 2 and row.source not in CLOSED | {"commonsenseqa"} and not NONE_LIKE.search(f"{row.label} {row.question['criteria'][row.label]}"):
+    if (
+        rng.random() < 0.5
+        and option_count(row.question) > 2
+        and row.source not in CLOSED | {"commonsenseqa"}
+        and not NONE_LIKE.search(f"{row.label} {row.question['criteria'][row.label]}")
+    ):
         about(rng, group, row, instructions, places)
     if rng.random() < 0.4 and not CLOSED & {row.source} and row.source != "commonsenseqa":
         group.asked.append(elsewhere(rng, pools, instructions, row.question["criteria"]))
@@ -201,12 +229,20 @@ def elsewhere(rng: Random, pools: Pools, instructions: str, own: dict[str, str])
     """Asks a choice among another source's labels, none of which fits."""
     donor = rng.choice([labels for labels in pools.labels if not set(labels) & set(own)] or pools.labels)
     taken = {word for name, text in own.items() for word in words.humanized(f"{name} {text}").split()}
-    names = [name for name in rng.sample(list(donor), min(len(donor), rng.choice((3, 6, 12, 30)))) if not taken & set(words.humanized(name).split())]
+    names = [
+        name
+        for name in rng.sample(list(donor), min(len(donor), rng.choice((3, 6, 12, 30))))
+        if not taken & set(words.humanized(name).split())
+    ]
     shown = renamed(rng, {name: donor[name] for name in names}) if names else {"greeting": ""}
     none = rng.choice(words.NONE_NAMES)
     shown = {**{name: text for name, text in shown.items() if name != none}, none: rng.choice(words.NONE_TEXTS)}
     order = rng.sample(list(shown), len(shown))
-    return choice(words.reworded(rng, rng.choice((instructions, *words.INTENT))), {name: shown[name] for name in order}, order.index(none))
+    return choice(
+        words.reworded(rng, rng.choice((instructions, *words.INTENT))),
+        {name: shown[name] for name in order},
+        order.index(none),
+    )
 
 
 def matching(rng: Random, pools: Pools, kind: str) -> Group:
@@ -226,14 +262,20 @@ def matching(rng: Random, pools: Pools, kind: str) -> Group:
     if len(options) < 2:
         options.append((rng.choice(words.NONE_NAMES), "none of these"))
     rng.shuffle(options)
-    asked = choice(words.reworded(rng, rng.choice(words.MATCH[kind])), dict(options), [name for name, _ in options].index(answer))
+    asked = choice(
+        words.reworded(rng, rng.choice(words.MATCH[kind])), dict(options), [name for name, _ in options].index(answer)
+    )
     return Group(kind, words.render(rng, state), [asked])
 
 
 def long_document(rng: Random, pools: Pools) -> Group:
     """Returns a long text and questions about single sentences of it; short texts are as frequent as long ones."""
     state, asked = document(rng, pools.texts, round(2 ** rng.uniform(*LONG_WORDS)))
-    return Group("documents", state, [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked])
+    return Group(
+        "documents",
+        state,
+        [Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in asked],
+    )
 
 
 def alike(rng: Random, rows: list[Row]) -> Group:
@@ -250,8 +292,14 @@ def alike(rng: Random, rows: list[Row]) -> Group:
             question["criteria"] = renamed(rng, question["criteria"])
         # The probabilities are written with four decimals, so they do not add up to exactly 1.
         total = sum(row.soft)
-        named = [i for i, name in enumerate(row.question["criteria"]) if name not in words.NONE_NAMES] if question["type"] == "choice" else []
-        group.asked.append(Asked(question, [p / total for p in row.soft], whole=True, meant=named if len(named) > 1 else []))
+        named = (
+            [i for i, name in enumerate(row.question["criteria"]) if name not in words.NONE_NAMES]
+            if question["type"] == "choice"
+            else []
+        )
+        group.asked.append(
+            Asked(question, [p / total for p in row.soft], whole=True, meant=named if len(named) > 1 else [])
+        )
     return group
 
 
@@ -259,7 +307,11 @@ def levels(rng: Random, row: Row) -> Group:
     """Asks a score row as it is, upside down, as a choice of its levels, or as a threshold."""
     if row.source in RATED and rng.random() < 0.85:
         row = replace(row, question={**row.question, "instructions": pick(rng, RATED[row.source])})
-    group = Group(row.source, render_whole(rng, row.state), [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))])
+    group = Group(
+        row.source,
+        render_whole(rng, row.state),
+        [Asked({**row.question, "instructions": words.reworded(rng, row.question["instructions"])}, target_of(row))],
+    )
     texts, index = row.question["criteria"], int(row.label)
     if rng.random() < 0.15:
         flipped = {**row.question, "criteria": texts[::-1]}
@@ -307,13 +359,29 @@ def make_group(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
     """Returns the questions of one step about the state that `rows` share; the first row decides the kind."""
     row = rows[0]
     if kind == "plain":
-        return alike(rng, rows) if row.source == likeness.SOURCE else Group(row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]])
+        return (
+            alike(rng, rows)
+            if row.source == likeness.SOURCE
+            else Group(
+                row.source, words.render(rng, row.state), [Asked(one.question, target_of(one)) for one in rows[:4]]
+            )
+        )
     if kind == "verdict":
         # A text that a search finds often settles nothing.
-        moved = unsettled(rng, row, pools.claims) if row.source == CLAIMS and verdicts.label_of(row) == verdicts.OPEN and rng.random() < 0.7 else row
+        moved = (
+            unsettled(rng, row, pools.claims)
+            if row.source == CLAIMS and verdicts.label_of(row) == verdicts.OPEN and rng.random() < 0.7
+            else row
+        )
         group = verdicts.judged(rng, [moved] if moved is not row else rows)
     elif kind == "passage":
-        group = passages.read(rng, row, pools.questions.get(row.source, []), passages.question_of(row) or "", float(passages.answer_of(row) or 0))
+        group = passages.read(
+            rng,
+            row,
+            pools.questions.get(row.source, []),
+            passages.question_of(row) or "",
+            float(passages.answer_of(row) or 0),
+        )
     elif kind == "property":
         known = properties.property_of(row)
         group = properties.about(rng, row, *known) if known else Group(row.source, "", [])

@@ -1,5 +1,6 @@
 """Asks about a claim and its evidence: a text, a record, a table, rules or a study. The questions are three-way
 verdicts and a yes/no for each of them, in equal shares."""
+
 from random import Random
 from typing import Any
 
@@ -11,59 +12,265 @@ from .consistency import equal
 
 SUPPORTED, OPEN, REFUTED, NOT_SUPPORTED = 0, 1, 2, 3
 LABELS = {
-    "entailment": SUPPORTED, "follows": SUPPORTED, "supported": SUPPORTED, "SUPPORTS": SUPPORTED, "true": SUPPORTED, "support": SUPPORTED,
-    "neutral": OPEN, "undecided": OPEN, "unclear": OPEN, "NOT_ENOUGH_INFO": OPEN, "unknown": OPEN, "unrelated": OPEN,
-    "contradiction": REFUTED, "conflicts": REFUTED, "refuted": REFUTED, "REFUTES": REFUTED, "false": REFUTED, "oppose": REFUTED, "does not follow": NOT_SUPPORTED,
+    "entailment": SUPPORTED,
+    "follows": SUPPORTED,
+    "supported": SUPPORTED,
+    "SUPPORTS": SUPPORTED,
+    "true": SUPPORTED,
+    "support": SUPPORTED,
+    "neutral": OPEN,
+    "undecided": OPEN,
+    "unclear": OPEN,
+    "NOT_ENOUGH_INFO": OPEN,
+    "unknown": OPEN,
+    "unrelated": OPEN,
+    "contradiction": REFUTED,
+    "conflicts": REFUTED,
+    "refuted": REFUTED,
+    "REFUTES": REFUTED,
+    "false": REFUTED,
+    "oppose": REFUTED,
+    "does not follow": NOT_SUPPORTED,
 }
-SOURCES = frozenset({"mnli_dev", "snli_dev", "conjnli_adv", "infotabs", "cad_nli", "negation_nli", "med_help", "megaveridicality", "fever_symmetric", "fool_me_twice", "folio", "tabfact_val",
-    "perspectrum"})
+SOURCES = frozenset(
+    {
+        "mnli_dev",
+        "snli_dev",
+        "conjnli_adv",
+        "infotabs",
+        "cad_nli",
+        "negation_nli",
+        "med_help",
+        "megaveridicality",
+        "fever_symmetric",
+        "fool_me_twice",
+        "folio",
+        "tabfact_val",
+        "perspectrum",
+    }
+)
 # Sources whose "no" only means that the claim does not follow.
 TWO_WAY = frozenset({"med_help", "megaveridicality", "negation_nli"})
-EVIDENCE_KEYS = ("premise", "text", "context", "evidence", "document", "source", "passage", "article", "report", "record", "facts", "notes", "excerpt", "background", "data", "input", "page",
-    "transcript")
+EVIDENCE_KEYS = (
+    "premise",
+    "text",
+    "context",
+    "evidence",
+    "document",
+    "source",
+    "passage",
+    "article",
+    "report",
+    "record",
+    "facts",
+    "notes",
+    "excerpt",
+    "background",
+    "data",
+    "input",
+    "page",
+    "transcript",
+)
 RECORD_KEYS = ("record", "table", "data", "entry", "facts", "infobox", "evidence", "document", "profile", "fields")
 # Wordings with the claim in the instructions: {} is a clause, {S} a sentence.
-SUPPORT = ("Does the text support this? {S}", "Can we conclude that {}?", "It follows that {}.", "Is this confirmed: {S}", "The text says that {}.", "Is it clear from the text that {}?",
-    "Does it follow that {}?", "We learn here that {}.", "There is evidence that {}.", "The text backs this: {S}", "Is it shown that {}?",
-           "Must it be true that {}?", "According to this, is it certain that {}?", "This can be concluded: {S}", "What is given proves that {}.", "Would a fact checker mark this as supported? {S}")
-DENY = ("The text contradicts this: {S}", "Does the text rule out that {}?", "Is this wrong according to the text? {S}", "The text says the opposite of: {S}", "It cannot be that {}.",
-    "What is given refutes this: {S}", "Is it excluded that {}?", "Would a fact checker mark this as refuted? {S}", "Is this disproved: {S}",
-        "The text speaks against this: {S}", "Does it follow that this is false: {S}")
-UNSETTLED = ("The text leaves open whether {}.", "Is it unclear whether {}?", "Nothing is said about whether {}.", "One cannot tell from the text whether {}.",
-    "Is there too little to decide this? {S}", "This is neither confirmed nor refuted: {S}", "The text does not settle whether {}.", "Is more information needed to judge this? {S}")
-VERDICT = ("Is this true? {S}", "{S}", "Statement: {S}", "What does the text say about this: {S}", "Fact check: {S}", "Does the text support this? {S}", "Judge this by the text: {S}",
-    "Claim: {S}", "True, false or open? {S}", "How does the text stand to this claim? {S}", "Verdict on: {S}", "Given what is written, {S}",
-           "Rate this statement against the text: {S}", "Is it so that {}?")
+SUPPORT = (
+    "Does the text support this? {S}",
+    "Can we conclude that {}?",
+    "It follows that {}.",
+    "Is this confirmed: {S}",
+    "The text says that {}.",
+    "Is it clear from the text that {}?",
+    "Does it follow that {}?",
+    "We learn here that {}.",
+    "There is evidence that {}.",
+    "The text backs this: {S}",
+    "Is it shown that {}?",
+    "Must it be true that {}?",
+    "According to this, is it certain that {}?",
+    "This can be concluded: {S}",
+    "What is given proves that {}.",
+    "Would a fact checker mark this as supported? {S}",
+)
+DENY = (
+    "The text contradicts this: {S}",
+    "Does the text rule out that {}?",
+    "Is this wrong according to the text? {S}",
+    "The text says the opposite of: {S}",
+    "It cannot be that {}.",
+    "What is given refutes this: {S}",
+    "Is it excluded that {}?",
+    "Would a fact checker mark this as refuted? {S}",
+    "Is this disproved: {S}",
+    "The text speaks against this: {S}",
+    "Does it follow that this is false: {S}",
+)
+UNSETTLED = (
+    "The text leaves open whether {}.",
+    "Is it unclear whether {}?",
+    "Nothing is said about whether {}.",
+    "One cannot tell from the text whether {}.",
+    "Is there too little to decide this? {S}",
+    "This is neither confirmed nor refuted: {S}",
+    "The text does not settle whether {}.",
+    "Is more information needed to judge this? {S}",
+)
+VERDICT = (
+    "Is this true? {S}",
+    "{S}",
+    "Statement: {S}",
+    "What does the text say about this: {S}",
+    "Fact check: {S}",
+    "Does the text support this? {S}",
+    "Judge this by the text: {S}",
+    "Claim: {S}",
+    "True, false or open? {S}",
+    "How does the text stand to this claim? {S}",
+    "Verdict on: {S}",
+    "Given what is written, {S}",
+    "Rate this statement against the text: {S}",
+    "Is it so that {}?",
+)
 # Wordings for evidence and claim that are both in the state.
-RELATE = ("How does `{b}` relate to `{a}`?", "What does `{a}` say about `{b}`?", "Does `{a}` support `{b}`?", "Given `{a}`, is `{b}` true?", "Judge `{b}` by `{a}`.", "Is `{b}` backed by `{a}`?",
-    "Compare `{b}` with `{a}`.", "Check `{b}` against `{a}`.", "Verify `{b}` with `{a}`.", "Which verdict on `{b}` follows from `{a}`?",
-          "Classify the relation of `{a}` and `{b}`.", "Does `{b}` follow from `{a}`?", "Fact-check `{b}`.", "Read `{a}`, then judge `{b}`.", "What can be said of `{b}`, given `{a}`?")
-RELATE_YES = ("`{a}` supports `{b}`.", "Does `{b}` follow from `{a}`?", "Is `{b}` true, given `{a}`?", "`{b}` is confirmed by `{a}`.", "If `{a}` is true, must `{b}` be true?",
-    "`{a}` implies `{b}`.", "Can `{b}` be concluded from `{a}`?", "`{a}` entails `{b}`.", "Is `{b}` backed by `{a}`?", "`{b}` is right according to `{a}`.", "Does `{a}` prove `{b}`?",
-              "Whoever believes `{a}` has to believe `{b}`.", "`{a}` gives enough evidence for `{b}`.", "The conclusion from `{a}` to `{b}` is sound.")
-RELATE_NO = ("`{a}` contradicts `{b}`.", "Is `{b}` false, given `{a}`?", "Does `{a}` rule out `{b}`?", "`{a}` and `{b}` cannot both be true.", "`{b}` is refuted by `{a}`.",
-    "If `{a}` is true, is `{b}` false?", "`{b}` conflicts with `{a}`.", "Does `{a}` disprove `{b}`?", "`{a}` speaks against `{b}`.", "Is `{b}` wrong according to `{a}`?")
-RELATE_OPEN = ("`{a}` does not settle `{b}`.", "Is it unclear from `{a}` whether `{b}` is true?", "`{b}` may or may not be true, given `{a}`.", "Is `{b}` left open by `{a}`?",
-    "`{a}` neither supports nor contradicts `{b}`.", "More than `{a}` is needed to judge `{b}`.")
-NOT_ENOUGH = ("`{a}` does not prove `{b}`.", "Could `{b}` be false although `{a}` is true?", "`{b}` does not follow from `{a}`.", "`{a}` is not enough to conclude `{b}`.",
-    "Is the step from `{a}` to `{b}` unsound?", "`{b}` goes beyond what `{a}` says.")
-NAMES = (*words.VERDICTS, ("follows", "undecided", "conflicts"), ("TRUE", "UNVERIFIED", "FALSE"), ("supports", "neither", "refutes"), ("right", "not sure", "wrong"), ("backed", "not covered",
-    "denied"), ("proven", "unproven", "disproven"), ("1", "0", "-1"))
-TEXTS = (*words.VERDICT_TEXTS, ("", "", ""), ("", "", ""), ("must be true", "may or may not be true", "cannot be true"), ("what is given shows that it is true",
-    "what is given does not decide it", "what is given shows that it is false"), ("yes, this is stated or implied", "nothing decides it", "no, the opposite is stated or implied"))
-TWO_NAMES = (("follows", "does not follow"), ("valid", "invalid"), ("entailed", "not entailed"), ("yes", "no"), ("supported", "not supported"), ("sound", "unsound"), ("proven", "not proven"))
-TWO_TEXTS = (("", ""), ("must be true", "may be false"), ("the conclusion is certain", "the conclusion is not certain"), ("it follows", "it does not follow"))
+RELATE = (
+    "How does `{b}` relate to `{a}`?",
+    "What does `{a}` say about `{b}`?",
+    "Does `{a}` support `{b}`?",
+    "Given `{a}`, is `{b}` true?",
+    "Judge `{b}` by `{a}`.",
+    "Is `{b}` backed by `{a}`?",
+    "Compare `{b}` with `{a}`.",
+    "Check `{b}` against `{a}`.",
+    "Verify `{b}` with `{a}`.",
+    "Which verdict on `{b}` follows from `{a}`?",
+    "Classify the relation of `{a}` and `{b}`.",
+    "Does `{b}` follow from `{a}`?",
+    "Fact-check `{b}`.",
+    "Read `{a}`, then judge `{b}`.",
+    "What can be said of `{b}`, given `{a}`?",
+)
+RELATE_YES = (
+    "`{a}` supports `{b}`.",
+    "Does `{b}` follow from `{a}`?",
+    "Is `{b}` true, given `{a}`?",
+    "`{b}` is confirmed by `{a}`.",
+    "If `{a}` is true, must `{b}` be true?",
+    "`{a}` implies `{b}`.",
+    "Can `{b}` be concluded from `{a}`?",
+    "`{a}` entails `{b}`.",
+    "Is `{b}` backed by `{a}`?",
+    "`{b}` is right according to `{a}`.",
+    "Does `{a}` prove `{b}`?",
+    "Whoever believes `{a}` has to believe `{b}`.",
+    "`{a}` gives enough evidence for `{b}`.",
+    "The conclusion from `{a}` to `{b}` is sound.",
+)
+RELATE_NO = (
+    "`{a}` contradicts `{b}`.",
+    "Is `{b}` false, given `{a}`?",
+    "Does `{a}` rule out `{b}`?",
+    "`{a}` and `{b}` cannot both be true.",
+    "`{b}` is refuted by `{a}`.",
+    "If `{a}` is true, is `{b}` false?",
+    "`{b}` conflicts with `{a}`.",
+    "Does `{a}` disprove `{b}`?",
+    "`{a}` speaks against `{b}`.",
+    "Is `{b}` wrong according to `{a}`?",
+)
+RELATE_OPEN = (
+    "`{a}` does not settle `{b}`.",
+    "Is it unclear from `{a}` whether `{b}` is true?",
+    "`{b}` may or may not be true, given `{a}`.",
+    "Is `{b}` left open by `{a}`?",
+    "`{a}` neither supports nor contradicts `{b}`.",
+    "More than `{a}` is needed to judge `{b}`.",
+)
+NOT_ENOUGH = (
+    "`{a}` does not prove `{b}`.",
+    "Could `{b}` be false although `{a}` is true?",
+    "`{b}` does not follow from `{a}`.",
+    "`{a}` is not enough to conclude `{b}`.",
+    "Is the step from `{a}` to `{b}` unsound?",
+    "`{b}` goes beyond what `{a}` says.",
+)
+NAMES = (
+    *words.VERDICTS,
+    ("follows", "undecided", "conflicts"),
+    ("TRUE", "UNVERIFIED", "FALSE"),
+    ("supports", "neither", "refutes"),
+    ("right", "not sure", "wrong"),
+    ("backed", "not covered", "denied"),
+    ("proven", "unproven", "disproven"),
+    ("1", "0", "-1"),
+)
+TEXTS = (
+    *words.VERDICT_TEXTS,
+    ("", "", ""),
+    ("", "", ""),
+    ("must be true", "may or may not be true", "cannot be true"),
+    ("what is given shows that it is true", "what is given does not decide it", "what is given shows that it is false"),
+    ("yes, this is stated or implied", "nothing decides it", "no, the opposite is stated or implied"),
+)
+TWO_NAMES = (
+    ("follows", "does not follow"),
+    ("valid", "invalid"),
+    ("entailed", "not entailed"),
+    ("yes", "no"),
+    ("supported", "not supported"),
+    ("sound", "unsound"),
+    ("proven", "not proven"),
+)
+TWO_TEXTS = (
+    ("", ""),
+    ("must be true", "may be false"),
+    ("the conclusion is certain", "the conclusion is not certain"),
+    ("it follows", "it does not follow"),
+)
 # Wordings for stance, which is an argument about a claim.
-STANCE_PRO = ("`{a}` supports `{b}`.", "Does `{a}` speak for `{b}`?", "Who argues `{a}` would agree with `{b}`.", "`{a}` is a reason to accept `{b}`.", "Is `{a}` on the side of `{b}`?",
-    "`{a}` strengthens `{b}`.")
-STANCE_CON = ("`{a}` opposes `{b}`.", "Does `{a}` speak against `{b}`?", "Who argues `{a}` would disagree with `{b}`.", "`{a}` is a reason to reject `{b}`.",
-    "Is `{a}` on the other side from `{b}`?", "`{a}` weakens `{b}`.")
-STANCE_OFF = ("`{a}` has nothing to do with `{b}`.", "Is `{a}` beside the point of `{b}`?", "`{a}` takes no side on `{b}`.", "Does `{a}` leave `{b}` untouched?")
-STANCE = ("How does `{a}` relate to `{b}`?", "What stance does `{a}` take on `{b}`?", "For or against `{b}`?", "Classify the stance of `{a}` towards `{b}`.", "Does `{a}` argue for `{b}`?",
-    "On which side of `{b}` is `{a}`?", "Judge what `{a}` does for `{b}`.", "Is `{a}` pro or con?")
-STANCES = (("support", "unrelated", "oppose"), ("for", "neither", "against"), ("pro", "off-topic", "con"), ("agrees", "no stance", "disagrees"), ("favour", "none", "against"), ("yes", "neutral",
-    "no"))
-STANCE_TEXTS = (("", "", ""), ("speaks for the claim", "is about something else", "speaks against the claim"), ("a reason to believe it", "no reason either way", "a reason not to believe it"))
+STANCE_PRO = (
+    "`{a}` supports `{b}`.",
+    "Does `{a}` speak for `{b}`?",
+    "Who argues `{a}` would agree with `{b}`.",
+    "`{a}` is a reason to accept `{b}`.",
+    "Is `{a}` on the side of `{b}`?",
+    "`{a}` strengthens `{b}`.",
+)
+STANCE_CON = (
+    "`{a}` opposes `{b}`.",
+    "Does `{a}` speak against `{b}`?",
+    "Who argues `{a}` would disagree with `{b}`.",
+    "`{a}` is a reason to reject `{b}`.",
+    "Is `{a}` on the other side from `{b}`?",
+    "`{a}` weakens `{b}`.",
+)
+STANCE_OFF = (
+    "`{a}` has nothing to do with `{b}`.",
+    "Is `{a}` beside the point of `{b}`?",
+    "`{a}` takes no side on `{b}`.",
+    "Does `{a}` leave `{b}` untouched?",
+)
+STANCE = (
+    "How does `{a}` relate to `{b}`?",
+    "What stance does `{a}` take on `{b}`?",
+    "For or against `{b}`?",
+    "Classify the stance of `{a}` towards `{b}`.",
+    "Does `{a}` argue for `{b}`?",
+    "On which side of `{b}` is `{a}`?",
+    "Judge what `{a}` does for `{b}`.",
+    "Is `{a}` pro or con?",
+)
+STANCES = (
+    ("support", "unrelated", "oppose"),
+    ("for", "neither", "against"),
+    ("pro", "off-topic", "con"),
+    ("agrees", "no stance", "disagrees"),
+    ("favour", "none", "against"),
+    ("yes", "neutral", "no"),
+)
+STANCE_TEXTS = (
+    ("", "", ""),
+    ("speaks for the claim", "is about something else", "speaks against the claim"),
+    ("a reason to believe it", "no reason either way", "a reason not to believe it"),
+)
 
 
 def parts_of(row: Row) -> tuple[Any, str] | None:
@@ -76,7 +283,11 @@ def parts_of(row: Row) -> tuple[Any, str] | None:
     claim = state.get("hypothesis") or state.get("claim") or state.get("statement")
     rest = {key: value for key, value in state.items() if value is not claim}
     if claim is None:
-        if row.source not in ("fever_symmetric", "fool_me_twice", "folio") or "`" in asked or row.question["type"] != "noul":
+        if (
+            row.source not in ("fever_symmetric", "fool_me_twice", "folio")
+            or "`" in asked
+            or row.question["type"] != "noul"
+        ):
             return None
         claim = asked
     if len(rest) != 1 or not claim:
@@ -97,7 +308,13 @@ def label_of(row: Row) -> int | None:
     if row.source == "perspectrum":
         against = any(word in asked for word in ("disagree", "against"))
         return (REFUTED if against else SUPPORTED) if row.label else None
-    if "rule out" in asked or "contradict" in asked or "cannot both" in asked or "false according" in asked or "refute" in asked:
+    if (
+        "rule out" in asked
+        or "contradict" in asked
+        or "cannot both" in asked
+        or "false according" in asked
+        or "refute" in asked
+    ):
         return REFUTED if row.label else None
     if row.label:
         return SUPPORTED
@@ -116,23 +333,43 @@ def judged(rng: Random, rows: list[Row]) -> Group:
     into = Scene({"": evidence}, None, "text")
     if not isinstance(evidence, str) or rng.random() < 0.5:
         key = rng.choice(EVIDENCE_KEYS if isinstance(evidence, str) else RECORD_KEYS)
-        into = Scene({key: evidence} if isinstance(evidence, str) or rng.random() < 0.4 or not isinstance(evidence, dict) else dict(evidence), key, "text")
+        into = Scene(
+            {key: evidence}
+            if isinstance(evidence, str) or rng.random() < 0.4 or not isinstance(evidence, dict)
+            else dict(evidence),
+            key,
+            "text",
+        )
         if key not in into.parts:
             into.key = None
     for row in rows[:2]:
         parts, verdict = parts_of(row), label_of(row)
         if parts and parts[0] == evidence and verdict in (SUPPORTED, OPEN, REFUTED):
             instructed(rng, into, parts[1], verdict)
-    return into.group(rng, first.source) if into.key or len(into.parts) == 1 else Group(first.source, words.render(rng, into.parts), into.asked, into.ties)
+    return (
+        into.group(rng, first.source)
+        if into.key or len(into.parts) == 1
+        else Group(first.source, words.render(rng, into.parts), into.asked, into.ties)
+    )
 
 
 def filled(rng: Random, templates: tuple[str, ...], claim: str) -> str:
     """Returns a wording with a claim in it."""
     template = pick(rng, templates)
-    return template.replace("{S}", whole(claim)).replace("{}", clause(claim)) if "{S}" in template else template.replace("{}", clause(claim))
+    return (
+        template.replace("{S}", whole(claim)).replace("{}", clause(claim))
+        if "{S}" in template
+        else template.replace("{}", clause(claim))
+    )
 
 
-def verdict(rng: Random, instructions: str, label: int, names: tuple[tuple[str, ...], ...] = NAMES, texts: tuple[tuple[str, ...], ...] = TEXTS) -> tuple[Asked, tuple[int, int, int]]:
+def verdict(
+    rng: Random,
+    instructions: str,
+    label: int,
+    names: tuple[tuple[str, ...], ...] = NAMES,
+    texts: tuple[tuple[str, ...], ...] = TEXTS,
+) -> tuple[Asked, tuple[int, int, int]]:
     """Returns a choice of supported, open and refuted, and the position of each."""
     named, meant, order = pick(rng, names), pick(rng, texts), rng.sample(range(3), 3)
     if any(meant) and rng.random() < 0.12:
@@ -151,7 +388,11 @@ def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
     # The claim is asked as it stands only if the text settles it, because "open" is not a clear no.
     if label != OPEN and rng.random() < 0.62:
         question = words.question_of(claim) if rng.random() < 0.5 else None
-        made = questioned(rng, into, question, float(label == SUPPORTED)) if question else said(rng, into, claim, float(label == SUPPORTED))
+        made = (
+            questioned(rng, into, question, float(label == SUPPORTED))
+            if question
+            else said(rng, into, claim, float(label == SUPPORTED))
+        )
         if at is not None:
             target = into.asked[made].target
             into.ties.append(equal((at, places[SUPPORTED]), (made, 1 if target[1] == float(label == SUPPORTED) else 0)))
@@ -186,13 +427,23 @@ def beside(rng: Random, source: str, evidence: Any, claim: str, label: int) -> G
         asked, places = verdict(rng, pick(rng, RELATE).format(a=a, b=b), label)
         into.asked.append(asked)
         at = 0
-    for templates, side, share in ((RELATE_YES, SUPPORTED, 0.6), (RELATE_NO, REFUTED, 0.45), (RELATE_OPEN, OPEN, 0.3), (NOT_ENOUGH, None, 0.12)):
+    for templates, side, share in (
+        (RELATE_YES, SUPPORTED, 0.6),
+        (RELATE_NO, REFUTED, 0.45),
+        (RELATE_OPEN, OPEN, 0.3),
+        (NOT_ENOUGH, None, 0.12),
+    ):
         holds = label != SUPPORTED if side is None else label == side
         # "Not enough" is right for two verdicts of three, the other questions for one.
         if rng.random() < (share if holds != (side is None) else share / 2):
             into.asked.append(noul(rng, pick(rng, templates).format(a=a, b=b), float(holds)))
             if at is not None:
-                into.ties.append(equal((at, places[SUPPORTED if side is None else side]), (len(into.asked) - 1, 0 if side is None else 1)))
+                into.ties.append(
+                    equal(
+                        (at, places[SUPPORTED if side is None else side]),
+                        (len(into.asked) - 1, 0 if side is None else 1),
+                    )
+                )
     if not into.asked:
         into.asked.append(verdict(rng, pick(rng, RELATE).format(a=a, b=b), label)[0])
     return into.group(rng, source)
@@ -201,12 +452,24 @@ def beside(rng: Random, source: str, evidence: Any, claim: str, label: int) -> G
 def followed(rng: Random, instructions: str, follows: bool) -> Asked:
     """Returns the question whether a claim follows, as a choice of two."""
     names, texts, order = pick(rng, TWO_NAMES), rng.choice(TWO_TEXTS), rng.sample(range(2), 2)
-    return Asked({"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in order}}, [float((i == 0) == follows) for i in order])
+    return Asked(
+        {"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in order}},
+        [float((i == 0) == follows) for i in order],
+    )
 
 
 def stance(rng: Random, source: str, argument: Any, claim: str, label: int) -> Group:
     """Asks about the stance of an argument towards a claim."""
-    a, b = rng.choice((("argument", "claim"), ("argument", "claim"), ("comment", "proposal"), ("post", "topic"), ("reply", "thesis"), ("perspective", "motion")))
+    a, b = rng.choice(
+        (
+            ("argument", "claim"),
+            ("argument", "claim"),
+            ("comment", "proposal"),
+            ("post", "topic"),
+            ("reply", "thesis"),
+            ("perspective", "motion"),
+        )
+    )
     into = Scene(dict(rng.sample([(a, argument), (b, claim)], 2)), a, a)
     at = None
     if rng.random() < 0.6:

@@ -1,5 +1,6 @@
 """Initialises the similarity term as the best linear estimate of the base model's embedding of a text from the pooled
 values of the last layer."""
+
 from random import Random
 
 import torch
@@ -34,7 +35,9 @@ def pooled_values(model: Model, texts: list[str], max_tokens: int = 4096) -> tor
     place = {id(row): i for i, row in enumerate(rows)}
     for group in by_length(rows, max_tokens):
         batch = collate(group)
-        found[[place[id(row)] for row in group]] = pool((batch.part > 0)[:, None].float(), model.eval().encode(batch)[1]).squeeze(1)
+        found[[place[id(row)] for row in group]] = pool(
+            (batch.part > 0)[:, None].float(), model.eval().encode(batch)[1]
+        ).squeeze(1)
     return found
 
 

@@ -3,6 +3,7 @@
 Training on few label sets unlearns that knowledge; these rows keep it. The targets are soft: they are the softmax of
 scaled cosines of the base model's sentence embeddings.
 """
+
 import math
 from collections import defaultdict
 from pathlib import Path
@@ -32,13 +33,32 @@ TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 3000, 6000
 # The fitting phrases are drawn from this many nearest ones, and the nearly fitting from this many: a service's labels
 # are all about its field.
 NEAREST, NEAR = 20, 250
-INTENT_SOURCES = frozenset({"hwu64_fold1", "rasa", "snips", "sgd", "multidogo", "nlupp", "slurp_devtest", "home_intents", "rasa_bots", "nlu_eval_corpora"})
+INTENT_SOURCES = frozenset(
+    {
+        "hwu64_fold1",
+        "rasa",
+        "snips",
+        "sgd",
+        "multidogo",
+        "nlupp",
+        "slurp_devtest",
+        "home_intents",
+        "rasa_bots",
+        "nlu_eval_corpora",
+    }
+)
 # Sources whose options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
 # The share of questions with phrases of a kind, their wordings, and the cosine that "none of these" stands for. The
 # cosine depends only on the kind: no option knows of the others, so it cannot grow with their number, although the best
 # of many options that do not fit is nearer. Lists of intents are long and about one field, so their cosine is larger.
-KINDS = {"topic": (3, words.TOPIC, 0.3), "intent": (3, words.INTENT, 0.43), "request": (5, words.INTENT, 0.43), "concept": (2, words.CONCEPT, 0.3), "text": (2, words.LIKE, 0.38)}
+KINDS = {
+    "topic": (3, words.TOPIC, 0.3),
+    "intent": (3, words.INTENT, 0.43),
+    "request": (5, words.INTENT, 0.43),
+    "concept": (2, words.CONCEPT, 0.3),
+    "text": (2, words.LIKE, 0.38),
+}
 COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
@@ -112,7 +132,11 @@ def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list
                     labels[kind][row.source][phrase] = None
     found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels.items()}
     short = [text for text in texts if len(text) <= LONGEST_PHRASE]
-    found |= {"topic": list(words.TOPICS), "request": rng.sample(requests.phrases(), PHRASES_EACH), "text": rng.sample(short, min(len(short), PHRASES_EACH))}
+    found |= {
+        "topic": list(words.TOPICS),
+        "request": rng.sample(requests.phrases(), PHRASES_EACH),
+        "text": rng.sample(short, min(len(short), PHRASES_EACH)),
+    }
     return {kind: own for kind, own in found.items() if len(own) > NEAREST}
 
 
@@ -131,7 +155,13 @@ def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     options = [(phrases[i], "", cosines[i].item()) for i in places if phrases[i] != text]
     if rng.random() < 0.4 or len(options) < 2:
         taken = {name for name, _, _ in options}
-        options.append((rng.choice([name for name in words.NONE_NAMES if name not in taken]), rng.choice(words.NONE_TEXTS), KINDS[kind][2]))
+        options.append(
+            (
+                rng.choice([name for name in words.NONE_NAMES if name not in taken]),
+                rng.choice(words.NONE_TEXTS),
+                KINDS[kind][2],
+            )
+        )
     rng.shuffle(options)
     criteria = {name: described for name, described, _ in options}
     soft = target_of([cosine for _, _, cosine in options])
@@ -144,9 +174,17 @@ def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch
     or any."""
     nearest, none = near[:NEAREST], KINDS[kind][2]
     enough = [i for i in nearest if cosines[i] >= none]
-    place = rng.choice(enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases)))
+    place = rng.choice(
+        enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases))
+    )
     soft = target_of([none, cosines[place].item()])
-    return Row(SOURCE, text, {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])}, soft[1] >= 0.5, soft)
+    return Row(
+        SOURCE,
+        text,
+        {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])},
+        soft[1] >= 0.5,
+        soft,
+    )
 
 
 def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None) -> Iterator[Row]:

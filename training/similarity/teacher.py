@@ -1,5 +1,6 @@
 """A larger sentence encoder, all-mpnet-base-v2 (110M), whose cosines are soft answers for the small model. It is plain
 PyTorch, and reads a folder with its weights and tokenizer."""
+
 import math
 from pathlib import Path
 
@@ -27,7 +28,9 @@ class Layer(nn.Module):
     def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         """Returns the layer's output [rows, length, width]."""
         rows, length, _ = x.shape
-        query, key, value = (part(x).view(rows, length, HEADS, -1).transpose(1, 2) for part in (self.query, self.key, self.value))
+        query, key, value = (
+            part(x).view(rows, length, HEADS, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
+        )
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query.dtype))
         x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
         return self.norm2(x + self.down(F.gelu(self.up(x))))
@@ -38,7 +41,11 @@ class Teacher(nn.Module):
 
     def __init__(self, folder: Path, longest: int) -> None:
         super().__init__()
-        self.word, self.position, self.norm = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH), nn.LayerNorm(WIDTH, EPSILON)
+        self.word, self.position, self.norm = (
+            nn.Embedding(VOCABULARY, WIDTH),
+            nn.Embedding(POSITIONS, WIDTH),
+            nn.LayerNorm(WIDTH, EPSILON),
+        )
         self.distance = nn.Embedding(BUCKETS, HEADS)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.load_state_dict(named(load_file(folder / "model.safetensors")))
@@ -71,16 +78,37 @@ def buckets(length: int) -> torch.Tensor:
 def named(loaded: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns the archive's weights under this module's names."""
     loaded = {name.removeprefix("mpnet."): value for name, value in loaded.items()}
-    names = {"word": "embeddings.word_embeddings", "position": "embeddings.position_embeddings", "norm": "embeddings.LayerNorm"}
-    places = {"query": "attention.attn.q", "key": "attention.attn.k", "value": "attention.attn.v", "out": "attention.attn.o", "norm1": "attention.LayerNorm",
-              "up": "intermediate.dense", "down": "output.dense", "norm2": "output.LayerNorm"}
-    names |= {f"layers.{i}.{ours}": f"encoder.layer.{i}.{theirs}" for i in range(LAYERS) for ours, theirs in places.items()}
-    found = {f"{ours}.{kind}": loaded[f"{theirs}.{kind}"] for ours, theirs in names.items() for kind in ("weight", "bias") if f"{theirs}.{kind}" in loaded}
+    names = {
+        "word": "embeddings.word_embeddings",
+        "position": "embeddings.position_embeddings",
+        "norm": "embeddings.LayerNorm",
+    }
+    places = {
+        "query": "attention.attn.q",
+        "key": "attention.attn.k",
+        "value": "attention.attn.v",
+        "out": "attention.attn.o",
+        "norm1": "attention.LayerNorm",
+        "up": "intermediate.dense",
+        "down": "output.dense",
+        "norm2": "output.LayerNorm",
+    }
+    names |= {
+        f"layers.{i}.{ours}": f"encoder.layer.{i}.{theirs}" for i in range(LAYERS) for ours, theirs in places.items()
+    }
+    found = {
+        f"{ours}.{kind}": loaded[f"{theirs}.{kind}"]
+        for ours, theirs in names.items()
+        for kind in ("weight", "bias")
+        if f"{theirs}.{kind}" in loaded
+    }
     return found | {"distance.weight": loaded["encoder.relative_attention_bias.weight"]}
 
 
 @torch.no_grad()
-def taught(folder: Path, texts: list[str], longest: int = 128, max_tokens: int = 8192, bf16: bool = True) -> torch.Tensor:
+def taught(
+    folder: Path, texts: list[str], longest: int = 128, max_tokens: int = 8192, bf16: bool = True
+) -> torch.Tensor:
     """Returns the teacher's embeddings of texts, each of length 1 [texts, width]; only the first `longest` tokens of a
     text are read."""
     teacher, found = Teacher(folder, longest).eval(), torch.empty(len(texts), WIDTH)
@@ -92,6 +120,8 @@ def taught(folder: Path, texts: list[str], longest: int = 128, max_tokens: int =
         places, order = order[:count], order[count:]
         length = max(len(encoded[i]) for i in places)
         with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            found[places] = teacher(torch.tensor([encoded[i] + [PAD] * (length - len(encoded[i])) for i in places])).float()
+            found[places] = teacher(
+                torch.tensor([encoded[i] + [PAD] * (length - len(encoded[i])) for i in places])
+            ).float()
         bar.update(sum(len(encoded[i]) for i in places))
     return found

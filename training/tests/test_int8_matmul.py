@@ -8,7 +8,13 @@ def spread(kind):
     """Returns weights of 64 outputs and 97 inputs, of which the last has no neighbour."""
     generator = torch.Generator().manual_seed(5)
     normal = torch.randn(64, 97, generator=generator)
-    return {"normal": normal, "heavy": normal**3, "one sign": normal.abs(), "minus": -normal.abs(), "nothing": torch.zeros(64, 97)}[kind]
+    return {
+        "normal": normal,
+        "heavy": normal**3,
+        "one sign": normal.abs(),
+        "minus": -normal.abs(),
+        "nothing": torch.zeros(64, 97),
+    }[kind]
 
 
 def saturated(integers):

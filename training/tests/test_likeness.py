@@ -11,8 +11,12 @@ from training.model.encoder import SIMILARITY, load_model
 from training.data.rows import Row
 from training.data.wording import NONE_NAMES, TOPICS
 
-TEXTS = {"The striker scored twice in the last minutes of the match.": "football", "Heavy rain and strong wind are expected tomorrow.": "weather",
-         "The senator hopes to win a second term in November.": "elections", "Simmer the onions in butter and add the rice.": "food and recipes"}
+TEXTS = {
+    "The striker scored twice in the last minutes of the match.": "football",
+    "Heavy rain and strong wind are expected tomorrow.": "weather",
+    "The senator hopes to win a second term in November.": "elections",
+    "Simmer the onions in butter and add the rice.": "food and recipes",
+}
 
 
 def rows():
@@ -37,7 +41,10 @@ def test_every_row_has_a_distribution_over_its_options_whose_greatest_is_the_lab
 
 
 def test_none_of_these_is_right_where_nothing_is_like_the_text():
-    phrases, text = [f"{word} {i}" for word in ("tax return", "jewellery", "chess opening") for i in range(8)], "ok see you there"
+    phrases, text = (
+        [f"{word} {i}" for word in ("tax return", "jewellery", "chess opening") for i in range(8)],
+        "ok see you there",
+    )
     cosines = likeness.embedded(phrases) @ likeness.embedded([text])[0]
     found = [likeness.choice(Random(seed), text, "topic", phrases, cosines, list(range(20))) for seed in range(40)]
     with_none = [row for row in found if set(row.question["criteria"]) & set(NONE_NAMES)]
@@ -46,7 +53,9 @@ def test_none_of_these_is_right_where_nothing_is_like_the_text():
 
 def test_people_want_something_of_every_service_and_write_so():
     phrases = requests.phrases()
-    assert len(phrases) == len(set(phrases)) > 10_000 and {"cancel order", "card declined", "where is luggage"} <= set(phrases)
+    assert len(phrases) == len(set(phrases)) > 10_000 and {"cancel order", "card declined", "where is luggage"} <= set(
+        phrases
+    )
     written = requests.messages(Random(1), 100)
     assert written == requests.messages(Random(1), 100) and len(written) > 90
 

@@ -34,7 +34,22 @@ def prepared(tmp_path_factory):
 
 def train(rows, out, steps, *more):
     """Trains for `steps` small steps."""
-    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", *more])
+    main(
+        [
+            "train",
+            "--rows",
+            str(rows),
+            "--out",
+            str(out),
+            "--steps",
+            str(steps),
+            "--batch-tokens",
+            "256",
+            "--pool",
+            "32",
+            *more,
+        ]
+    )
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +62,34 @@ def trained(prepared, tmp_path_factory):
 
 def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card(prepared, trained, tmp_path):
     calibrated, folder, results = tmp_path / "calibrated", tmp_path / "model", tmp_path / "results.json"
-    main(["calibrate", "--checkpoint", str(trained / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "30"])
-    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20"])
+    main(
+        [
+            "calibrate",
+            "--checkpoint",
+            str(trained / "checkpoint.safetensors"),
+            "--rows",
+            str(prepared),
+            "--out",
+            str(calibrated),
+            "--per-source",
+            "30",
+        ]
+    )
+    main(
+        [
+            "export",
+            "--checkpoint",
+            str(calibrated / "checkpoint.safetensors"),
+            "--rows",
+            str(prepared),
+            "--out",
+            str(folder),
+            "--version",
+            "9.9.9",
+            "--samples",
+            "20",
+        ]
+    )
     served = Folder(folder)
     assert served.config["version"] == "9.9.9"
     for line in (folder / "golden.jsonl").read_text(encoding="utf-8").splitlines()[:6]:
@@ -56,8 +97,25 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
         assert served.golden(golden["request"]["state"], golden["request"]["questions"]) == golden
     (tmp_path / "data/dev").mkdir(parents=True)
     (tmp_path / "data/dev/own.jsonl.gz").write_bytes((prepared / "held-out.jsonl.gz").read_bytes())
-    main(["evaluate", "--folder", str(folder), "--data", str(tmp_path / "data"), "--rows", str(prepared), "--out", str(results), "--limit", "5",
-          "--parts", "sets", "coherence", "cases"])
+    main(
+        [
+            "evaluate",
+            "--folder",
+            str(folder),
+            "--data",
+            str(tmp_path / "data"),
+            "--rows",
+            str(prepared),
+            "--out",
+            str(results),
+            "--limit",
+            "5",
+            "--parts",
+            "sets",
+            "coherence",
+            "cases",
+        ]
+    )
     found = json.loads(results.read_text(encoding="utf-8"))
     assert found["sets"]["own"]["rows"] == 5 and 0 <= found["coherence"]["and"]["deviation"] <= 1
     found["bias"] = {"toxic": {"tall": 0.1}, "positive": {"tall": 0.5}, "toxic_range": 0.0, "positive_range": 0.0}
@@ -84,12 +142,16 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
     exact, rounded = (torch.load(folder / STATE, weights_only=True)["model"] for folder in (trained, tmp_path))
     start = load_model().state_dict()
     trained_weights = [name for name in start if name.startswith("layers.") and name.endswith("weight")]
-    apart, way = (sum((one[name] - other[name]).abs().sum().item() for name in trained_weights) for one, other in ((exact, rounded), (exact, start)))
+    apart, way = (
+        sum((one[name] - other[name]).abs().sum().item() for name in trained_weights)
+        for one, other in ((exact, rounded), (exact, start))
+    )
     assert 0 < apart < 0.2 * way
 
 
 def stop_after(patch, steps):
     """Interrupts training when it asks for the rate of the step after `steps`."""
+
     def rate(step, planned, *more):
         if step >= steps:
             raise KeyboardInterrupt
@@ -134,9 +196,38 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
     run, folder = tmp_path / "run", tmp_path / "model"
     train(prepared, run, 2, "--int8")
     calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"
-    main(["calibrate", "--checkpoint", str(run / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "5", "--ranges", str(ranges)])
-    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20",
-          "--ranges", str(ranges)])
+    main(
+        [
+            "calibrate",
+            "--checkpoint",
+            str(run / "checkpoint.safetensors"),
+            "--rows",
+            str(prepared),
+            "--out",
+            str(calibrated),
+            "--per-source",
+            "5",
+            "--ranges",
+            str(ranges),
+        ]
+    )
+    main(
+        [
+            "export",
+            "--checkpoint",
+            str(calibrated / "checkpoint.safetensors"),
+            "--rows",
+            str(prepared),
+            "--out",
+            str(folder),
+            "--version",
+            "9.9.9",
+            "--samples",
+            "20",
+            "--ranges",
+            str(ranges),
+        ]
+    )
     served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
     simulate(rounded, served_ranges(folder))
     apart = {"exact": 0.0, "rounded": 0.0}
@@ -165,7 +256,9 @@ def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
 
 def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_path):
     main(["export", "--checkpoint", str(EMBEDDED), "--out", str(tmp_path), "--version", "9.9.9"])
-    config, again = (json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path))
+    config, again = (
+        json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path)
+    )
     assert again == config | {"version": "9.9.9"}
     for name in ("model.onnx", "tokenizer.json"):
         assert (tmp_path / name).read_bytes() == (EMBEDDED / name).read_bytes(), name
@@ -173,11 +266,18 @@ def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_pat
 
 def test_integers_of_a_folder_that_saturate_are_not_taken_over(tmp_path):
     graph, older = (onnx.load(str(EMBEDDED / "model.onnx")) for _ in range(2))
-    weights = [tensor for tensor in older.graph.initializer if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")]
+    weights = [
+        tensor
+        for tensor in older.graph.initializer
+        if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")
+    ]
     expected = {tensor.name: tensor.raw_data for tensor in graph.graph.initializer}
     # The change affects two neighbours of each output of a product, and two rows of the table of words, which is in no
     # product.
-    changed = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))}
+    changed = {
+        tensor.name: np.array(numpy_helper.to_array(tensor))
+        for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))
+    }
     for tensor in older.graph.initializer:
         if tensor.name in changed:
             changed[tensor.name][:2] = 127
@@ -196,15 +296,30 @@ def own_rows(path):
     """Writes labelled rows of a rule that no instruction tells: red things are x, green ones y."""
     rng, things = random.Random(0), {"x": ("tomato", "blood", "ruby"), "y": ("grass", "leaf", "lime")}
     rights = [rng.choice("xy") for _ in range(150)]
-    rows = [{"state": f"item {i}: {rng.choice(things[right])}", "type": "choice", "instructions": "Which bin?", "criteria": json.dumps(CRITERIA), "label": right}
-            for i, right in enumerate(rights)]
+    rows = [
+        {
+            "state": f"item {i}: {rng.choice(things[right])}",
+            "type": "choice",
+            "instructions": "Which bin?",
+            "criteria": json.dumps(CRITERIA),
+            "label": right,
+        }
+        for i, right in enumerate(rights)
+    ]
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as out:
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
     else:
-        items = ({"state": row["state"], "q": {"type": "choice", "instructions": row["instructions"], "criteria": CRITERIA}, "label": row["label"]} for row in rows)
+        items = (
+            {
+                "state": row["state"],
+                "q": {"type": "choice", "instructions": row["instructions"], "criteria": CRITERIA},
+                "label": row["label"],
+            }
+            for row in rows
+        )
         path.write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
     return path
 
@@ -223,10 +338,30 @@ def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, ste
         torch.manual_seed(0)
         start = tmp_path / "start.safetensors"
         save_model(load_model(), start)
-    main(["finetune", "--own", str(own_rows(tmp_path / "own.csv")), "--start", str(start), "--out", str(served), "--steps", str(steps),
-          "--batch-tokens", "512", "--generated", "1", "--rate", "3e-4"])
+    main(
+        [
+            "finetune",
+            "--own",
+            str(own_rows(tmp_path / "own.csv")),
+            "--start",
+            str(start),
+            "--out",
+            str(served),
+            "--steps",
+            str(steps),
+            "--batch-tokens",
+            "512",
+            "--generated",
+            "1",
+            "--rate",
+            "3e-4",
+        ]
+    )
     folder, question = Folder(served), {"type": "choice", "instructions": "Which bin?", "criteria": CRITERIA}
-    answers = [labels(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())] for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")]
+    answers = [
+        labels(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())]
+        for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")
+    ]
     assert sum(answer == right for answer, right in zip(answers, "xxxyyy")) >= 5
     if kind == "folder in int8":
         assert served_ranges(served) == served_ranges(start)
@@ -234,14 +369,22 @@ def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, ste
 
 def test_too_few_rows_to_judge_by_are_refused(tmp_path):
     path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)))
+    path.write_text(
+        "\n".join(
+            json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)
+        )
+    )
     with pytest.raises(ValueError, match="30 rows leave 6 to judge by"):
         main(["finetune", "--own", str(path), "--start", "unused", "--out", str(tmp_path / "served")])
 
 
 def test_an_average_lies_between_its_two_models(prepared, trained, tmp_path):
     train(prepared, tmp_path / "other", 4, "--seed", "1")
-    first, second, out = trained / "checkpoint.safetensors", tmp_path / "other/checkpoint.safetensors", tmp_path / "average.safetensors"
+    first, second, out = (
+        trained / "checkpoint.safetensors",
+        tmp_path / "other/checkpoint.safetensors",
+        tmp_path / "average.safetensors",
+    )
     main(["average", "--first", str(first), "--second", str(second), "--share", "0.25", "--out", str(out)])
     one, two, between = (load_model(path).layers[5].out.weight for path in (first, second, out))
     assert not torch.equal(one, two)

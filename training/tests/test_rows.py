@@ -30,21 +30,37 @@ def test_the_same_rows_make_the_same_file(tmp_path):
 
 def test_rows_are_the_same_in_every_process():
     script = "import hashlib; from training.generate.rows import generated; print(hashlib.sha256(repr(list(generated(1, 2000))).encode()).hexdigest())"
-    printed = {subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True, text=True).stdout for seed in ("1", "2")}
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
     assert len(printed) == 1
 
 
 def test_a_label_that_is_no_option_is_refused_with_its_line(tmp_path):
     path = tmp_path / "bad.jsonl"
     question = {"type": "choice", "instructions": "?", "criteria": {"a": "", "b": ""}}
-    path.write_text(json.dumps({"state": "x", "q": question, "label": "a"}) + "\n" + json.dumps({"state": "x", "q": question, "label": "c"}) + "\n")
+    path.write_text(
+        json.dumps({"state": "x", "q": question, "label": "a"})
+        + "\n"
+        + json.dumps({"state": "x", "q": question, "label": "c"})
+        + "\n"
+    )
     with pytest.raises(ValueError, match="bad.jsonl:2: label 'c'"):
         list(rows.read_rows(path))
 
 
 def test_no_state_is_both_trained_on_and_held_out(tmp_path):
     main(["data", "--out", str(tmp_path), "--generated", "3000", "--likeness", "60"])
-    train, held = ({rows.state_key(row.state) for row in rows.read_rows(tmp_path / name)} for name in (data.TRAIN, data.HELD_OUT))
+    train, held = (
+        {rows.state_key(row.state) for row in rows.read_rows(tmp_path / name)} for name in (data.TRAIN, data.HELD_OUT)
+    )
     assert train and held and not train & held
 
 

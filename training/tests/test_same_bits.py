@@ -4,6 +4,7 @@
 Rows are compared by their SHA-256. Weights are compared by a few numbers, since their last bits differ from processor to
 processor.
 """
+
 import argparse
 import gzip
 import hashlib
@@ -71,17 +72,27 @@ def groups_of_recipes(held_out):
 def made_rows():
     """Returns the digests of generated rows, of a pool as tokens, and of what the evaluation asks."""
     rows = list(every_source())
-    pool = [(row.ids, row.positions, row.types, row.part, row.option, row.markers) for row in Mixture(rows, 2).pool(3, 200)]
+    pool = [
+        (row.ids, row.positions, row.types, row.part, row.option, row.markers) for row in Mixture(rows, 2).pool(3, 200)
+    ]
     asked = [(kind, state, questions) for kind, state, questions, _ in coherence.cases(rows, 30)]
     return {
-        "generated": digest([vars(row) for row in generated(3, 3000)]), "messages": digest(requests.messages(Random(1), 500)), "phrases": digest(requests.phrases()),
-        "pool": digest(pool), "golden": digest(list(golden.requests())), "coherence": digest(asked), "facts": digest(needle.facts(Random(23), 20)),
+        "generated": digest([vars(row) for row in generated(3, 3000)]),
+        "messages": digest(requests.messages(Random(1), 500)),
+        "phrases": digest(requests.phrases()),
+        "pool": digest(pool),
+        "golden": digest(list(golden.requests())),
+        "coherence": digest(asked),
+        "facts": digest(needle.facts(Random(23), 20)),
     }
 
 
 def embedded(texts, *_, **__):
     """Returns numbers that follow from the texts, with products that are exact on every processor."""
-    numbers = [[int.from_bytes(hashlib.sha256(f"{place} {text}".encode()).digest()[:2]) % 2001 - 1000 for place in range(4)] for text in texts]
+    numbers = [
+        [int.from_bytes(hashlib.sha256(f"{place} {text}".encode()).digest()[:2]) % 2001 - 1000 for place in range(4)]
+        for text in texts
+    ]
     return torch.tensor(numbers, dtype=torch.float32).reshape(len(texts), 4) / 2048
 
 
@@ -94,8 +105,25 @@ def files_of_data(folder, patch):
     for source, own in rows.items():
         write_rows(folder / f"in/train/{source}.jsonl", own)
     write_rows(folder / "in/dev/set.jsonl", rows["persona"][:3])
-    main(["data", "--data", str(folder / "in"), "--out", str(folder / "out"), "--generated", "1000", "--likeness", "600", "--seed", "7"])
-    return {name: hashlib.sha256(gzip.decompress((folder / "out" / name).read_bytes())).hexdigest() for name in (TRAIN, HELD_OUT, ASKED)}
+    main(
+        [
+            "data",
+            "--data",
+            str(folder / "in"),
+            "--out",
+            str(folder / "out"),
+            "--generated",
+            "1000",
+            "--likeness",
+            "600",
+            "--seed",
+            "7",
+        ]
+    )
+    return {
+        name: hashlib.sha256(gzip.decompress((folder / "out" / name).read_bytes())).hexdigest()
+        for name in (TRAIN, HELD_OUT, ASKED)
+    }
 
 
 def tiny_run(patch, folder):
@@ -148,8 +176,11 @@ def parts_of_checkpoint(folder, patch):
     saved = torch.load(folder / STATE, weights_only=True)
     names = {id(value): name for name, value in model.named_parameters()}
     return {
-        "parts": sorted(saved), "progress": saved["progress"], "model": {name: list(value.shape) for name, value in saved["model"].items()},
-        "average": list(saved["average"]), "rates": [[group["peak"], [names[id(value)] for value in group["params"]]] for group in optimizer.param_groups],
+        "parts": sorted(saved),
+        "progress": saved["progress"],
+        "model": {name: list(value.shape) for name, value in saved["model"].items()},
+        "average": list(saved["average"]),
+        "rates": [[group["peak"], [names[id(value)] for value in group["params"]]] for group in optimizer.param_groups],
     }
 
 
@@ -197,8 +228,14 @@ def write_pinned(folder):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.similarity.likeness.PHRASES_EACH", 200)
         patch.setattr("training.commands.data.ASKED_GROUPS", 200)
-        pinned = {"groups": groups_of_recipes(False), "held-out groups": groups_of_recipes(True), "rows": made_rows(), "files": files_of_data(folder, patch),
-                  "step": one_step(folder, patch), "checkpoint": parts_of_checkpoint(folder, patch)}
+        pinned = {
+            "groups": groups_of_recipes(False),
+            "held-out groups": groups_of_recipes(True),
+            "rows": made_rows(),
+            "files": files_of_data(folder, patch),
+            "step": one_step(folder, patch),
+            "checkpoint": parts_of_checkpoint(folder, patch),
+        }
     PINNED.write_text(json.dumps(pinned, indent=1) + "\n", encoding="utf-8")
 
 

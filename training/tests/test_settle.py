@@ -22,10 +22,22 @@ REPOSITORY = Path(__file__).parents[2]
 # A model of two layers of eight dimensions in int8, with chunks of 16 tokens.
 TINY = REPOSITORY / "crates/engine/tests/fixtures/shared-state-int8"
 OTHER = f"env PYTHONPATH={shlex.quote(str(REPOSITORY))} {shlex.quote(sys.executable)} {shlex.quote(str(Path(__file__).with_name('other_processor.py')))}"
-TEXTS = ("the cat sat on the mat and looked at a dog", "", "my order 17 is late, where is it? " * 6, "yes", "a red lamp and two blue desks " * 3)
-QUESTIONS = {"late": {"type": "noul", "instructions": "is it late?"},
-             "what": {"type": "choice", "instructions": "what is it?", "criteria": {"a": "cat", "b": "dog", "c": "the red lamp"}},
-             "how": {"type": "score", "instructions": "how much?", "criteria": ["low", "mid", "high"]}}
+TEXTS = (
+    "the cat sat on the mat and looked at a dog",
+    "",
+    "my order 17 is late, where is it? " * 6,
+    "yes",
+    "a red lamp and two blue desks " * 3,
+)
+QUESTIONS = {
+    "late": {"type": "noul", "instructions": "is it late?"},
+    "what": {
+        "type": "choice",
+        "instructions": "what is it?",
+        "criteria": {"a": "cat", "b": "dog", "c": "the red lamp"},
+    },
+    "how": {"type": "score", "instructions": "how much?", "criteria": ["low", "mid", "high"]},
+}
 
 
 def asked():
@@ -66,7 +78,10 @@ def test_a_settled_folder_has_the_same_integers_on_a_processor_with_other_last_b
         settle.store(before, product.step, new)
     assert before == after, "nothing but scales of inputs is changed"
     config, served = json.loads((out / "config.json").read_text()), Folder(out)
-    assert config == json.loads((TINY / "config.json").read_text()) | {"version": "0.0.2", "sha256": digest(out / "model.onnx")}
+    assert config == json.loads((TINY / "config.json").read_text()) | {
+        "version": "0.0.2",
+        "sha256": digest(out / "model.onnx"),
+    }
     lines = (out / "golden.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [served.golden(*request) for request in asked()]
 
@@ -80,7 +95,7 @@ class Whole(Folder):
 
     def run(self, outputs, *inputs):
         found = super().run([*outputs, *self.names], *inputs)
-        self.integers.append(found[len(outputs):])
+        self.integers.append(found[len(outputs) :])
         return found[: len(outputs)]
 
 
@@ -115,13 +130,21 @@ def test_of_the_scales_that_round_alike_the_nearest_is_taken_and_one_with_room_f
 
 
 def test_tensors_are_read_as_they_were_written(tmp_path):
-    runs = [{"a": np.arange(6, dtype=np.int64).reshape(2, 3), "none": np.zeros((1, 2, 0, 4), np.float32)}, {}, {"b": np.array([1, 255], np.uint8), "c": np.float32([[0.1]])}]
+    runs = [
+        {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "none": np.zeros((1, 2, 0, 4), np.float32)},
+        {},
+        {"b": np.array([1, 255], np.uint8), "c": np.float32([[0.1]])},
+    ]
     write_tensors(tmp_path / "tensors", runs)
     found = read_tensors(tmp_path / "tensors")
     assert [list(run) for run in found] == [list(run) for run in runs]
     for run, same in zip(runs, found):
         for name, value in run.items():
-            assert value.dtype == same[name].dtype and value.shape == same[name].shape and np.array_equal(value, same[name])
+            assert (
+                value.dtype == same[name].dtype
+                and value.shape == same[name].shape
+                and np.array_equal(value, same[name])
+            )
 
 
 def test_a_runner_that_fails_ends_the_command_with_what_it_said():

@@ -1,4 +1,5 @@
 """Saves and loads everything that a run needs to go on after a kill."""
+
 import json
 import os
 from dataclasses import dataclass
@@ -40,7 +41,15 @@ def save(folder: Path, model: Model, average: Average, optimizer: torch.optim.Op
     """Writes the checkpoint and the averaged weights; a kill while writing leaves the last checkpoint whole."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{STATE}.part"
-    torch.save({"model": model.state_dict(), "average": average.weights, "optimizer": optimizer.state_dict(), "progress": vars(progress)}, part)
+    torch.save(
+        {
+            "model": model.state_dict(),
+            "average": average.weights,
+            "optimizer": optimizer.state_dict(),
+            "progress": vars(progress),
+        },
+        part,
+    )
     os.replace(part, folder / STATE)
     averaged = Model(model.similar_state.out_features)
     averaged.load_state_dict(average.weights)
