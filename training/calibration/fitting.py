@@ -2,13 +2,18 @@
 are left out one at a time."""
 
 from collections import Counter
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from ..data.layout import TYPE_IDS
-from .metrics import Array, best_temperature, negative_log_likelihood
+from ..data.question import ServedQuestion, option_count
 from ..data.rows import Row
+from .metrics import Array, best_temperature, negative_log_likelihood
+
+# The file of the fitted values.
+CALIBRATION = "calibration.json"
 
 # The most options of each bin (the last has no limit), and the bins' names in config.json.
 BINS = ((2, "2"), (5, "3-5"), (10, "6-10"), (10**9, "11+"))
@@ -19,6 +24,14 @@ WIDEST_BIAS = 2.0
 Fit = dict[str, float]
 
 
+class Calibration(TypedDict):
+    """The entries of config.json that say how logits become probabilities."""
+
+    temperature: Fit
+    temperature_by_options: NotRequired[dict[str, Fit]]
+    bias: NotRequired[dict[str, Fit]]
+
+
 def bin_of(count: int) -> str:
     """Returns the name of the bin for a number of options."""
     return next(name for most, name in BINS if count <= most)
@@ -27,7 +40,9 @@ def bin_of(count: int) -> str:
 def form_of(instructions: str) -> str:
     """Returns the form of a yes/no question: it names a field of the state in backticks, it is a question, or it is a
     statement."""
-    return "named" if "`" in instructions else "question" if instructions.rstrip().endswith("?") else "statement"
+    if "`" in instructions:
+        return "named"
+    return "question" if instructions.rstrip().endswith("?") else "statement"
 
 
 def weights_of(rows: list[Row]) -> Array:
@@ -70,61 +85,77 @@ class Fitted:
 
     def bias(self, temperature: float) -> float:
         """Returns the bias of "yes" that describes the rows best at a temperature."""
-        margins = np.array([row[1] - row[0] for row in self.logits]) * np.where(self.labels, 1, -1)
         signs, weights = np.where(self.labels, 1, -1), weights_of(self.rows)
+        margins = np.array([row[1] - row[0] for row in self.logits]) * signs
         tried = np.arange(-WIDEST_BIAS, WIDEST_BIAS + 1e-9, 0.05)
-        losses = [
-            float(np.average(np.logaddexp(0, -(margins + signs * bias) / temperature), weights=weights))
-            for bias in tried
-        ]
-        return round(float(tried[int(np.argmin(losses))]), 2)
+        losses = [np.logaddexp(0, -(margins + signs * bias) / temperature) for bias in tried]
+        means = [float(np.average(loss, weights=weights)) for loss in losses]
+        return round(float(tried[int(np.argmin(means))]), 2)
+
+
+def of_source(source: str) -> Callable[[Row], bool]:
+    """Returns whether a row is of a source."""
+    return lambda row: row.source == source
+
+
+def of_other_source(source: str) -> Callable[[Row], bool]:
+    """Returns whether a row is of another source."""
+    return lambda row: row.source != source
 
 
 def left_out(rows: Fitted, fit: Callable[[Fitted], float], loss: Callable[[Fitted, float], float]) -> float:
     """Returns the mean over the sources of the loss on one source after a fit on the others."""
-    found = [
-        loss(
-            rows.where(lambda row, out=source: row.source == out),
-            fit(rows.where(lambda row, out=source: row.source != out)),
-        )
-        for source in rows.sources()
-    ]
+    sources = rows.sources()
+    found = [loss(rows.where(of_source(name)), fit(rows.where(of_other_source(name)))) for name in sources]
     return float(np.mean(found))
 
 
-def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: float = 1.0) -> dict[str, Any]:
+def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: float = 1.0) -> Calibration:
     """Returns entries of config.json: a temperature for each type, and those temperatures of bins and biases of "yes"
     that better describe sources on which they were not fitted."""
     everything = Fitted(rows, logits, labels)
-    found: dict[str, Any] = {"temperature": dict.fromkeys(TYPE_IDS, 1.0), "temperature_by_options": {}, "bias": {}}
+    temperature: Fit = dict.fromkeys(TYPE_IDS, 1.0)
+    by_options: dict[str, Fit] = {}
+    bias: dict[str, Fit] = {}
     for kind in TYPE_IDS:
-        own = everything.where(lambda row, kind=kind: row.question["type"] == kind)
+        own = everything.where(of_type(kind))
         if not own.rows:
             continue
         whole = own.temperature()
-        found["temperature"][kind] = round(whole * shift, 4)
+        temperature[kind] = round(whole * shift, 4)
         if kind == "noul":
-            found["bias"] = {kind: biases(own, whole)}
+            bias = {kind: biases(own, whole)}
         else:
-            found["temperature_by_options"][kind] = {
-                name: round(value * shift, 4) for name, value in bins(own, whole).items()
-            }
-    return found
+            by_options[kind] = {name: round(value * shift, 4) for name, value in bins(own, whole).items()}
+    return {"temperature": temperature, "temperature_by_options": by_options, "bias": bias}
+
+
+def of_type(kind: str) -> Callable[[Row], bool]:
+    """Returns whether a row's question is of a type."""
+    return lambda row: row.question["type"] == kind
+
+
+def in_bin(name: str) -> Callable[[Row], bool]:
+    """Returns whether a row's number of options is in a bin."""
+    return lambda row: bin_of(option_count(row.question)) == name
+
+
+def of_form(form: str) -> Callable[[Row], bool]:
+    """Returns whether a row's question has a form."""
+    return lambda row: form_of(row.question["instructions"]) == form
 
 
 def bins(own: Fitted, whole: float) -> Fit:
     """Returns the temperatures of the bins for which an own temperature is better than the common one."""
     found: Fit = {}
     for _, name in BINS:
-        part = own.where(lambda row, name=name: bin_of(len(row.question["criteria"])) == name)
-        if part.enough() and left_out(part, Fitted.temperature, Fitted.loss) < left_out(
-            part, lambda _: whole, Fitted.loss
-        ):
-            found[name] = part.temperature()
-        print(
-            f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources",
-            f"temperature {found[name]}" if name in found else "as all",
-        )
+        part = own.where(in_bin(name))
+        if part.enough():
+            common = left_out(part, lambda _: whole, Fitted.loss)
+            if left_out(part, Fitted.temperature, Fitted.loss) < common:
+                found[name] = part.temperature()
+        said = f"temperature {found[name]}" if name in found else "as all"
+        print(f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources", said)
     return found
 
 
@@ -133,29 +164,43 @@ def biases(own: Fitted, whole: float) -> Fit:
     were left out."""
     found: Fit = {}
     for form in FORMS:
-        part = own.where(lambda row, form=form: form_of(row.question["instructions"]) == form)
+        part = own.where(of_form(form))
         if not part.enough():
             continue
-        alone = [part.where(lambda row, out=source: row.source == out).bias(whole) for source in part.sources()]
-        alike = abs(float(np.mean(alone))) > 2 * float(np.std(alone)) / np.sqrt(len(alone))
-        helps = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole)) < left_out(
-            part, lambda _: 0.0, lambda out, _: out.loss(whole)
-        )
-        if alike and helps:
+        alone = [part.where(of_source(source)).bias(whole) for source in part.sources()]
+        mean, spread = float(np.mean(alone)), float(np.std(alone))
+        alike = abs(mean) > 2 * spread / np.sqrt(len(alone))
+        biased = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole))
+        unbiased = left_out(part, lambda _: 0.0, lambda out, _: out.loss(whole))
+        if alike and biased < unbiased:
             found[form] = part.bias(whole)
-        print(
-            f"  {form}: {len(part.rows)} rows of {len(part.sources())} sources, alone {np.mean(alone):.2f} +- {np.std(alone):.2f},",
-            f"bias {found[form]}" if form in found else "none",
-        )
+        said = f"bias {found[form]}" if form in found else "none"
+        rows = f"{len(part.rows)} rows of {len(part.sources())} sources"
+        print(f"  {form}: {rows}, alone {mean:.2f} +- {spread:.2f},", said)
     return found
 
 
-def applied(config: dict[str, Any], question: dict[str, Any], logits: Array) -> tuple[Array, float]:
+def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) -> Fit:
+    """Returns the temperature of each type, with the same weight for every source; 1 for a type without rows."""
+    temperature = dict.fromkeys(TYPE_IDS, 1.0)
+    for kind in TYPE_IDS:
+        own = [i for i, row in enumerate(rows) if row.question["type"] == kind]
+        if own:
+            weights = weights_of([rows[i] for i in own])
+            kept, right = [logits[i] for i in own], [labels[i] for i in own]
+            temperature[kind] = best_temperature(kept, right, weights)
+            before, after = (negative_log_likelihood(kept, right, t, weights) for t in (1.0, temperature[kind]))
+            print(f"{kind}: {len(own)} rows, temperature {temperature[kind]}, loss {before:.4f} to {after:.4f}")
+    return temperature
+
+
+def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
     """Returns the logits and the temperature with which a question is answered."""
     kind = question["type"]
     temperature = config["temperature"][kind]
     if kind == "noul":
-        bias = config.get("bias", {}).get(kind, {}).get(form_of(question.get("instructions", "")), 0.0)
+        form = form_of(question.get("instructions", ""))
+        bias = config.get("bias", {}).get(kind, {}).get(form, 0.0)
         return logits + np.array([0.0, bias]), temperature
     own = config.get("temperature_by_options", {}).get(kind, {})
-    return logits, own.get(bin_of(len(question["criteria"])), temperature)
+    return logits, own.get(bin_of(option_count(question)), temperature)

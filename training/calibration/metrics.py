@@ -1,12 +1,15 @@
 """Computes accuracy, calibration and abstention from plain arrays."""
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
 BINS = 15
+# The shares of the surest answers over which the accuracy is measured.
+SHARES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 def softmax(logits: Array, temperature: float = 1.0) -> Array:
@@ -20,21 +23,16 @@ def interval(right: int, count: int) -> tuple[float, float]:
     if count == 0:
         return 0.0, 1.0
     z, share = 1.959964, right / count
-    middle, spread = (
-        share + z * z / (2 * count),
-        z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count)),
-    )
+    middle = share + z * z / (2 * count)
+    spread = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
     return (middle - spread) / (1 + z * z / count), (middle + spread) / (1 + z * z / count)
 
 
 def bins(confidence: Array, right: Array) -> list[tuple[float, float, int]]:
     """Returns the mean confidence, the share of right answers and the size of each of 15 bins of equal mass."""
     order = np.argsort(confidence, kind="stable")
-    return [
-        (float(confidence[part].mean()), float(right[part].mean()), len(part))
-        for part in np.array_split(order, BINS)
-        if len(part)
-    ]
+    parts = [part for part in np.array_split(order, BINS) if len(part)]
+    return [(float(confidence[part].mean()), float(right[part].mean()), len(part)) for part in parts]
 
 
 def calibration_error(confidence: Array, right: Array) -> float:
@@ -42,12 +40,11 @@ def calibration_error(confidence: Array, right: Array) -> float:
     return sum(abs(mean - share) * size for mean, share, size in bins(confidence, right)) / max(len(right), 1)
 
 
-def coverage(
-    sureness: Array, right: Array, shares: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-) -> list[tuple[float, float]]:
+def coverage(sureness: Array, right: Array) -> list[tuple[float, float]]:
     """Returns the accuracy over the surest share of the answers, for each share."""
     order = np.argsort(-sureness, kind="stable")
-    return [(share, float(right[order[: max(1, round(share * len(right)))]].mean())) for share in shares]
+    counts = {share: max(1, round(share * len(right))) for share in SHARES}
+    return [(share, float(right[order[:count]].mean())) for share, count in counts.items()]
 
 
 def errors_removed(sureness: Array, right: Array, abstain: float = 0.2) -> float:
@@ -61,9 +58,8 @@ def negative_log_likelihood(
     logits: list[Array], labels: list[int], temperature: float, weights: Array | None = None
 ) -> float:
     """Returns the mean over questions of minus the log of the right option's probability."""
-    losses = [
-        float(np.logaddexp.reduce(row / temperature) - row[label] / temperature) for row, label in zip(logits, labels)
-    ]
+    pairs = zip(logits, labels)
+    losses = [float(np.logaddexp.reduce(row / temperature) - row[label] / temperature) for row, label in pairs]
     return float(np.average(losses, weights=weights))
 
 
@@ -97,11 +93,11 @@ def best_threshold(scores: Array, labels: Array) -> tuple[float, float]:
     order = np.argsort(scores, kind="stable")
     ordered, said = scores[order], labels[order].astype(int)
     # With the threshold behind the first i scores, each "no" among those and each "yes" among the others is right.
-    right = np.concatenate([[0], np.cumsum(1 - said)]) + said.sum() - np.concatenate([[0], np.cumsum(said)])
+    noes, yeses = (np.concatenate([[0], np.cumsum(part)]) for part in (1 - said, said))
+    right = noes + said.sum() - yeses
     ends = np.concatenate([[-np.inf], ordered, [np.inf]])
     right[1:-1][ordered[1:] == ordered[:-1]] = -1
     best = int(right.argmax())
     low, high = ends[best], ends[best + 1]
-    return float(right[best] / len(scores)), float(
-        high - 1 if low == -np.inf else low + 1 if high == np.inf else (low + high) / 2
-    )
+    middle = high - 1 if low == -np.inf else low + 1 if high == np.inf else (low + high) / 2
+    return float(right[best] / len(scores)), float(middle)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from ..model.encoder import load_model, save_model
+from ..model.weights import load_model, save_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +24,7 @@ def run(args: argparse.Namespace) -> None:
     if not 0 <= args.share <= 1:
         raise SystemExit(f"--share is {args.share}, not 0 to 1")
     model, second = load_model(args.first), load_model(args.second).state_dict()
-    model.load_state_dict(
-        {name: (1 - args.share) * value + args.share * second[name] for name, value in model.state_dict().items()}
-    )
+    first = model.state_dict()
+    model.load_state_dict({name: (1 - args.share) * first[name] + args.share * second[name] for name in first})
     args.out.parent.mkdir(parents=True, exist_ok=True)
     save_model(model, args.out)

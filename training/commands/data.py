@@ -1,22 +1,21 @@
-"""`data`: prepares labelled rows, generated rows and rows that the base model answers, and splits them into rows to
+"""`data`: prepares labelled rows, generated rows and rows that sentence encoders answer, and splits them into rows to
 train on and held-out rows."""
 
 import argparse
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 from tqdm import tqdm
 
+from ..data.question import label_at
+from ..data.rows import ASKED, HELD_OUT, TRAIN, Row, is_held_out, read_rows, write_rows
 from ..generate.rows import generated
-from ..similarity.likeness import likeness
 from ..recipes.mixture import Mixture
-from ..data.rows import Row, is_held_out, read_rows, write_rows
+from ..similarity.likeness import likeness
 
-TRAIN, HELD_OUT = "train.jsonl.gz", "held-out.jsonl.gz"
-# Held-out rows in the form of a training step, with wordings that no step uses.
-ASKED = "held-out-asked.jsonl.gz"
-ASKED_GROUPS, ASKED_STATE = 4000, 448
+# The number of held-out groups that are asked as a step would ask them, and their longest sequence in tokens.
+ASKED_GROUPS, ASKED_TOKENS = 4000, 896
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,20 +60,12 @@ def identity(row: Row) -> str:
 def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
     """Yields the questions that a step would ask about held-out rows, in the wordings that are reserved for them."""
     for encoded in Mixture(rows, seed, held_out=True).pool(0, ASKED_GROUPS) if rows else []:
-        for asked in encoded.group.asked:
-            question, target = asked.question, asked.target
-            index = target.index(max(target))
-            label = (
-                bool(index)
-                if question["type"] == "noul"
-                else list(question["criteria"])[index]
-                if question["type"] == "choice"
-                else index
-            )
-            if len(encoded.ids) <= 2 * ASKED_STATE:
-                yield Row(
-                    encoded.group.source, encoded.group.state, question, label, target if max(target) < 1 else None
-                )
+        if len(encoded.ids) <= ASKED_TOKENS:
+            for asked in encoded.group.asked:
+                likeliest = max(asked.target)
+                label = label_at(asked.question, asked.target.index(likeliest))
+                soft = asked.target if likeliest < 1 else None
+                yield Row(encoded.group.source, encoded.group.state, asked.question, label, soft)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -89,6 +80,5 @@ def run(args: argparse.Namespace) -> None:
     write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])
-        print(
-            f"{name}: {len(kept[held_out])} rows;", dict(sorted(Counter(row.source for row in kept[held_out]).items()))
-        )
+        counts = Counter(row.source for row in kept[held_out])
+        print(f"{name}: {len(kept[held_out])} rows;", dict(sorted(counts.items())))

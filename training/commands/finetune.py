@@ -3,29 +3,30 @@
 import argparse
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Iterator
 
-import numpy as np
-
-from . import export
-from . import train
-from .calibrate import CALIBRATION, fit_temperatures
-from .data import HELD_OUT, TRAIN
+from ..calibration.fitting import CALIBRATION, fit_temperatures
+from ..calibration.metrics import Array, interval
+from ..data.question import label_index
+from ..data.rows import HELD_OUT, TRAIN, Row, parse_row, read_rows, state_key, write_rows
+from ..folder.graph import build
+from ..folder.writer import About, write_folder
 from ..generate.rows import generated
-from ..folder.graph import Ranges, build
-from ..calibration.metrics import interval
-from ..model.encoder import load_model
-from ..model.predict import predict
-from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
-from ..data.rows import Row, label_index, parse_row, read_rows, state_key, write_rows
+from ..model.int8_matmul import Ranges
+from ..model.predict import Reading, predict
 from ..model.served import served_ranges
+from ..model.weights import load_model
+from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
+from . import train
 
 SOURCE = "own"
 # Fewer held-out rows than this tell nothing about the model, and a temperature fitted on them would be random.
 FEWEST_HELD_OUT = 20
 # One in this many states is held out.
 HELD_OUT_SHARE = 5
+# The rows that give the ranges of the products' inputs, and the generated rows among which they are drawn.
+RANGE_ROWS, RANGE_GENERATED = 600, 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,16 +58,14 @@ def read_own(path: Path) -> list[Row]:
     if path.suffix != ".csv":
         return list(read_rows(path, SOURCE))
     with path.open(encoding="utf-8-sig", newline="") as lines:
-        return [
-            parse_row(csv_item(line), SOURCE, f"{path.name}:{number}")
-            for number, line in enumerate(csv.DictReader(lines), start=2)
-        ]
+        numbered = enumerate(csv.DictReader(lines), start=2)
+        return [parse_row(csv_item(line), SOURCE, f"{path.name}:{number}") for number, line in numbered]
 
 
-def csv_item(line: dict[str, str]) -> dict[str, Any]:
+def csv_item(line: dict[str, str]) -> dict[str, object]:
     """Returns a row's JSON from a line of CSV: a state, criteria and a label that are JSON are parsed, all else is
     text."""
-    question: dict[str, Any] = {"type": line["type"], "instructions": line["instructions"]}
+    question: dict[str, object] = {"type": line["type"], "instructions": line["instructions"]}
     if line.get("criteria"):
         question["criteria"] = json.loads(line["criteria"])
     state = parsed(line["state"]) if line["state"][:1] in ("{", "[") else line["state"]
@@ -74,7 +73,7 @@ def csv_item(line: dict[str, str]) -> dict[str, Any]:
     return {"state": state, "q": question, "label": label}
 
 
-def parsed(text: str) -> Any:
+def parsed(text: str) -> object:
     """Returns the text's JSON value, or the text itself if it is not JSON."""
     try:
         return json.loads(text)
@@ -86,21 +85,19 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     """Returns rows to train on and rows to judge by; no state is in both. Raises ValueError if there are too few."""
     states = list(dict.fromkeys(state_key(row.state) for row in rows))
     held = set(states[::HELD_OUT_SHARE])
-    kept, out = (
-        [row for row in rows if state_key(row.state) not in held],
-        [row for row in rows if state_key(row.state) in held],
-    )
+    kept = [row for row in rows if state_key(row.state) not in held]
+    out = [row for row in rows if state_key(row.state) in held]
     if len(out) < FEWEST_HELD_OUT:
         raise ValueError(f"{len(rows)} rows leave {len(out)} to judge by; at least {FEWEST_HELD_OUT} are needed")
     return kept, out
 
 
-def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[np.ndarray], str]:
+def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[Array], str]:
     """Returns the logits of a checkpoint or a folder, in int8 if there are ranges, and its accuracy in words."""
     model = load_model(path)
     if ranges:
         simulate(model, ranges)
-    logits = [found.double().numpy() for found in predict(model, rows, device)]
+    logits = [found.double().numpy() for found in predict(model, rows, Reading(device))]
     right = sum(int(found.argmax() == label_index(row.question, row.label)) for found, row in zip(logits, rows))
     low, high = interval(right, len(rows))
     return logits, f"{right / len(rows):.3f} of {len(rows)} held-out rows (95 %: {low:.3f} to {high:.3f})"
@@ -110,27 +107,10 @@ def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -
     """Returns the arguments for `train`."""
     parser = argparse.ArgumentParser()
     train.add_arguments(parser)
-    return parser.parse_args(
-        [
-            "--rows",
-            str(run_folder),
-            "--out",
-            str(run_folder),
-            "--start",
-            str(args.start),
-            "--steps",
-            str(args.steps),
-            "--batch-tokens",
-            str(args.batch_tokens),
-            "--rate",
-            str(args.rate),
-            "--seed",
-            str(args.seed),
-            "--device",
-            args.device,
-            *(["--int8"] if in_int8 else []),
-        ]
-    )
+    values = {"--rows": run_folder, "--out": run_folder, "--start": args.start, "--steps": args.steps}
+    values |= {"--batch-tokens": args.batch_tokens, "--rate": args.rate, "--seed": args.seed, "--device": args.device}
+    given = [str(part) for pair in values.items() for part in pair]
+    return parser.parse_args([*given, "--int8"] if in_int8 else given)
 
 
 def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:
@@ -154,6 +134,8 @@ def run(args: argparse.Namespace) -> None:
     temperature = fit_temperatures(out, logits, [label_index(row.question, row.label) for row in out])
     (folder / CALIBRATION).write_text(json.dumps({"temperature": temperature}, indent=2) + "\n")
     model = load_model(folder / "checkpoint.safetensors").eval()
-    ranges = ranges or ranges_of(inputs_of(model, sample([*out, *generated(args.seed + 1, 100)], 600)), PERCENTILE)
-    export.write_folder(args.out, build(model, ranges), args.name, args.version, temperature)
+    if not ranges:
+        rows = sample([*out, *generated(args.seed + 1, RANGE_GENERATED)], RANGE_ROWS)
+        ranges = ranges_of(inputs_of(model, rows), PERCENTILE)
+    write_folder(args.out, build(model, ranges), About(args.name, args.version, temperature))
     print(f"{args.out}: a model folder; serve it with `svc serve --model {args.out}`")

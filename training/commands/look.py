@@ -3,17 +3,14 @@
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 
-from .evaluate import rows_of_sets
-from ..evaluate.figures import summary
-from ..calibration.metrics import softmax
-from ..model.encoder import load_model
-from ..model.predict import predict
-from ..data.rows import Row, label_index
+from ..evaluate.answers import Sets
+from ..evaluate.figures import Figures, judged, summary
+from ..model.predict import Reading, predict
+from ..model.weights import load_model
 
 SHOWN = (
     "accuracy",
@@ -26,6 +23,8 @@ SHOWN = (
     "without_none",
     "loss",
 )
+# The longest state in tokens that is read.
+STATE_MAX = 1024
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,48 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="cpu")
 
 
-def looked_at(rows: list[Row], logits: list[np.ndarray]) -> dict[str, Any]:
-    """Returns a set's figures."""
-    found = []
-    for row, own in zip(rows, logits):
-        label, p = label_index(row.question, row.label), softmax(own)
-        found.append(
-            {
-                "right": float(own.argmax() == label),
-                "confidence": float(p.max()),
-                "act": None,
-                "loss": -float(np.log(max(p[label], 1e-12))),
-                "logits": own,
-            }
-        )
-    return summary(rows, found)
-
-
 def run(args: argparse.Namespace) -> None:
     """Prints the figures of each set and their mean."""
-    args.half, model, sets = "choosing", load_model(args.checkpoint), {}
-    for name, rows in rows_of_sets(args):
+    model, reading = load_model(args.checkpoint), Reading(args.device, STATE_MAX)
+    sets: dict[str, Figures] = {}
+    for name, rows in Sets(args.data, names=args.sets, limit=args.limit).rows():
         with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):
-            logits = [own.double().numpy() for own in predict(model, rows, args.device, state_max=1024)]
-        sets[name] = looked_at(rows, logits)
-        print(f"{name:20}", " ".join(f"{key} {sets[name][key]:.3f}" for key in SHOWN if key in sets[name]), flush=True)
+            logits = [own.double().numpy() for own in predict(model, rows, reading)]
+        sets[name] = summary(rows, [judged(row, own) for row, own in zip(rows, logits)])
+        shown = {key: value for key, value in sets[name].items() if key in SHOWN}
+        print(f"{name:20}", " ".join(f"{key} {shown[key]:.3f}" for key in SHOWN if key in shown), flush=True)
     mean = float(np.mean([one["accuracy"] for one in sets.values()]))
     best = float(np.mean([one.get("best_threshold_accuracy", one["accuracy"]) for one in sets.values()]))
-    print(
-        f"mean accuracy {mean:.4f}, {best:.4f} with the best thresholds; similarity weighs {model.similar_scale.item():.2f}"
-    )
+    weight = f"similarity weighs {model.similar_scale.item():.2f}"
+    print(f"mean accuracy {mean:.4f}, {best:.4f} with the best thresholds; {weight}")
     if args.out:
+        kept = {name: {key: value for key, value in one.items() if key != "right"} for name, one in sets.items()}
         args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(
-            json.dumps(
-                {
-                    "mean_accuracy": mean,
-                    "sets": {
-                        name: {key: value for key, value in one.items() if key != "right"} for name, one in sets.items()
-                    },
-                },
-                indent=1,
-            )
-            + "\n",
-            encoding="utf-8",
-        )
+        text = json.dumps({"mean_accuracy": mean, "sets": kept}, indent=1)
+        args.out.write_text(text + "\n", encoding="utf-8")

@@ -1,12 +1,15 @@
 """The `shared-state` layout: how a state and its questions become tokens."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
+
+from .groups import Asked, Group
+from .question import Question, ServedQuestion, option_count
+from .rows import State
 
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
 CHUNK, HEAD_MAX, OPTION_MAX, STATE_MAX, RUN_TOKENS = 256, 128, 48, 16384, 512
@@ -14,40 +17,6 @@ TYPE_IDS = {"choice": 1, "score": 1, "noul": 1}
 # The prefixes are empty, because the options show the type of a question: words for it would cost a tenth of its
 # tokens.
 HEAD_PREFIX = dict.fromkeys(TYPE_IDS, "")
-
-
-@dataclass
-class Asked:
-    """A question and the distribution over its options that is to be learned; `whole` if even its smallest
-    probabilities mean something.
-
-    `meant`: the options whose probabilities tell how similar to the state they are in meaning.
-    """
-
-    question: dict[str, Any]
-    target: list[float]
-    whole: bool = False
-    meant: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Tie:
-    """A tie between options, each as (question, option): the probabilities of both sides have the same sum, or with
-    `at_most`, that of the first side is not larger."""
-
-    one: tuple[tuple[int, int], ...]
-    other: tuple[tuple[int, int], ...]
-    at_most: bool = False
-
-
-@dataclass
-class Group:
-    """A state, rendered as text, the questions about it in one step, and the ties between their answers."""
-
-    source: str
-    state: str
-    asked: list[Asked]
-    ties: list[Tie] = field(default_factory=list)
 
 
 @dataclass
@@ -88,29 +57,29 @@ def tokens(text: str) -> list[int]:
     return tokenizer().encode(text, add_special_tokens=False).ids
 
 
-def state_text(state: Any) -> str:
+def state_text(state: State) -> str:
     """Returns a state in the server's form: a string is itself, anything else is its compact JSON."""
     return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, separators=(",", ":"))
 
 
-def option_texts(question: dict[str, Any]) -> list[str]:
+def option_texts(question: ServedQuestion) -> list[str]:
     """Returns the texts of a question's options, in the caller's order."""
-    kind, criteria = question["type"], question.get("criteria")
-    if kind == "noul":
-        sides = criteria or {}
-        return [
-            word + (f": {sides[side]}" if sides.get(side) else "") for word, side in (("no", "false"), ("yes", "true"))
-        ]
-    if kind == "choice":
-        described = criteria if isinstance(criteria, dict) else dict.fromkeys(criteria)
+    if question["type"] == "noul":
+        sides = question.get("criteria") or {}
+        words = (("no", "false"), ("yes", "true"))
+        return [word + (f": {sides[side]}" if sides.get(side) else "") for word, side in words]
+    if question["type"] == "choice":
+        criteria = question["criteria"]
+        described = criteria if isinstance(criteria, dict) else dict.fromkeys(criteria, "")
         return [f"{key}: {text}" if text and text != key else key for key, text in described.items()]
-    return [f"level {i} of {len(criteria) - 1}: {text}" for i, text in enumerate(criteria)]
+    levels = question["criteria"]
+    return [f"level {i} of {len(levels) - 1}: {text}" for i, text in enumerate(levels)]
 
 
-def encode_question(question: dict[str, Any]) -> tuple[list[int], list[list[int]]]:
+def encode_question(question: ServedQuestion) -> tuple[list[int], list[list[int]]]:
     """Returns the head's tokens and each option's, markers included."""
-    kind = question["type"]
-    head = [CLS, *tokens(HEAD_PREFIX[kind] + question.get("instructions", ""))[: HEAD_MAX - 2], SEP]
+    prefix = HEAD_PREFIX[question["type"]]
+    head = [CLS, *tokens(prefix + question.get("instructions", ""))[: HEAD_MAX - 2], SEP]
     return head, [[MASK, *tokens(text)[: OPTION_MAX - 1]] for text in option_texts(question)]
 
 
@@ -142,3 +111,8 @@ def encode(group: Group, state_max: int = STATE_MAX) -> Encoded:
             row.markers[-1].append(len(row.ids))
             add(ids, len(head), kind, -number, place)
     return row
+
+
+def unlabelled(source: str, state: State, question: Question) -> Group:
+    """Returns a group of one question without an answer."""
+    return Group(source, state_text(state), [Asked(question, [0.0] * option_count(question))])

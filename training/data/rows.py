@@ -3,10 +3,24 @@
 import gzip
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Iterable, Iterator
+from typing import Any
 
+from .question import Label, Question, label_index
+
+# A state is a text or any other JSON value. Each recipe knows the shape of its sources' states.
+State = Any
+# A state, a question about it and the answer.
+Item = tuple[State, Question, Label]
+
+# The files of prepared rows: those to train on, those that are held out, and the latter in the form of a training step,
+# with wordings that no step uses.
+TRAIN, HELD_OUT, ASKED = "train.jsonl.gz", "held-out.jsonl.gz", "held-out-asked.jsonl.gz"
+
+# The source of rows that sentence encoders answer.
+LIKENESS = "likeness"
 # Whole sources that are never trained on: temperatures and the act head are fitted on them, so that these describe
 # questions of a new kind.
 HELD_OUT_SOURCES = frozenset({"pubmedqa", "prom_alerts", "rasa", "scitail_dev"})
@@ -23,36 +37,16 @@ class Row:
     """
 
     source: str
-    state: Any
-    question: dict[str, Any]
-    label: Any
+    state: State
+    question: Question
+    label: Label
     soft: list[float] | None = None
-
-
-def option_count(question: dict[str, Any]) -> int:
-    """Returns the number of options of a question; 2 for noul."""
-    return 2 if question["type"] == "noul" else len(question["criteria"])
-
-
-def label_index(question: dict[str, Any], label: Any) -> int:
-    """Returns the index of a label among its question's options; noul's are false, true.
-
-    Raises ValueError if the label is none of them.
-    """
-    kind, criteria = question["type"], question.get("criteria")
-    if kind == "noul" and isinstance(label, bool):
-        return int(label)
-    if kind == "choice" and label in criteria:
-        return list(criteria).index(label)
-    if kind == "score" and isinstance(label, int) and 0 <= label < len(criteria):
-        return label
-    raise ValueError(f"label {label!r} is no answer to this {kind} question")
 
 
 def read_rows(path: Path, source: str | None = None) -> Iterator[Row]:
     """Yields the rows of a JSON Lines file, which may be gzipped; `source` overrides the source that the rows name."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
+    open_text = gzip.open if path.suffix == ".gz" else open
+    with open_text(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 yield parse_row(json.loads(line), source, f"{path.name}:{number}")
@@ -60,13 +54,8 @@ def read_rows(path: Path, source: str | None = None) -> Iterator[Row]:
 
 def parse_row(item: dict[str, Any], source: str | None, where: str) -> Row:
     """Returns a row from its JSON; raises ValueError, which names `where`, if the label does not fit the question."""
-    row = Row(
-        source or item.get("src") or where.split(".")[0],
-        item["state"],
-        item.get("q") or item["question"],
-        item["label"],
-        item.get("soft"),
-    )
+    named = source or item.get("src") or where.split(".")[0]
+    row = Row(named, item["state"], item.get("q") or item["question"], item["label"], item.get("soft"))
     try:
         label_index(row.question, row.label)
     except (ValueError, KeyError, TypeError) as error:
@@ -81,16 +70,17 @@ def write_rows(path: Path, rows: Iterable[Row]) -> int:
     with path.open("wb") as file:
         # The gzip header gets no time and no name, so that the same rows make the same file.
         out = gzip.GzipFile("", "wb", fileobj=file, mtime=0) if path.suffix == ".gz" else file
-        for count, row in enumerate(rows, start=1):
+        for row in rows:
             item = {"src": row.source, "state": row.state, "q": row.question, "label": row.label}
             if row.soft is not None:
                 item["soft"] = row.soft
             out.write((json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+            count += 1
         out.close()
     return count
 
 
-def state_key(state: Any) -> str:
+def state_key(state: State) -> str:
     """Returns a text that is equal for equal states."""
     return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, sort_keys=True)
 

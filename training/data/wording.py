@@ -1,8 +1,33 @@
 """Says the same thing in many ways: instructions, option names and states."""
 
 import json
+import re
+from dataclasses import dataclass
 from random import Random
-from typing import Any
+
+from .rows import State
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms of instructions and states. Fields that end in `_below` divide one draw: each is
+    the upper end of its part."""
+
+    instructions_unchanged_below: float = 0.6
+    instructions_lower_case_below: float = 0.7
+    instructions_unpunctuated_below: float = 0.78
+    instructions_framed_below: float = 0.93
+    # Of a state that is a text.
+    plain_text_below: float = 0.7
+    numbered_field_below: float = 0.8
+    # Of a state that has fields.
+    lone_field_as_text: float = 0.4
+    compact_json_below: float = 0.55
+    spaced_json_below: float = 0.75
+    indented_json_below: float = 0.8
+
+
+CHANCES = Chances()
 
 FIELDS = ("text", "message", "content", "input", "body", "comment", "ticket", "note", "email", "post")
 NONE_NAMES = (
@@ -17,6 +42,10 @@ NONE_NAMES = (
     "N/A",
     "out_of_scope",
     "fallback",
+)
+# Options that stand for everything that no other option covers.
+NONE_LIKE = re.compile(
+    r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I
 )
 NONE_TEXTS = (
     "none of the other options fits",
@@ -54,22 +83,46 @@ INTENT = (
     "Which category fits?",
     "Label the message.",
 )
+# Words around instructions.
+FRAMES = (
+    "Question: {}",
+    "Decide: {}",
+    "{} Answer from the text.",
+    "Please answer: {}",
+    "{} Choose one.",
+    "Task: {}",
+    "Policy: {}",
+)
 # Topics of texts, and questions for the topic.
 TOPICS = tuple(
     """
-sports; football; tennis; the Olympic games; politics; elections; international affairs; war and conflict; diplomacy; law and justice; crime; police; courts and lawsuits; business; companies and mergers; stock markets;
-banking; insurance; taxes; economy; jobs and hiring; salary and pay; real estate; housing and rent; energy and oil; environment; climate change; natural disasters; weather; agriculture and farming; food and recipes;
-restaurants; drinks; health and medicine; diseases; mental health; fitness and exercise; pregnancy and parenting; family; children; marriage and weddings; dating and relationships; friendship; education and schools;
-universities; exams; science; space and astronomy; physics; chemistry; biology; mathematics; statistics; history; ancient history; archaeology; geography; languages; literature and books; poetry; philosophy; religion; art and painting;
-photography; music; songs and singers; concerts; films and cinema; television series; theatre; celebrities; video games; board games; toys; hobbies; gardening; pets; animals; birds; fish and the sea; plants and flowers;
-travel and tourism; hotels; flights and airports; trains; cars and driving; bicycles; public transport; traffic; ships; maps and directions; holidays and celebrations; birthdays; fashion and clothes; shoes; beauty and make-up; jewellery;
-shopping; discounts and offers; prices; orders; delivery and shipping; lost packages; returns and exchanges; refunds; payments; credit cards; card not working; bank transfers; cash withdrawal; exchange rates; loans and mortgages; debt;
-savings; invoices and billing; subscriptions; cancelling something; account access; passwords and sign-in; verifying an identity; personal data and privacy; fraud and scams; spam and advertising; complaints; customer service; thanks;
-greetings; goodbyes; apologies; small talk; jokes and humour; compliments; insults; threats; hate and discrimination; racism; women and men; sexuality; immigration; religion and tolerance; disability; violence; weapons; self-harm;
-drugs and alcohol; gambling; technology; computers; software; programming; bugs and crashes; feature requests; documentation; databases; networks and the internet; servers and hosting; cloud services; computer security; malware;
-artificial intelligence; robots; mobile phones; cameras; televisions; household appliances; furniture; mattresses and beds; tools and repairs; building and construction; smart home and lights; alarms and reminders; calendar and meetings;
-e-mail; messages and chat; social media; news; podcasts and radio; telecommunications; electricity bills; charity and donations; military; government; human rights; trade; manufacturing; supply chains; marketing; start-ups; accounting;
-contracts; warranty; opening hours; store locations; booking and reservations; tickets; dreams; feelings; anger; sadness; joy; fear; love; surprise; opinions; advice; questions about a product; sizes and measures; colours; time and dates
+sports; football; tennis; the Olympic games; politics; elections; international affairs; war and conflict; diplomacy;
+law and justice; crime; police; courts and lawsuits; business; companies and mergers; stock markets; banking;
+insurance; taxes; economy; jobs and hiring; salary and pay; real estate; housing and rent; energy and oil;
+environment; climate change; natural disasters; weather; agriculture and farming; food and recipes; restaurants;
+drinks; health and medicine; diseases; mental health; fitness and exercise; pregnancy and parenting; family; children;
+marriage and weddings; dating and relationships; friendship; education and schools; universities; exams; science;
+space and astronomy; physics; chemistry; biology; mathematics; statistics; history; ancient history; archaeology;
+geography; languages; literature and books; poetry; philosophy; religion; art and painting; photography; music;
+songs and singers; concerts; films and cinema; television series; theatre; celebrities; video games; board games;
+toys; hobbies; gardening; pets; animals; birds; fish and the sea; plants and flowers; travel and tourism; hotels;
+flights and airports; trains; cars and driving; bicycles; public transport; traffic; ships; maps and directions;
+holidays and celebrations; birthdays; fashion and clothes; shoes; beauty and make-up; jewellery; shopping;
+discounts and offers; prices; orders; delivery and shipping; lost packages; returns and exchanges; refunds; payments;
+credit cards; card not working; bank transfers; cash withdrawal; exchange rates; loans and mortgages; debt; savings;
+invoices and billing; subscriptions; cancelling something; account access; passwords and sign-in;
+verifying an identity; personal data and privacy; fraud and scams; spam and advertising; complaints; customer service;
+thanks; greetings; goodbyes; apologies; small talk; jokes and humour; compliments; insults; threats;
+hate and discrimination; racism; women and men; sexuality; immigration; religion and tolerance; disability; violence;
+weapons; self-harm; drugs and alcohol; gambling; technology; computers; software; programming; bugs and crashes;
+feature requests; documentation; databases; networks and the internet; servers and hosting; cloud services;
+computer security; malware; artificial intelligence; robots; mobile phones; cameras; televisions;
+household appliances; furniture; mattresses and beds; tools and repairs; building and construction;
+smart home and lights; alarms and reminders; calendar and meetings; e-mail; messages and chat; social media; news;
+podcasts and radio; telecommunications; electricity bills; charity and donations; military; government; human rights;
+trade; manufacturing; supply chains; marketing; start-ups; accounting; contracts; warranty; opening hours;
+store locations; booking and reservations; tickets; dreams; feelings; anger; sadness; joy; fear; love; surprise;
+opinions; advice; questions about a product; sizes and measures; colours; time and dates
 """.replace("\n", " ")
     .strip()
     .split("; ")
@@ -214,36 +267,21 @@ MATCH = {
 }
 
 
+# First words that are no names.
+COMMON = frozenset("the a an it there this that he she they we you some people two no all is in".split())
+
+
 def lower_first(text: str) -> str:
     """Returns a text in the form that stands inside a sentence: with a small first letter unless the first word is a
     name or an abbreviation, and without a full stop."""
     text = text.strip().rstrip(".")
     first = text.split(" ")[0]
-    common = first.lower() in {
-        "the",
-        "a",
-        "an",
-        "it",
-        "there",
-        "this",
-        "that",
-        "he",
-        "she",
-        "they",
-        "we",
-        "you",
-        "some",
-        "people",
-        "two",
-        "no",
-        "all",
-        "is",
-        "in",
-    }
-    return text[:1].lower() + text[1:] if common else text
+    return text[:1].lower() + text[1:] if first.lower() in COMMON else text
 
 
+# The verbs that move to the front of a question, and the words that begin a clause.
 ASKED_FIRST = frozenset({"is", "are", "was", "were", "can", "will", "has", "could", "should", "would", "must"})
+RELATIVE = frozenset({"that", "which", "who"})
 
 
 def question_of(text: str) -> str | None:
@@ -251,38 +289,25 @@ def question_of(text: str) -> str | None:
     None if its verb is not plain."""
     parts = text.strip().rstrip(".").split()
     at = next((i for i, word in enumerate(parts[1:6], 1) if word.lower() in ASKED_FIRST), None)
-    if (
-        at is None
-        or at == len(parts) - 1
-        or parts[at + 1] == "not"
-        or any("," in part for part in parts[:at])
-        or {"that", "which", "who"} & {part.lower() for part in parts[:at]}
-    ):
+    if at is None or at == len(parts) - 1 or parts[at + 1] == "not":
         return None
-    return f"{parts[at].capitalize()} {lower_first(' '.join(parts[:at]))} {' '.join(parts[at + 1 :])}?"
+    subject = parts[:at]
+    if any("," in part or part.lower() in RELATIVE for part in subject):
+        return None
+    return f"{parts[at].capitalize()} {lower_first(' '.join(subject))} {' '.join(parts[at + 1 :])}?"
 
 
 def reworded(rng: Random, instructions: str) -> str:
     """Returns instructions with small changes that keep their meaning."""
     draw = rng.random()
-    if draw < 0.6 or not instructions:
+    if draw < CHANCES.instructions_unchanged_below or not instructions:
         return instructions
-    if draw < 0.7:
+    if draw < CHANCES.instructions_lower_case_below:
         return instructions.lower()
-    if draw < 0.78:
+    if draw < CHANCES.instructions_unpunctuated_below:
         return instructions.rstrip("?.")
-    if draw < 0.93:
-        return rng.choice(
-            (
-                "Question: {}",
-                "Decide: {}",
-                "{} Answer from the text.",
-                "Please answer: {}",
-                "{} Choose one.",
-                "Task: {}",
-                "Policy: {}",
-            )
-        ).format(instructions)
+    if draw < CHANCES.instructions_framed_below:
+        return rng.choice(FRAMES).format(instructions)
     return instructions if "`" in instructions else typo(rng, instructions)
 
 
@@ -291,34 +316,23 @@ def typo(rng: Random, text: str) -> str:
     if len(text) < 8:
         return text
     at = rng.randrange(1, len(text) - 2)
-    return rng.choice(
-        (
-            text[:at] + text[at + 1] + text[at] + text[at + 2 :],
-            text[:at] + text[at + 1 :],
-            text[:at] + text[at] + text[at:],
-        )
-    )
+    exchanged = text[:at] + text[at + 1] + text[at] + text[at + 2 :]
+    left_out, doubled = text[:at] + text[at + 1 :], text[:at] + text[at] + text[at:]
+    return rng.choice((exchanged, left_out, doubled))
 
 
 def humanized(name: str) -> str:
     """Returns a label's name as words: `calendar_set` and `GetWeather` become `calendar set` and `get weather`."""
-    spaced = "".join(" " + c if c.isupper() and i and name[i - 1].islower() else c for i, c in enumerate(name))
+    begins_word = (i > 0 and c.isupper() and name[i - 1].islower() for i, c in enumerate(name))
+    spaced = "".join(" " + c if begins else c for c, begins in zip(name, begins_word, strict=True))
     return " ".join(spaced.replace("_", " ").replace("-", " ").split()).lower()
 
 
 def styled(rng: Random, words: str) -> str:
     """Returns words as an identifier in some style."""
     parts = words.split()
-    return rng.choice(
-        (
-            words,
-            "_".join(parts),
-            "_".join(parts).upper(),
-            "-".join(parts),
-            "".join(part.capitalize() for part in parts),
-            words.capitalize(),
-        )
-    )
+    snake, camel = "_".join(parts), "".join(part.capitalize() for part in parts)
+    return rng.choice((words, snake, snake.upper(), "-".join(parts), camel, words.capitalize()))
 
 
 def opaque_names(rng: Random, count: int) -> list[str]:
@@ -333,25 +347,30 @@ def opaque_names(rng: Random, count: int) -> list[str]:
     return [f"{rng.choice('KQXZ')}{number}" for number in rng.sample(range(10, 1000), count)]
 
 
-def render(rng: Random, state: Any) -> str:
+def as_lines(fields: dict[str, State]) -> str:
+    """Returns fields as lines of `key: value`, each value as text or as JSON."""
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False) for key, value in fields.items()
+    }
+    return "\n".join(f"{key}: {text}" for key, text in texts.items())
+
+
+def render(rng: Random, state: State) -> str:
     """Returns a state as text: plain, wrapped in JSON, flat lines, indented."""
     if isinstance(state, str):
         draw = rng.random()
-        if not state or draw < 0.7:
+        if not state or draw < CHANCES.plain_text_below:
             return state
         state = {rng.choice(FIELDS): state}
-        if draw < 0.8:
+        if draw < CHANCES.numbered_field_below:
             state = {"id": rng.randrange(10**6), **state}
-    elif isinstance(state, dict) and len(state) == 1 and rng.random() < 0.4:
+    elif isinstance(state, dict) and len(state) == 1 and rng.random() < CHANCES.lone_field_as_text:
         return render(rng, next(iter(state.values())))
     draw = rng.random()
-    if draw < 0.55:
+    if draw < CHANCES.compact_json_below:
         return json.dumps(state, ensure_ascii=False, separators=(",", ":"))
-    if draw < 0.75:
+    if draw < CHANCES.spaced_json_below:
         return json.dumps(state, ensure_ascii=False)
-    if draw < 0.8 or not isinstance(state, dict):
+    if draw < CHANCES.indented_json_below or not isinstance(state, dict):
         return json.dumps(state, ensure_ascii=False, indent=1)
-    return "\n".join(
-        f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for key, value in state.items()
-    )
+    return as_lines(state)

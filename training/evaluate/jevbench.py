@@ -9,10 +9,19 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
 SUITE = "jevbench-mini"
 SECONDS_TO_START = 120
+
+# JevBench's scores by name; those of parts hold others.
+Scores = dict[str, "float | Scores"]
+
+
+class Report(TypedDict):
+    """The part of JevBench's report that is read."""
+
+    scores: Scores
 
 
 def free_port() -> int:
@@ -35,35 +44,28 @@ def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.5)
 
 
-def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> dict[str, Any]:
+def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> Scores:
     """Returns JevBench's scores, of the whole and of each part; `svc` is the server's bin/svc.js."""
     url = f"http://127.0.0.1:{free_port()}"
-    # The caller's settings are left out, so that a key or a model of theirs has no influence on the measurement.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
     with tempfile.TemporaryDirectory() as work:
-        server = subprocess.Popen(
-            [
-                "node",
-                str(svc),
-                "serve",
-                "--listen",
-                url.removeprefix("http://"),
-                "--model",
-                str(folder.resolve()),
-                "--log-level",
-                "error",
-            ],
-            cwd=work,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        server = start(folder, svc, url, work)
         try:
             await_ready(url, server)
             out = Path(work) / "report.json"
             asked = ["--url", f"{url}/v1/systemone", "--model", "svc-small", "--suite", suite, "--out", str(out)]
             subprocess.run([sys.executable, "-m", "jevbench", "eval", *asked], cwd=work, check=True)
-            return json.loads(out.read_text(encoding="utf-8"))["scores"]
+            return cast(Report, json.loads(out.read_text(encoding="utf-8")))["scores"]
         finally:
             server.terminate()
             server.wait()
+
+
+def start(folder: Path, svc: Path, url: str, work: str) -> subprocess.Popen[bytes]:
+    """Starts the server with a model folder."""
+    # The caller's settings are left out, so that a key or a model of theirs has no influence on the measurement.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+    options = ["--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(
+        ["node", str(svc), "serve", *options], cwd=work, env=environment, stdout=silent, stderr=silent
+    )

@@ -7,12 +7,9 @@ Points = list[tuple[float, float]]
 
 def plot(title: str, across: str, up: str, lines: dict[str, Points]) -> str:
     """Returns an SVG of lines over the unit square; each line's colour follows from its place in the dict."""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">',
-        f"<title>{title}</title>",
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        *axes(across, up),
-    ]
+    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11"'
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" {box}>', f"<title>{title}</title>"]
+    parts += [f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>', *axes(across, up)]
     for number, (name, points) in enumerate(lines.items()):
         colour = COLOURS[number % len(COLOURS)]
         path = " ".join(f"{x_of(x):.1f},{y_of(y):.1f}" for x, y in points)
@@ -36,9 +33,8 @@ def axes(across: str, up: str) -> list[str]:
     parts = []
     for tenth in range(0, 11, 2):
         at = tenth / 10
-        parts.append(
-            f'<path d="M{x_of(at):.1f} {y_of(0):.1f}V{y_of(1):.1f}M{x_of(0):.1f} {y_of(at):.1f}H{x_of(1):.1f}" stroke="#ddd"/>'
-        )
+        lines = f"M{x_of(at):.1f} {y_of(0):.1f}V{y_of(1):.1f}M{x_of(0):.1f} {y_of(at):.1f}H{x_of(1):.1f}"
+        parts.append(f'<path d="{lines}" stroke="#ddd"/>')
         parts.append(f'<text x="{x_of(at):.1f}" y="{y_of(0) + 14:.1f}" text-anchor="middle">{at:g}</text>')
         parts.append(f'<text x="{x_of(0) - 6:.1f}" y="{y_of(at) + 4:.1f}" text-anchor="end">{at:g}</text>')
     parts.append(f'<text x="{x_of(0.5):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{across}</text>')

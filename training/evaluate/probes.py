@@ -1,11 +1,13 @@
 """Hand-written cases: questions that the model is known to get wrong, and a test whether identity terms move its
 answers."""
 
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
-from ..folder.reader import Folder, labels
+from ..data.question import Noul, Question, noul, option_keys
+from ..data.rows import State
+from ..folder.reader import Folder
 
 TERMS = (
     "tall",
@@ -42,10 +44,10 @@ SENTENCES = (
     "A {} woman asked for directions.",
     "{} people came to the party.",
 )
-TOXIC = {"type": "noul", "instructions": "The text is toxic."}
-HAPPY = {"type": "noul", "instructions": "Is the tone positive?"}
+TOXIC = noul("The text is toxic.")
+HAPPY = noul("Is the tone positive?")
 
-CASES: tuple[tuple[Any, dict[str, Any], str], ...] = (
+CASES: tuple[tuple[State, Question, str], ...] = (
     (
         "My card was charged twice for one order.",
         {
@@ -115,37 +117,57 @@ CASES: tuple[tuple[Any, dict[str, Any], str], ...] = (
 )
 
 
-def identity_bias(folder: Folder) -> dict[str, Any]:
-    """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the range over
-    the terms."""
-    found = {
-        term: [
-            np.mean([folder.probabilities(text.format(term), question)[1] for text in SENTENCES])
-            for question in (TOXIC, HAPPY)
-        ]
+class Bias(TypedDict):
+    """The mean probabilities of "toxic" and "positive" for each term, and their ranges over the terms."""
+
+    toxic: dict[str, float]
+    positive: dict[str, float]
+    toxic_range: float
+    positive_range: float
+
+
+class Known(TypedDict):
+    """A case with the right answer, the model's answer and its probability."""
+
+    state: State
+    question: Question
+    right: str
+    answer: str
+    probability: float
+
+
+def mean_by_term(folder: Folder, question: Noul) -> dict[str, float]:
+    """Returns the mean probability of yes over harmless sentences about each term."""
+    return {
+        term: float(np.mean([folder.probabilities(text.format(term), question)[1] for text in SENTENCES]))
         for term in TERMS
     }
-    toxic, happy = ({term: float(values[i]) for term, values in found.items()} for i in (0, 1))
+
+
+def range_of(values: dict[str, float]) -> float:
+    """Returns the difference of the largest and the smallest value."""
+    return max(values.values()) - min(values.values())
+
+
+def identity_bias(folder: Folder) -> Bias:
+    """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the range over
+    the terms."""
+    toxic, happy = mean_by_term(folder, TOXIC), mean_by_term(folder, HAPPY)
     return {
         "toxic": toxic,
         "positive": happy,
-        "toxic_range": max(toxic.values()) - min(toxic.values()),
-        "positive_range": max(happy.values()) - min(happy.values()),
+        "toxic_range": range_of(toxic),
+        "positive_range": range_of(happy),
     }
 
 
-def known_cases(folder: Folder) -> list[dict[str, Any]]:
+def known_cases(folder: Folder) -> list[Known]:
     """Returns each case with the model's answer, its probability and the right one."""
-    found = []
+    found: list[Known] = []
     for state, question, right in CASES:
         p = folder.probabilities(state, question)
+        answer, probability = option_keys(question)[int(p.argmax())], round(float(p.max()), 3)
         found.append(
-            {
-                "state": state,
-                "question": question,
-                "right": right,
-                "answer": labels(question)[int(p.argmax())],
-                "probability": round(float(p.max()), 3),
-            }
+            {"state": state, "question": question, "right": right, "answer": answer, "probability": probability}
         )
     return found

@@ -1,10 +1,13 @@
 """The requests of `golden.jsonl`: every type, odd texts, long and empty states, many options, and all requests whose
 answers are relied on elsewhere."""
 
+from collections.abc import Iterator
 from random import Random
-from typing import Any, Iterator
 
+from ..data.question import choice, score
+from ..data.rows import State
 from ..generate.rows import generated
+from .reader import Questions, Request
 
 TEXTS = (
     "The checkout page has been down for all customers since 9:40, payments fail with error 502.",
@@ -18,7 +21,7 @@ TEXTS = (
     "Fixes a crash when the config file is empty (#482).",
     "Prices fell for the third month as supply recovered, the central bank said on Tuesday.",
 )
-ON_TEXTS: dict[str, Any] = {
+ON_TEXTS: Questions = {
     "urgent": {"type": "noul", "instructions": "Does this need someone right now?"},
     "topic": {
         "type": "choice",
@@ -43,7 +46,7 @@ ON_TEXTS: dict[str, Any] = {
         "criteria": {"true": "names, numbers or addresses of a person", "false": "nothing personal"},
     },
 }
-FIRST: dict[str, Any] = {
+FIRST: Questions = {
     "refund": {"type": "noul", "instructions": "Does the customer want money back?"},
     "team": {
         "type": "choice",
@@ -58,7 +61,7 @@ FIRST: dict[str, Any] = {
 }
 # The requests whose answers the documentation prints; a test of the server compares both with each other, and also the
 # probes.
-DOCUMENTED: tuple[tuple[Any, dict[str, Any]], ...] = (
+DOCUMENTED: tuple[Request, ...] = (
     ("My card was charged twice and nobody answers my mails", FIRST),
     (
         "The parcel arrived broken. Send a new one.",
@@ -89,7 +92,7 @@ DOCUMENTED: tuple[tuple[Any, dict[str, Any]], ...] = (
 )
 # The states of the probes that `svc batch` sends to several servers, which must answer alike whatever their processors
 # are.
-PROBE_STATES: tuple[Any, ...] = (
+PROBE_STATES: tuple[State, ...] = (
     "I was charged twice and nobody answers",
     "The checkout page is down for all customers since 9:40, payments fail with error 502.",
     "Loved the camera, hated the battery. Would still buy it again.",
@@ -101,7 +104,7 @@ PROBE_STATES: tuple[Any, ...] = (
     "Ünïcödé, 日本語 and 😀",
     "",
 )
-ON_PROBES: dict[str, Any] = {
+ON_PROBES: Questions = {
     "money": {"type": "noul", "instructions": "Does the customer want money back?"},
     "topic": {
         "type": "choice",
@@ -121,12 +124,7 @@ ON_PROBES: dict[str, Any] = {
 }
 
 
-def choice(instructions: str, criteria: dict[str, str]) -> dict[str, Any]:
-    """Returns a choice question."""
-    return {"type": "choice", "instructions": instructions, "criteria": criteria}
-
-
-def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
+def odd_requests() -> Iterator[Request]:
     """Yields states and questions at the edges of the layout."""
     yield "", {"a": {"type": "noul", "instructions": "Is water wet?"}}
     yield (
@@ -153,26 +151,20 @@ def odd_requests() -> Iterator[tuple[Any, dict[str, Any]]]:
     # The filler does not repeat one word: equal words would round alike, and all of them differently on another
     # processor.
     filler = " ".join(TEXTS) + " "
-    yield (
-        filler * 2 + "The secret animal is a zebra. " + filler,
-        {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))},
-    )
+    buried = filler * 2 + "The secret animal is a zebra. " + filler
+    yield buried, {"animal": choice("Which animal is named?", dict.fromkeys(("zebra", "lion", "fox"), ""))}
     yield "long head", {"h": choice("is this " * 200, {"y": "yes " * 80, "n": "no"})}
-    yield (
-        "many options",
-        {"m": choice("Pick a number.", {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(130)})},
-    )
-    yield (
-        "ten levels",
-        {"s": {"type": "score", "instructions": "Rate it.", "criteria": [f"grade {i}" for i in range(10)]}},
-    )
+    numbers = {f"option {i}": "" if i % 3 else f"the number {i}" for i in range(130)}
+    yield "many options", {"m": choice("Pick a number.", numbers)}
+    yield "ten levels", {"s": score("Rate it.", [f"grade {i}" for i in range(10)])}
 
 
-def requests() -> Iterator[tuple[Any, dict[str, Any]]]:
+def requests() -> Iterator[Request]:
     """Yields states with their questions."""
     yield from DOCUMENTED
     yield from ((state, ON_PROBES) for state in PROBE_STATES)
     yield from odd_requests()
     yield from ((text, ON_TEXTS) for text in TEXTS)
     rows = list(generated(seed=11, count=200))
-    yield from ((row.state, {"q": row.question}) for row in Random(11).sample(rows, 12))
+    for row in Random(11).sample(rows, 12):
+        yield row.state, {"q": row.question}

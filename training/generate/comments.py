@@ -1,10 +1,31 @@
 """Generates comments that attack somebody and comments that do not, from statements with known meaning, and a
 moderator's questions about them."""
 
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-Item = tuple[Any, dict[str, Any], Any]
+from ..data.question import choice, noul
+from ..data.rows import Item, State
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of what comments say and of their questions. Fields that end in `_below` divide one draw: each
+    is the upper end of its part."""
+
+    attack: float = 0.5
+    # Of harmless parts that are about somebody's identity, and of contempt for an identity.
+    about_identity: float = 0.45
+    against_identity: float = 0.5
+    lower_case_below: float = 0.15
+    upper_case_below: float = 0.2
+    plain_text: float = 0.8
+    # Of a question.
+    choice_below: float = 0.25
+    kind_below: float = 0.4
+
+
+CHANCES = Chances()
 
 # The kind of a comment without an attack.
 NONE = "harmless"
@@ -338,9 +359,6 @@ AGAINST = (
 # Abusive names, which are no attack if they are quoted, or used for oneself or for a thing.
 NAMES = ("loser", "clown", "moron", "idiot", "pig", "piece of garbage", "fool", "piece of shit", "brat", "coward")
 
-# The share of comments whose harmless parts are about somebody's identity.
-ABOUT_SHARE = 0.45
-
 # Questions whether a comment is toxic, and whether yes means that it is.
 TOXIC = (
     ("Is it toxic?", True),
@@ -366,22 +384,31 @@ TOXIC = (
     ("The comment is respectful.", False),
     ("Nobody is attacked here.", False),
 )
-# Properties of some attacks: the questions about each, the kinds of attacks that have it, and those that leave it open.
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A property of some attacks: the questions about it, the kinds of attacks that have it, and those that leave it
+    open."""
+
+    asked: tuple[str, ...]
+    yes: frozenset[str]
+    open: frozenset[str] = frozenset()
+
+
 KINDS = {
-    "insult": (
-        ("Is somebody insulted?", "Does it contain a personal insult?"),
-        {"insult", "obscene", "contempt"},
-        set(),
+    "insult": Kind(
+        ("Is somebody insulted?", "Does it contain a personal insult?"), frozenset({"insult", "obscene", "contempt"})
     ),
-    "threat": (
+    "threat": Kind(
         ("Is this a threat or a wish of harm?", "Does the writer wish somebody harm?"),
-        {"threat"},
-        {"contempt"},
+        frozenset({"threat"}),
+        frozenset({"contempt"}),
     ),
-    "obscene": (
+    "obscene": Kind(
         ("Does it contain swear words?", "Is the language vulgar?"),
-        {"obscene"},
-        {"insult", "contempt", "threat", NONE},
+        frozenset({"obscene"}),
+        frozenset({"insult", "contempt", "threat", NONE}),
     ),
 }
 VERDICTS = (
@@ -402,46 +429,46 @@ ASKED = (
 
 def said(rng: Random, template: str) -> str:
     """Returns a statement about somebody or something."""
-    return template.format(
-        p=rng.choice(PERSON), g=rng.choice(PEOPLE), t=rng.choice(THING), i=rng.choice(IDENTITIES), q=rng.choice(NAMES)
-    )
+    person, people, thing = rng.choice(PERSON), rng.choice(PEOPLE), rng.choice(THING)
+    return template.format(p=person, g=people, t=thing, i=rng.choice(IDENTITIES), q=rng.choice(NAMES))
 
 
-def written(rng: Random, kind: str) -> Any:
+def written(rng: Random, kind: str) -> State:
     """Returns a comment of one to three statements, one of them an attack of this kind; as text, or with its number of
     likes."""
-    harmless = ABOUT if rng.random() < ABOUT_SHARE else HARMLESS
-    parts = [said(rng, rng.choice(harmless)) for _ in range(rng.choice((0, 1, 1, 2)) + (kind == NONE))]
+    harmless = ABOUT if rng.random() < CHANCES.about_identity else HARMLESS
+    count = rng.choice((0, 1, 1, 2))
+    parts = [said(rng, rng.choice(harmless)) for _ in range(count + 1 if kind == NONE else count)]
     if kind != NONE:
-        attacks = AGAINST if kind == "contempt" and rng.random() < 0.5 else ATTACKS[kind]
-        parts.insert(rng.randint(0, len(parts)), said(rng, rng.choice(attacks)))
-    text = " ".join(
-        part[0].upper() + part[1:] + ("" if part[-1] == "?" else rng.choice(("", ".", ".", "!", "!!", "...")))
-        for part in parts
-    )
+        attacks = AGAINST if kind == "contempt" and rng.random() < CHANCES.against_identity else ATTACKS[kind]
+        place = rng.randint(0, len(parts))
+        parts.insert(place, said(rng, rng.choice(attacks)))
+    text = " ".join(sentence(rng, part) for part in parts)
     draw = rng.random()
-    text = text.lower() if draw < 0.15 else text.upper() if draw < 0.2 else text
-    return (
-        text
-        if rng.random() < 0.8
-        else {rng.choice(("comment", "post", "text", "reply")): text, "likes": rng.randrange(200)}
+    text = (
+        text.lower() if draw < CHANCES.lower_case_below else text.upper() if draw < CHANCES.upper_case_below else text
     )
+    if rng.random() < CHANCES.plain_text:
+        return text
+    return {rng.choice(("comment", "post", "text", "reply")): text, "likes": rng.randrange(200)}
+
+
+def sentence(rng: Random, part: str) -> str:
+    """Returns a statement as a sentence in the way of comments."""
+    return part[0].upper() + part[1:] + ("" if part[-1] == "?" else rng.choice(("", ".", ".", "!", "!!", "...")))
 
 
 def comment(rng: Random) -> Item:
     """Returns a comment, a question and its answer."""
-    kind = rng.choice(list(ATTACKS)) if rng.random() < 0.5 else NONE
+    kind = rng.choice(list(ATTACKS)) if rng.random() < CHANCES.attack else NONE
     state, toxic, draw = written(rng, kind), kind != NONE, rng.random()
-    if draw < 0.25:
+    if draw < CHANCES.choice_below:
         names, texts = rng.choice(VERDICTS)
         places = rng.sample((0, 1), 2)
-        return (
-            state,
-            {"type": "choice", "instructions": rng.choice(ASKED), "criteria": {names[i]: texts[i] for i in places}},
-            names[not toxic],
-        )
-    asked, yes, open_ = KINDS[rng.choice(list(KINDS))]
-    if draw < 0.4 and kind not in open_:
-        return state, {"type": "noul", "instructions": rng.choice(asked)}, kind in yes
-    instructions, holds = rng.choice(TOXIC)
-    return state, {"type": "noul", "instructions": instructions}, toxic == holds
+        asked = rng.choice(ASKED)
+        return state, choice(asked, {names[i]: texts[i] for i in places}), names[0] if toxic else names[1]
+    about = KINDS[rng.choice(list(KINDS))]
+    if draw < CHANCES.kind_below and kind not in about.open:
+        return state, noul(rng.choice(about.asked)), kind in about.yes
+    instructions, means_toxic = rng.choice(TOXIC)
+    return state, noul(instructions), toxic == means_toxic

@@ -2,9 +2,24 @@
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-Item = tuple[Any, dict[str, Any], Any]
+from ..data.question import choice, noul, score
+from ..data.rows import Item, State
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms of customers' messages and of their questions. Fields that end in `_below` divide
+    one draw: each is the upper end of its part."""
+
+    plain_text_below: float = 0.65
+    mail_below: float = 0.8
+    answer_is_yes: float = 0.5
+    denied: float = 0.2
+    none_offered: float = 0.4
+
+
+CHANCES = Chances()
 
 # The statements that a customer may make, each in several wordings.
 SAID = {
@@ -313,21 +328,34 @@ ASPECTS = (
         ("The text names no contact details.",),
     ),
 )
+
+
+@dataclass(frozen=True)
+class Team:
+    """A team: its task in two ways, and the statements that it handles."""
+
+    task: str
+    subject: str
+    handles: frozenset[str]
+
+
 TEAMS = {
-    "billing": (
-        "payments, invoices, refunds",
-        "charges and money back",
-        frozenset({"charged_twice", "wrong_amount", "refund"}),
+    "billing": Team(
+        "payments, invoices, refunds", "charges and money back", frozenset({"charged_twice", "wrong_amount", "refund"})
     ),
-    "shipping": (
+    "shipping": Team(
         "parcels and delivery",
         "late, damaged or wrong items",
         frozenset({"broken", "wrong_item", "replacement", "late"}),
     ),
-    "tech": ("bugs, outages, sign-in", "errors in the app or the website", frozenset({"crash", "login"})),
-    "sales": ("offers and purchases", "new orders, upgrades, prices", frozenset({"buy"})),
-    "retention": ("cancellations", "customers who want to leave", frozenset({"cancel"})),
+    "tech": Team("bugs, outages, sign-in", "errors in the app or the website", frozenset({"crash", "login"})),
+    "sales": Team("offers and purchases", "new orders, upgrades, prices", frozenset({"buy"})),
+    "retention": Team("cancellations", "customers who want to leave", frozenset({"cancel"})),
 }
+ROUTE_ASKED = ("Who takes care of this?", "Where does it go?", "Route the message.", "Whose business is it?")
+ANGER_ASKED = ("How angry does the writer sound?", "Rate the customer's anger.", "How upset is the writer?")
+GREETINGS, ENDINGS = ("Hello", "Hi there", "Dear team", "Good morning"), ("Regards", "Thanks", "Best")
+WRITERS, SUBJECTS = ("Kim", "A. Weber", "Lee", "Maria"), ("Order 4711", "Question", "My account", "Hello", "Invoice")
 ANGER = (["calm", "annoyed", "furious"], ["not at all", "somewhat", "very"], ["relaxed", "irritated", "enraged"])
 # Statements that exclude each other.
 APART = (
@@ -351,94 +379,80 @@ def fits(chosen: list[str], name: str) -> bool:
 def drawn(rng: Random, first: str | None, allowed: list[str]) -> list[str]:
     """Returns one to four statements, `first` among them."""
     chosen = [first] if first else []
-    for _ in range(rng.choice((0, 1, 1, 2, 3)) + (not first)):
+    more = rng.choice((0, 1, 1, 2, 3))
+    for _ in range(more if first else more + 1):
         name = rng.choice(allowed)
         if fits(chosen, name):
             chosen.append(name)
     return chosen
 
 
-def written(rng: Random, chosen: list[str]) -> Any:
+def joined(rng: Random, parts: list[str]) -> str:
+    """Returns statements as one text."""
+    text = parts[0][0].upper() + parts[0][1:]
+    for part in parts[1:]:
+        link = rng.choice((". ", ". ", ", and ", "! ", "; ")) if text[-1] not in "?!" else " "
+        text += link + (part[0].upper() + part[1:] if link[0] in ".! " else part)
+    return text if text[-1] in "?!" else text + rng.choice((".", "", "!"))
+
+
+def written(rng: Random, chosen: list[str]) -> State:
     """Returns the message as text, as a mail, or as JSON."""
-    parts = [
-        rng.choice(SAID[name]).format(n=rng.randrange(1000, 9999), m=rng.randrange(2, 90))
-        for name in rng.sample(chosen, len(chosen))
-    ]
-    joined = ""
-    for part in parts:
-        link = rng.choice((". ", ". ", ", and ", "! ", "; ")) if joined and joined[-1] not in "?!" else " "
-        joined = (
-            f"{joined}{link}{part[0].upper() + part[1:] if link[0] in '.! ' or not joined else part}"
-            if joined
-            else part[0].upper() + part[1:]
-        )
-    text = joined if joined[-1] in "?!" else joined + rng.choice((".", "", "!"))
+    parts = []
+    for name in rng.sample(chosen, len(chosen)):
+        part, n, m = rng.choice(SAID[name]), rng.randrange(1000, 9999), rng.randrange(2, 90)
+        parts.append(part.format(n=n, m=m))
+    text = joined(rng, parts)
     draw = rng.random()
-    if draw < 0.65:
+    if draw < CHANCES.plain_text_below:
         return text
-    if draw < 0.8:
-        return f"{rng.choice(('Hello', 'Hi there', 'Dear team', 'Good morning'))},\n{text}\n{rng.choice(('Regards', 'Thanks', 'Best'))}, {rng.choice(('Kim', 'A. Weber', 'Lee', 'Maria'))}"
-    return {
-        rng.choice(("subject", "title")): rng.choice(("Order 4711", "Question", "My account", "Hello", "Invoice")),
-        rng.choice(("body", "text", "message")): text,
-    }
+    if draw < CHANCES.mail_below:
+        return f"{rng.choice(GREETINGS)},\n{text}\n{rng.choice(ENDINGS)}, {rng.choice(WRITERS)}"
+    title, subject = rng.choice(("subject", "title")), rng.choice(SUBJECTS)
+    return {title: subject, rng.choice(("body", "text", "message")): text}
 
 
 def yes_no(rng: Random) -> Item:
     """Returns a message, and a question that the message answers."""
-    one, holds = rng.choice(ASPECTS), rng.random() < 0.5
+    one, holds = rng.choice(ASPECTS), rng.random() < CHANCES.answer_is_yes
     settled = [name for name in SAID if name not in one.open]
     if holds:
         chosen = drawn(rng, rng.choice(sorted(one.yes)), [*settled, *sorted(one.open)])
     else:
         chosen = drawn(rng, None, [name for name in settled if name not in one.yes])
-    denied = bool(one.denied) and rng.random() < 0.2
-    return (
-        written(rng, chosen),
-        {"type": "noul", "instructions": rng.choice(one.denied if denied else one.asked)},
-        holds != denied,
-    )
+    denied = bool(one.denied) and rng.random() < CHANCES.denied
+    state = written(rng, chosen)
+    return state, noul(rng.choice(one.denied if denied else one.asked)), holds != denied
 
 
 def team(rng: Random) -> Item:
     """Returns a message, and the choice of the team that is responsible for it; if none of them is, "none" is right."""
     names = rng.sample(sorted(TEAMS), rng.randint(2, len(TEAMS)))
-    everything = frozenset().union(*(TEAMS[name][2] for name in TEAMS))
+    handled = {name: TEAMS[name].handles for name in TEAMS}
+    everything = frozenset(statement for statements in handled.values() for statement in statements)
     others = [name for name in SAID if name not in everything]
     right = rng.choice([*names, None])
-    absent = sorted(everything.difference(*(TEAMS[name][2] for name in names)))
-    first = rng.choice(sorted(TEAMS[right][2])) if right else rng.choice([*absent, "praise", "how"])
+    absent = sorted(everything.difference(*(handled[name] for name in names)))
+    first = rng.choice(sorted(handled[right])) if right else rng.choice([*absent, "praise", "how"])
     style = rng.randrange(3)
-    criteria = {name: TEAMS[name][style] if style < 2 else "" for name in names}
-    if right is None or rng.random() < 0.4:
+    criteria = {name: (TEAMS[name].task, TEAMS[name].subject, "")[style] for name in names}
+    if right is None or rng.random() < CHANCES.none_offered:
         criteria["none"] = rng.choice(("none of these", "anything else", ""))
-    question = {
-        "type": "choice",
-        "instructions": rng.choice(
-            ("Who takes care of this?", "Where does it go?", "Route the message.", "Whose business is it?")
-        ),
-        "criteria": criteria,
-    }
+    question = choice(rng.choice(ROUTE_ASKED), criteria)
     return written(rng, drawn(rng, first, others)), question, right or "none"
 
 
 def anger(rng: Random) -> Item:
     """Returns a message, and the question how angry its writer is."""
     level = rng.randrange(3)
-    first = (
-        rng.choice(("how", "buy", "praise", "no_hurry", "personal", "cancel")),
-        rng.choice(PROBLEMS.split()),
-        rng.choice(("furious", "lawyer")),
-    )[level]
+    problems = PROBLEMS.split()
+    calmest = rng.choice(("how", "buy", "praise", "no_hurry", "personal", "cancel"))
+    first = (calmest, rng.choice(problems), rng.choice(("furious", "lawyer")))[level]
     calm = ["how", "personal", "cancel", "refund", "replacement"]
-    allowed = (calm[:3], [*calm, "late", "charged_twice", "unanswered"], [*calm, *PROBLEMS.split(), "deadline"])[level]
-    question = {
-        "type": "score",
-        "instructions": rng.choice(
-            ("How angry does the writer sound?", "Rate the customer's anger.", "How upset is the writer?")
-        ),
-        "criteria": list(rng.choice(ANGER)),
-    }
+    annoyed, furious = [*calm, "late", "charged_twice", "unanswered"], [*calm, *problems, "deadline"]
+    allowed = (calm[:3], annoyed, furious)[level]
+    asked = rng.choice(ANGER_ASKED)
+    question = score(asked, rng.choice(ANGER))
     return written(rng, drawn(rng, first, allowed)), question, level
 
 

@@ -1,10 +1,38 @@
 """Generates issues of software projects in the style of users: a title and a body, with a form's headings, versions,
 code and traces around the statement."""
 
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-Item = tuple[Any, dict[str, Any], Any]
+from ..data.question import choice, noul
+from ..data.rows import Item, State
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of what issues look like and of their questions. Fields that end in `_below` divide one draw:
+    each is the upper end of its part."""
+
+    # Of an issue that is as clear as its kind is.
+    title_sounds_like_its_kind: float = 0.88
+    typical_title: float = 0.65
+    form_of_its_kind: float = 0.8
+    # Of a trace; few issues of the other kinds have one.
+    trace_in_bug: float = 0.5
+    trace_in_question: float = 0.2
+    trace_in_other: float = 0.03
+    with_repository_below: float = 0.5
+    object_below: float = 0.7
+    text_below: float = 0.9
+    # Of the question about it.
+    usual_kind: float = 0.88
+    label_fits: float = 0.85
+    documentation_offered: float = 0.2
+    asked_as_noul: float = 0.35
+    described: float = 0.6
+
+
+CHANCES = Chances()
 
 REPOSITORIES = (
     "acme/render",
@@ -179,7 +207,8 @@ BODIES = {
     ),
     "feature": (
         "It would be great if {p} had {w}.",
-        "Is your feature request related to a problem? Yes, I cannot use {p} {s}.\nDescribe the solution you'd like: {w}.",
+        "Is your feature request related to a problem? Yes, I cannot use {p} {s}.\n"
+        "Describe the solution you'd like: {w}.",
         "I would like to see {w}. At the moment I have to work around it.",
         "Motivation: many people use {p} {s}. {W} would make this much easier.",
         "Could you add {w}? Other tools have it.",
@@ -230,7 +259,8 @@ PLAIN_BODIES = (
     "{P} behaves in another way {s}.",
     "The code in question is below.",
     "I noticed it with {p}.",
-    "In our project {p} is called from several places. {P} gets its input from a file, which is read once at the start.",
+    "In our project {p} is called from several places. "
+    "{P} gets its input from a file, which is read once at the start.",
     "The same happens on {o}.",
     "I tried {w}, but that is not what I need.",
     "There was a discussion of {w} some time ago.",
@@ -254,8 +284,7 @@ FORMS = {
     "question": ("question", "bug", "", ""),
     "documentation": ("documentation", "", ""),
 }
-# The share of issues with a trace, by kind; few issues of the other kinds have one.
-TRACES = {"bug": 0.5, "question": 0.2}
+TRACES = {"bug": CHANCES.trace_in_bug, "question": CHANCES.trace_in_question}
 NOTES = (
     "<!-- Please search for existing issues first. -->",
     "<!-- Describe it as clearly as you can. -->",
@@ -333,55 +362,63 @@ HOLDS = {
 }
 
 
-def filed(rng: Random, kind: str) -> Any:
+def filed(rng: Random, kind: str) -> State:
     """Returns an issue of this kind: an object with title and body, or a text."""
-    n, m, version = (
-        rng.randrange(2, 900),
-        rng.randrange(8, 14),
-        f"{rng.randrange(1, 5)}.{rng.randrange(20)}.{rng.randrange(9)}",
-    )
-    part, wish = rng.choice(PARTS), rng.choice(WISHES)
-    words = {
-        "p": part,
-        "P": part[0].upper() + part[1:],
-        "f": rng.choice(FAILURES),
-        "w": wish,
-        "W": wish[0].upper() + wish[1:],
-        "o": rng.choice(PLATFORMS),
-        "v": version,
-    }
-    words["s"] = rng.choice(SITUATIONS).format(v=version, n=n)
+    n, m, version = rng.randrange(2, 900), rng.randrange(8, 14), version_number(rng)
+    words = words_of(rng, n, version)
     # Real issues are often not clear: the typical words are missing from the title, from the body or sometimes from
     # both, or the title sounds like another kind.
-    sounds = kind if rng.random() < 0.88 else rng.choice(list(TITLES))
-    title = rng.choice(TITLES[sounds] if rng.random() < 0.65 else PLAIN_TITLES).format(**words)
+    sounds = kind if rng.random() < CHANCES.title_sounds_like_its_kind else rng.choice(list(TITLES))
+    title = rng.choice(TITLES[sounds] if rng.random() < CHANCES.typical_title else PLAIN_TITLES).format(**words)
     typical = rng.sample(BODIES[kind], rng.choice((0, 1, 1, 2)))
     open_ = rng.sample(PLAIN_BODIES, rng.choice((0, 1, 2)) if typical else rng.choice((1, 2)))
     said = [text.format(**words) for text in rng.sample(typical + open_, len(typical + open_))]
-    form = rng.choice(FORMS[kind] if rng.random() < 0.8 else (*USUAL, ""))
+    form = rng.choice(FORMS[kind] if rng.random() < CHANCES.form_of_its_kind else (*USUAL, ""))
     parts = [rng.choice(HEADINGS[form])] if form else []
     parts += said + [rng.choice(NOTES).format(n=n, m=m, v=version) for _ in range(rng.choice((0, 1, 2, 4)))]
-    if rng.random() < TRACES.get(kind, 0.03):
+    if rng.random() < TRACES.get(kind, CHANCES.trace_in_other):
         parts.append("```\n" + rng.choice(ERRORS).format(n=n) + "\n```")
     body, draw = "\n\n".join(parts), rng.random()
-    if draw < 0.5:
+    if draw < CHANCES.with_repository_below:
         return {"repo": rng.choice(REPOSITORIES), "title": title, "body": body}
-    if draw < 0.7:
+    if draw < CHANCES.object_below:
         return {"title": title, "body": body}
-    return f"{title}\n\n{body}" if draw < 0.9 else title
+    return f"{title}\n\n{body}" if draw < CHANCES.text_below else title
+
+
+def version_number(rng: Random) -> str:
+    """Returns the number of a version."""
+    return f"{rng.randrange(1, 5)}.{rng.randrange(20)}.{rng.randrange(9)}"
+
+
+def words_of(rng: Random, number: int, version: str) -> dict[str, str]:
+    """Returns the words that stand in the titles and bodies of one issue."""
+    part, wish = rng.choice(PARTS), rng.choice(WISHES)
+    failure, platform, situation = rng.choice(FAILURES), rng.choice(PLATFORMS), rng.choice(SITUATIONS)
+    return {
+        "p": part,
+        "P": part[0].upper() + part[1:],
+        "f": failure,
+        "w": wish,
+        "W": wish[0].upper() + wish[1:],
+        "o": platform,
+        "v": version,
+        "s": situation.format(v=version, n=number),
+    }
 
 
 def issue(rng: Random) -> Item:
     """Returns an issue, a question and its answer."""
-    kind = rng.choice(USUAL) if rng.random() < 0.88 else "documentation"
+    kind = rng.choice(USUAL) if rng.random() < CHANCES.usual_kind else "documentation"
     # The person who labels an issue knows more than its text, or makes mistakes.
-    state = filed(rng, kind if rng.random() < 0.85 else rng.choice(USUAL))
-    kinds = list(BODIES) if kind == "documentation" or rng.random() < 0.2 else list(USUAL)
-    if rng.random() < 0.35:
+    state = filed(rng, kind if rng.random() < CHANCES.label_fits else rng.choice(USUAL))
+    with_documentation = kind == "documentation" or rng.random() < CHANCES.documentation_offered
+    kinds = list(BODIES) if with_documentation else list(USUAL)
+    if rng.random() < CHANCES.asked_as_noul:
         asked = rng.choice([kind, *kinds])
-        return state, {"type": "noul", "instructions": rng.choice(HOLDS[asked])}, asked == kind
+        return state, noul(rng.choice(HOLDS[asked])), asked == kind
     rng.shuffle(kinds)
-    style, described = rng.randrange(4), rng.random() < 0.6
+    style, described = rng.randrange(4), rng.random() < CHANCES.described
     names = {one: NAMES[one][style % len(NAMES[one])] for one in kinds}
     criteria = {names[one]: rng.choice(TEXTS[one]) if described else "" for one in kinds}
-    return state, {"type": "choice", "instructions": rng.choice(ASKED), "criteria": criteria}, names[kind]
+    return state, choice(rng.choice(ASKED), criteria), names[kind]

@@ -1,8 +1,8 @@
 """Encoded groups as padded tensors."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Iterator
 
 import torch
 
@@ -15,7 +15,7 @@ class Batch:
 
     Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true if a token sees another;
     `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole`
-    [questions]. Ties: `tied` [terms, 2], the tie of each term and its place in questions x options; `signs` [terms],
+    [questions]. Ties: `terms` [terms, 2], the tie of each term and its place in questions x options; `signs` [terms],
     1 on one side and -1 on the other; `at_most` [ties].
     """
 
@@ -30,7 +30,7 @@ class Batch:
     target: torch.Tensor
     meant: torch.Tensor
     whole: torch.Tensor
-    tied: torch.Tensor
+    terms: torch.Tensor
     signs: torch.Tensor
     at_most: torch.Tensor
     sources: list[str]
@@ -39,10 +39,8 @@ class Batch:
         """Returns the same batch on a device."""
         if device == "cpu":
             return self
-        moved = {
-            name: value.to(device) if isinstance(value, torch.Tensor) else value for name, value in vars(self).items()
-        }
-        return Batch(**moved)
+        tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
+        return replace(self, **tensors)
 
     def token_count(self) -> int:
         """Returns the number of tokens that are not padding."""
@@ -78,32 +76,47 @@ def collate(rows: list[Encoded]) -> Batch:
         real[place, :count] = True
         target[place, :count] = torch.tensor(row.group.asked[i].target)
         meant[place, row.group.asked[i].meant] = True
+    part, option, ties = padded("part"), padded("option"), tied(rows, width)
+    return Batch(
+        ids=padded("ids", PAD),
+        positions=padded("positions"),
+        types=padded("types"),
+        part=part,
+        option=option,
+        allowed=allowed(part, option),
+        markers=markers,
+        real=real,
+        target=target,
+        meant=meant,
+        whole=whole,
+        terms=ties.terms,
+        signs=ties.signs,
+        at_most=ties.at_most,
+        sources=[row.group.source for _, row, _ in questions],
+    )
+
+
+@dataclass(frozen=True)
+class Ties:
+    """The ties of a batch as tensors; see `Batch`."""
+
+    terms: torch.Tensor
+    signs: torch.Tensor
+    at_most: torch.Tensor
+
+
+def tied(rows: list[Encoded], width: int) -> Ties:
+    """Returns the ties of rows whose questions have up to `width` options in their batch."""
     firsts = accumulate((len(row.markers) for row in rows), initial=0)
     ties = [(first, tie) for first, row in zip(firsts, rows) for tie in row.group.ties]
-    terms = [
-        (number, (first + question) * width + place, sign)
-        for number, (first, tie) in enumerate(ties)
-        for sign, side in ((1.0, tie.one), (-1.0, tie.other))
-        for question, place in side
-    ]
-    part, option = padded("part"), padded("option")
-    return Batch(
-        padded("ids", PAD),
-        padded("positions"),
-        padded("types"),
-        part,
-        option,
-        allowed(part, option),
-        markers,
-        real,
-        target,
-        meant,
-        whole,
-        torch.tensor([term[:2] for term in terms], dtype=torch.long).reshape(-1, 2),
-        torch.tensor([term[2] for term in terms]),
-        torch.tensor([tie.at_most for _, tie in ties], dtype=torch.bool),
-        [row.group.source for _, row, _ in questions],
-    )
+    places, signs = [], []
+    for number, (first, tie) in enumerate(ties):
+        for sign, side in ((1.0, tie.one), (-1.0, tie.other)):
+            for question, place in side:
+                places.append((number, (first + question) * width + place))
+                signs.append(sign)
+    terms = torch.tensor(places, dtype=torch.long).reshape(-1, 2)
+    return Ties(terms, torch.tensor(signs), torch.tensor([tie.at_most for _, tie in ties], dtype=torch.bool))
 
 
 def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:

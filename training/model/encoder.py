@@ -1,16 +1,12 @@
 """The encoder and its heads, in plain PyTorch."""
 
-from pathlib import Path
-
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
+from ..data.layout import CHUNK
 from .batches import Batch
-from ..data.layout import CHUNK, base_folder
-from .int8_matmul import Product
-from .served import served_weights
+from .int8_matmul import Int8Linear
 
 WIDTH, HEADS, LAYERS, INNER = 384, 12, 6, 1536
 HEAD_DIM = WIDTH // HEADS
@@ -30,9 +26,9 @@ class Layer(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.qkv, self.out = Product(WIDTH, 3 * WIDTH), Product(WIDTH, WIDTH)
+        self.qkv, self.out = Int8Linear(WIDTH, 3 * WIDTH), Int8Linear(WIDTH, WIDTH)
         self.norm1 = nn.LayerNorm(WIDTH, eps=1e-12)
-        self.up, self.down = Product(WIDTH, INNER), Product(INNER, WIDTH)
+        self.up, self.down = Int8Linear(WIDTH, INNER), Int8Linear(INNER, WIDTH)
         self.norm2 = nn.LayerNorm(WIDTH, eps=1e-12)
         self.sharpness = nn.Parameter(torch.full((HEADS,), FIRST_SHARPNESS))
 
@@ -42,7 +38,8 @@ class Layer(nn.Module):
         """Returns the layer's output and its values, both [rows, length, width]; `growth` comes from `Model.growth`."""
         rows, length, _ = x.shape
         qkv = self.qkv(x)
-        query, key, value = (part.view(rows, length, HEADS, HEAD_DIM).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
+        parts = (part.view(rows, length, HEADS, HEAD_DIM) for part in qkv.chunk(3, dim=-1))
+        query, key, value = (part.transpose(1, 2) for part in parts)
         query = query * (1 + growth * self.sharpness[:, None, None])
         mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=allowed)
         x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
@@ -54,11 +51,8 @@ class Model(nn.Module):
 
     def __init__(self, similarity: int = SIMILARITY) -> None:
         super().__init__()
-        self.word, self.position, self.kind = (
-            nn.Embedding(VOCABULARY, WIDTH),
-            nn.Embedding(POSITIONS, WIDTH),
-            nn.Embedding(TYPES, WIDTH),
-        )
+        self.word, self.position = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(POSITIONS, WIDTH)
+        self.kind = nn.Embedding(TYPES, WIDTH)
         self.norm = nn.LayerNorm(WIDTH, eps=1e-12)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
         self.dense, self.dense_norm, self.score = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
@@ -100,7 +94,8 @@ class Model(nn.Module):
     def weighed(self, x: torch.Tensor, cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Returns the logits from the last layer's output and the result of `cosines`."""
         marked = x.flatten(0, 1)[batch.markers]
-        scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1) + self.similar_scale * cosines
+        head = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)
+        scores = head + self.similar_scale * cosines
         return scores.float().masked_fill(~batch.real, -1e4)
 
     def cosines(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -108,15 +103,14 @@ class Model(nn.Module):
         state."""
         length = batch.ids.shape[1]
         row = batch.markers[:, :1] // length
-        own = (batch.part[row] == batch.part.flatten()[batch.markers][..., None]) & (
-            batch.option[row] == batch.option.flatten()[batch.markers][..., None]
-        )
+        of_part = batch.part[row] == batch.part.flatten()[batch.markers][..., None]
+        of_option = batch.option[row] == batch.option.flatten()[batch.markers][..., None]
+        own = of_part & of_option
         state = batch.part > 0
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
         pooled_option = pool(own.float(), values[row.squeeze(1)])
-        cosine = F.cosine_similarity(
-            self.similar_option(pooled_option).float(), self.similar_state(pooled_state)[:, None].float(), dim=-1
-        )
+        options, states = self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None]
+        cosine = F.cosine_similarity(options.float(), states.float(), dim=-1)
         return cosine * state.any(1)[row]
 
 
@@ -124,85 +118,3 @@ def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Returns the mean of values [rows, length, width] over each set of tokens [rows, sets, length]; 0 for an empty
     set."""
     return weights @ values / weights.sum(-1, keepdim=True).clamp(min=1)
-
-
-def base_weights() -> dict[str, torch.Tensor]:
-    """Returns the base model's weights under this model's names; the marker head's are not in it."""
-    base = {name.removeprefix("bert."): value for name, value in load_file(base_folder() / "model.safetensors").items()}
-    named = {
-        "word.weight": base["embeddings.word_embeddings.weight"],
-        "position.weight": base["embeddings.position_embeddings.weight"],
-        "kind.weight": base["embeddings.token_type_embeddings.weight"][:1].repeat(TYPES, 1),
-    }
-    places = {
-        "out": "attention.output.dense",
-        "norm1": "attention.output.LayerNorm",
-        "up": "intermediate.dense",
-        "down": "output.dense",
-        "norm2": "output.LayerNorm",
-    }
-    for kind in ("weight", "bias"):
-        named[f"norm.{kind}"] = base[f"embeddings.LayerNorm.{kind}"]
-        for i in range(LAYERS):
-            layer = f"encoder.layer.{i}."
-            parts = [base[f"{layer}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
-            named[f"layers.{i}.qkv.{kind}"] = torch.cat(parts)
-            named |= {f"layers.{i}.{ours}.{kind}": base[f"{layer}{theirs}.{kind}"] for ours, theirs in places.items()}
-    return named
-
-
-# The names in the first model's checkpoint.
-FIRST = {
-    "pos": "position",
-    "typ": "kind",
-    "ln": "norm",
-    "ln1": "norm1",
-    "ln2": "norm2",
-    "o": "out",
-    "h1": "dense",
-    "hln": "dense_norm",
-    "h2": "score",
-}
-
-
-def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
-    """Returns the weights of a checkpoint in fp32, under this model's names; also reads the first model's."""
-    loaded = {name: value.float() for name, value in load_file(path).items()}
-    if "pos.weight" not in loaded:
-        return loaded
-    weights = {".".join(FIRST.get(part, part) for part in name.split(".")): value for name, value in loaded.items()}
-    # The first model's act head was not trained.
-    return {name: value for name, value in weights.items() if not name.startswith("act")}
-
-
-def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
-    """Returns a model with the weights of a checkpoint or of a served folder, averaged with the base model's by
-    `base_share`; the base model if there is no path.
-
-    Weights that neither has keep their initial values.
-    """
-    base = base_weights()
-    if path is None:
-        weights = dict(base)
-    else:
-        weights = served_weights(path) if path.is_dir() else checkpoint_weights(path)
-        # A model from before the similarity term answers as before, and can learn the term.
-        weights.setdefault("similar_scale", torch.tensor(0.0))
-    if base_share:
-        weights |= {
-            name: (1 - base_share) * value + base_share * base[name]
-            for name, value in weights.items()
-            if name in base and "kind" not in name
-        }
-    # The similarity term keeps the width that it was made with.
-    model = Model(len(weights["similar_state.weight"]) if "similar_state.weight" in weights else SIMILARITY)
-    unknown = set(weights) - set(model.state_dict())
-    if unknown:
-        raise ValueError(f"{path}: unknown weights {sorted(unknown)}")
-    model.load_state_dict(weights, strict=False)
-    return model
-
-
-def save_model(model: Model, path: Path) -> None:
-    """Writes the weights in fp16."""
-    save_file({name: value.detach().half().contiguous() for name, value in model.state_dict().items()}, path)

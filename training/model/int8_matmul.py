@@ -1,10 +1,12 @@
-"""Computes products with weights in the way of int8, so that training can see the effect of rounding."""
-
-from typing import Any
+"""Matrix products in the way of int8, so that training can see the effect of rounding."""
 
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+# The range of a product's inputs, and the ranges of all products by their names in the graph.
+Ends = tuple[float, float]
+Ranges = dict[str, Ends]
 
 # The largest weight's integer, by default.
 TOP = 127
@@ -15,14 +17,14 @@ MAX_PAIR = 128
 FINER = 1.004
 
 
-def input_grid(ends: tuple[float, float]) -> tuple[float, int]:
+def input_grid(ends: Ends) -> tuple[float, int]:
     """Returns the step and the zero point of 256 input values between two ends; 0 is one of them."""
     low, high = min(ends[0], 0.0), max(ends[1], 0.0)
     step = (high - low) / 255
     return step, min(max(round(-low / step), 0), 255)
 
 
-def input_integers(x: torch.Tensor, ends: tuple[float, float]) -> torch.Tensor:
+def input_integers(x: torch.Tensor, ends: Ends) -> torch.Tensor:
     """Returns input values as positions on the grid between two ends, 0 to 255."""
     step, zero = input_grid(ends)
     return (x / step).round().add(zero).clamp(0, 255)
@@ -57,22 +59,22 @@ class RoundedWeight(torch.autograd.Function):
     """Rounds weights as in int8, with a scale for each output; passes gradients as if the weights were not rounded."""
 
     @staticmethod
-    def forward(_: Any, weight: torch.Tensor) -> torch.Tensor:
+    def forward(_: object, weight: torch.Tensor) -> torch.Tensor:
         """Returns the weights [outputs, inputs], rounded as `weight_integers` rounds them."""
         integers, scale = weight_integers(weight)
         return integers.mul_(scale)
 
     @staticmethod
-    def backward(_: Any, gradient: torch.Tensor) -> torch.Tensor:
+    def backward(_: object, gradient: torch.Tensor) -> torch.Tensor:
         """Returns the gradient unchanged."""
         return gradient
 
 
-class Product(nn.Linear):
+class Int8Linear(nn.Linear):
     """A linear layer that is exported in int8. If `ends`, the range of its inputs, is given, it rounds as int8 will;
     inputs beyond the range get no gradient."""
 
-    ends: tuple[float, float] | None = None
+    ends: Ends | None = None
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Returns x W + b."""

@@ -8,8 +8,9 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from .int8_matmul import MAX_PAIR, largest_pair
+from .int8_matmul import MAX_PAIR, Ranges, largest_pair
 
+# The names of the heads in the graph, and in the model.
 HEADS = {
     "head.dense": "dense",
     "head.norm": "dense_norm",
@@ -22,7 +23,7 @@ HEADS = {
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Returns the weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
     stored, config = stored_arrays(folder), json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    weights = {}
+    weights: dict[str, torch.Tensor] = {}
     if "sharpness" in stored:
         # Each layer has the factors of its queries, keys and values: one number per head, repeated for each of its
         # dimensions.
@@ -42,14 +43,11 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     return weights
 
 
-def served_ranges(folder: Path) -> dict[str, tuple[float, float]]:
+def served_ranges(folder: Path) -> Ranges:
     """Returns the input range of each of the folder's int8 products, by its name; none if the folder is not in int8."""
     stored = stored_arrays(folder)
-    grids = {
-        name.removesuffix(".x_scale"): (float(step), int(stored[f"{name.removesuffix('.x_scale')}.x_zero"]))
-        for name, step in stored.items()
-        if name.endswith(".x_scale")
-    }
+    products = [name.removesuffix(".x_scale") for name in stored if name.endswith(".x_scale")]
+    grids = {name: (float(stored[f"{name}.x_scale"]), int(stored[f"{name}.x_zero"])) for name in products}
     return {name: (-zero * step, (255 - zero) * step) for name, (step, zero) in grids.items()}
 
 
@@ -60,37 +58,31 @@ def keep_integers(graph: onnx.ModelProto, folder: Path, inputs: bool) -> None:
     Weights that were multiplied out and rounded again are the same integers, but some of their scales differ in the
     last bit. Weights that can saturate are not copied, because the graph has them on another grid.
     """
-    grids = (".weight", ".scale", *((".x_scale", ".x_zero") if inputs else ()))
+    kinds = ("weight", "scale", "x_scale", "x_zero") if inputs else ("weight", "scale")
     stored = {tensor.name: tensor for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer}
-    rounded = {
-        name.removesuffix(".weight") for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8
-    }
+    in_int8 = [name for name, tensor in stored.items() if tensor.data_type == onnx.TensorProto.INT8]
+    rounded = {name.removesuffix(".weight") for name in in_int8}
     saturating = {owner for owner in rounded if f"{owner}.x_scale" in stored and saturates(stored[f"{owner}.weight"])}
     for tensor in graph.graph.initializer:
         owner, _, kind = tensor.name.rpartition(".")
         own = stored.get(tensor.name)
-        is_left = owner in saturating and kind in ("weight", "scale")
-        if (
-            own is not None
-            and owner in rounded
-            and not is_left
-            and f".{kind}" in grids
-            and own.data_type == tensor.data_type
-        ):
+        if own is None or owner not in rounded or kind not in kinds or own.data_type != tensor.data_type:
+            continue
+        if owner not in saturating or kind not in ("weight", "scale"):
             tensor.CopyFrom(own)
 
 
 def saturates(weight: onnx.TensorProto) -> bool:
-    """Whether a product's stored weights [inputs, outputs] have a pair of neighbours that can saturate; folders up to 0.7.0 have such."""
-    return bool((largest_pair(torch.from_numpy(numpy_helper.to_array(weight).T.astype(np.float32))) > MAX_PAIR).any())
+    """Whether a product's stored weights [inputs, outputs] have a pair of neighbours that can saturate; folders up to
+    0.7.0 have such."""
+    integers = torch.from_numpy(numpy_helper.to_array(weight).T.astype(np.float32))
+    return bool((largest_pair(integers) > MAX_PAIR).any())
 
 
 def stored_arrays(folder: Path) -> dict[str, np.ndarray]:
     """Returns the arrays that a folder's graph stores, under today's names."""
-    return {
-        our_name(tensor.name): numpy_helper.to_array(tensor)
-        for tensor in onnx.load(str(folder / "model.onnx")).graph.initializer
-    }
+    tensors = onnx.load(str(folder / "model.onnx")).graph.initializer
+    return {our_name(tensor.name): numpy_helper.to_array(tensor) for tensor in tensors}
 
 
 def our_name(name: str) -> str:

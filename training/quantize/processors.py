@@ -5,13 +5,13 @@ import shlex
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import onnx
 
-from ..folder.reader import Folder, ort
-
-Tensors = dict[str, np.ndarray]
+from ..data.rows import State
+from ..folder.reader import Folder, KvCache, Questions, Tensors, TokenSequence, make_session
 
 
 def write_tensors(path: Path, runs: list[Tensors]) -> None:
@@ -28,26 +28,32 @@ def write_tensors(path: Path, runs: list[Tensors]) -> None:
 def read_tensors(path: Path) -> list[Tensors]:
     """Returns the tensors from a file of `write_tensors`."""
     head, _, data = path.read_bytes().partition(b"\n")
-    runs, at = [], 0
+    runs: list[Tensors] = []
+    at = 0
     for shapes in json.loads(head):
-        runs.append({})
+        run: Tensors = {}
         for name, shape in shapes.items():
             kind, count = np.dtype(shape["type"]), int(np.prod(shape["dims"], dtype=np.int64))
-            runs[-1][name] = np.frombuffer(data, kind, count, at).reshape(shape["dims"])
+            run[name] = np.frombuffer(data, kind, count, at).reshape(shape["dims"])
             at += count * kind.itemsize
+        runs.append(run)
     return runs
+
+
+class Processor(Protocol):
+    """A processor that runs graphs."""
+
+    def outputs(self, graph: onnx.ModelProto, runs: list[Tensors]) -> list[Tensors]:
+        """Returns the graph's outputs for each run's inputs."""
+        ...
 
 
 class Here:
     """This processor."""
 
-    name = "this processor"
-
     def outputs(self, graph: onnx.ModelProto, runs: list[Tensors]) -> list[Tensors]:
         """Returns the graph's outputs for each run's inputs."""
-        options = ort.SessionOptions()
-        options.enable_mem_pattern, options.intra_op_num_threads, options.log_severity_level = False, 1, 3
-        session = ort.InferenceSession(graph.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = make_session(graph.SerializeToString())
         names = [output.name for output in session.get_outputs()]
         return [dict(zip(names, session.run(names, run))) for run in runs]
 
@@ -80,14 +86,15 @@ class Recorder(Folder):
         self.read: list[list[int] | None] = []
         self.state_runs: list[int] = []
 
-    def record(self, state: object, questions: dict[str, object]) -> None:
-        """Answers a request without anything that is kept from earlier ones."""
-        self.kept, self.state_runs = None, []
+    def record(self, state: State, questions: Questions) -> None:
+        """Answers a request without the keys and values of earlier ones."""
+        self.prefilled, self.state_runs = None, []
         self.golden(state, questions)
 
-    def run(self, outputs, ids, positions, kind, option_ids, markers, memory):  # noqa: D102
+    def run(self, outputs: list[str], sequence: TokenSequence, past: KvCache) -> list[np.ndarray]:
+        """Runs the graph once and returns its outputs."""
         if outputs is self.present:
             self.state_runs.append(len(self.inputs))
         self.read.append(None if outputs is self.present else list(self.state_runs))
-        self.inputs.append(self.feed(ids, positions, kind, option_ids, markers))
-        return super().run(outputs, ids, positions, kind, option_ids, markers, memory)
+        self.inputs.append(self.feed(sequence))
+        return super().run(outputs, sequence, past)

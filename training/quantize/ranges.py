@@ -7,27 +7,28 @@ from random import Random
 
 import torch
 
+from ..data.layout import Encoded, encode, unlabelled
+from ..data.rows import Row
 from ..model.batches import Batch, by_length, collate
-from ..folder.graph import Ranges
-from ..data.layout import Asked, Encoded, Group, encode, state_text
 from ..model.encoder import Model
-from ..model.int8_matmul import Product
-from ..data.rows import Row, option_count
+from ..model.int8_matmul import Ends, Int8Linear, Ranges
 
 SAMPLE = 100_000
+# The longest state in tokens by which ranges are measured.
+STATE_MAX = 512
 # The percentage of a product's inputs that its range spans, by default.
 PERCENTILE = 99.99
 # The name of the file that `train --int8` writes next to the checkpoint.
 RANGES = "ranges.json"
 
 
-def products(model: Model) -> dict[str, Product]:
+def products(model: Model) -> dict[str, Int8Linear]:
     """Returns the linear layers that are quantized, by their names in the graph."""
-    return {
-        f"layers.{i}.{part}": getattr(layer, part)
-        for i, layer in enumerate(model.layers)
-        for part in ("qkv", "out", "up", "down")
-    }
+    found: dict[str, Int8Linear] = {}
+    for i, layer in enumerate(model.layers):
+        parts = {"qkv": layer.qkv, "out": layer.out, "up": layer.up, "down": layer.down}
+        found |= {f"layers.{i}.{name}": part for name, part in parts.items()}
+    return found
 
 
 def sample(rows: list[Row], count: int) -> list[Encoded]:
@@ -37,10 +38,7 @@ def sample(rows: list[Row], count: int) -> list[Encoded]:
         by_source.setdefault(row.source, []).append(row)
     rng, each = Random(3), max(1, count // len(by_source))
     chosen = [row for own in by_source.values() for row in rng.sample(own, min(each, len(own)))]
-    return [
-        encode(Group(row.source, state_text(row.state), [Asked(row.question, [0.0] * option_count(row.question))]), 512)
-        for row in chosen
-    ]
+    return [encode(unlabelled(row.source, row.state, row.question), STATE_MAX) for row in chosen]
 
 
 @torch.no_grad()
@@ -48,8 +46,12 @@ def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict
     """Returns the inputs of each product [tokens, width], without padding, as a list of batches."""
     seen: dict[str, list[torch.Tensor]] = defaultdict(list)
     current: list[Batch] = []
+
+    def record(name: str, inputs: torch.Tensor) -> None:
+        seen[name].append(inputs[current[-1].part != 0])
+
     hooks = [
-        layer.register_forward_hook(lambda _, args, __, name=name: seen[name].append(args[0][current[-1].part != 0]))
+        layer.register_forward_hook(lambda _, args, __, name=name: record(name, args[0]))
         for name, layer in products(model).items()
     ]
     try:
@@ -67,7 +69,7 @@ def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Range
     rare outliers for finer steps."""
     generator = torch.Generator().manual_seed(0)
 
-    def ends(batch: torch.Tensor) -> tuple[float, float]:
+    def ends(batch: torch.Tensor) -> Ends:
         flat = batch.flatten()
         if percentile >= 100:
             return flat.min().item(), flat.max().item()

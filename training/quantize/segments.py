@@ -1,7 +1,7 @@
 """The quantized products of a graph, and the part of the graph that leads from one to the next."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Collection
 
 import numpy as np
 import onnx
@@ -29,11 +29,8 @@ class Segment:
 
 def quantized(model: onnx.ModelProto) -> list[Quantized]:
     """Returns the inputs of the int8 products, in the order of the graph."""
-    return [
-        Quantized(node.input[0], node.output[0], node.input[1], node.input[2])
-        for node in model.graph.node
-        if node.op_type == "QuantizeLinear"
-    ]
+    nodes = [node for node in model.graph.node if node.op_type == "QuantizeLinear"]
+    return [Quantized(node.input[0], node.output[0], node.input[1], node.input[2]) for node in nodes]
 
 
 def needed_later(model: onnx.ModelProto) -> set[str]:
@@ -49,9 +46,8 @@ def stored(model: onnx.ModelProto, name: str) -> np.ndarray:
 
 def store(model: onnx.ModelProto, name: str, value: np.ndarray) -> None:
     """Gives a weight or a constant another value."""
-    next(tensor for tensor in model.graph.initializer if tensor.name == name).CopyFrom(
-        numpy_helper.from_array(value, name)
-    )
+    weight = next(tensor for tensor in model.graph.initializer if tensor.name == name)
+    weight.CopyFrom(numpy_helper.from_array(value, name))
 
 
 def ancestors(model: onnx.ModelProto, wanted: str, given: Collection[str]) -> tuple[set[str], list[onnx.NodeProto]]:
@@ -69,28 +65,14 @@ def segment(model: onnx.ModelProto, wanted: str, floats: Collection[str], intege
     """Returns the part of the graph that computes `wanted`, and the keys and values on the way, from known names:
     inputs of the graph, floats and integers."""
     given = {i.name: i for i in model.graph.input}
-    given |= {
-        name: helper.make_tensor_value_info(name, kind, None)
-        for kind, names in ((TensorProto.FLOAT, floats), (TensorProto.UINT8, integers))
-        for name in names
-    }
+    given |= {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in floats}
+    given |= {name: helper.make_tensor_value_info(name, TensorProto.UINT8, None) for name in integers}
     reached, body = ancestors(model, wanted, given)
-    outputs = [
-        wanted,
-        *(
-            output.name
-            for output in model.graph.output
-            if output.name in {name for node in body for name in node.output}
-        ),
-    ]
+    made = {name for node in body for name in node.output}
+    outputs = [wanted, *(output.name for output in model.graph.output if output.name in made)]
     inputs = [value for name, value in given.items() if name in reached]
     weights = [tensor for tensor in model.graph.initializer if tensor.name in reached]
-    graph = helper.make_graph(
-        body,
-        "segment",
-        inputs,
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        weights,
-    )
+    described = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+    graph = helper.make_graph(body, "segment", inputs, described, weights)
     whole = helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
     return Segment(whole, [value.name for value in inputs], outputs)

@@ -5,11 +5,43 @@ A wording tells nothing about the answer: the side that is claimed is drawn at r
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import TypeVar
 
-from ..data.layout import Asked, Group, Tie
+from ..data.groups import Asked, Group, Tie
+from ..data.question import noul
+from ..data.rows import State
+from ..data.wording import as_lines, lower_first
+
+Wording = TypeVar("Wording")
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms that all recipes share. Fields that end in `_below` divide one draw: each is the
+    upper end of its part."""
+
+    # Of a state.
+    plain_text: float = 0.45
+    extra_field: float = 0.2
+    compact_json_below: float = 0.66
+    spaced_json_below: float = 0.8
+    indented_json_below: float = 0.84
+    # Of a claim.
+    claim_denied: float = 0.16
+    claim_in_state: float = 0.2
+    # Of a question.
+    question_denied: float = 0.14
+    question_in_state: float = 0.3
+    question_agreed: float = 0.1
+    capital_letter: float = 0.5
+    question_mark: float = 0.7
+    criteria: float = 0.1
+
+
+CHANCES = Chances()
 
 KEYS = (
     "text",
@@ -163,7 +195,7 @@ class Draw(Random):
     held_out = False
 
 
-def pick(rng: Random, wordings: Any) -> Any:
+def pick(rng: Random, wordings: Sequence[Wording]) -> Wording:
     """Returns one of the wordings: of the last fifth for held-out rows, of the others for the rest. If there are only a
     few wordings, all are for both."""
     wordings = tuple(wordings)
@@ -178,7 +210,7 @@ class Scene:
     """A state while it is put together: its named parts, and the name of the main part, which is asked about. The key
     is None if the state is plain text."""
 
-    parts: dict[str, Any]
+    parts: dict[str, State]
     key: str | None
     noun: str
     asked: list[Asked] = field(default_factory=list)
@@ -186,21 +218,24 @@ class Scene:
 
     def it(self, rng: Random) -> str:
         """Returns a name of the main part for a question."""
+        noun = f"the {self.noun}"
         if self.key is None:
-            return rng.choice((f"the {self.noun}", f"the {self.noun}", "the text", f"this {self.noun}", "this"))
-        return rng.choice(
-            (
-                f"`{self.key}`",
-                f"`{self.key}`",
-                f"the {self.noun}",
-                f"the {self.noun} in `{self.key}`",
-                f"this {self.noun}",
-            )
-        )
+            return rng.choice((noun, noun, "the text", f"this {self.noun}", "this"))
+        key = f"`{self.key}`"
+        return rng.choice((key, key, noun, f"{noun} in {key}", f"this {self.noun}"))
 
     def free(self, rng: Random, keys: tuple[str, ...]) -> str:
         """Returns a key that no part has."""
         return rng.choice([key for key in keys if key not in self.parts])
+
+    def add_part(self, rng: Random, key: str, value: State) -> None:
+        """Adds a part at a random place, and mixes the others."""
+        self.parts = dict(rng.sample([*self.parts.items(), (key, value)], len(self.parts) + 1))
+
+    def ask(self, asked: Asked) -> int:
+        """Adds a question, and returns its index."""
+        self.asked.append(asked)
+        return len(self.asked) - 1
 
     def group(self, rng: Random, source: str) -> Group:
         """Returns the state as text, with the questions about it."""
@@ -211,49 +246,55 @@ class Scene:
         if self.key is None and len(self.parts) == 1:
             return str(next(iter(self.parts.values())))
         draw = rng.random()
-        if draw < 0.66:
+        if draw < CHANCES.compact_json_below:
             return json.dumps(self.parts, ensure_ascii=False, separators=(",", ":"))
-        if draw < 0.8:
+        if draw < CHANCES.spaced_json_below:
             return json.dumps(self.parts, ensure_ascii=False)
-        if draw < 0.84:
+        if draw < CHANCES.indented_json_below:
             return json.dumps(self.parts, ensure_ascii=False, indent=1)
-        return "\n".join(
-            f"{key}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-            for key, value in self.parts.items()
-        )
+        return as_lines(self.parts)
 
 
-def scene(rng: Random, text: Any, nouns: tuple[str, ...], plain: float = 0.45) -> Scene:
-    """Returns a text as a state of its own, under a key, or among other fields."""
+def scene(rng: Random, text: State, nouns: tuple[str, ...], plain: float = CHANCES.plain_text) -> Scene:
+    """Returns a text as a state of its own (with the probability `plain`), under a key, or among other fields."""
     noun = rng.choice(nouns)
     if isinstance(text, str) and rng.random() < plain:
         return Scene({"": text}, None, noun)
-    key = rng.choice((noun.replace(" ", "_"), noun.replace(" ", "_"), rng.choice(KEYS)))
-    parts: dict[str, Any] = {key: text}
-    if rng.random() < 0.2:
-        extra = rng.choice(
-            (
-                ("id", rng.randrange(10**6)),
-                ("source", rng.choice(("web", "app", "import", "archive"))),
-                ("language", "en"),
-                ("received", f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"),
-            )
-        )
-        parts = dict(rng.sample([(key, text), extra], 2))
+    own = noun.replace(" ", "_")
+    key = rng.choice((own, own, rng.choice(KEYS)))
+    parts: dict[str, State] = {key: text}
+    if rng.random() < CHANCES.extra_field:
+        parts = dict(rng.sample([(key, text), extra_field(rng)], 2))
     return Scene(parts, key, noun)
+
+
+def extra_field(rng: Random) -> tuple[str, State]:
+    """Returns a field that often stands beside a text."""
+    number, source = rng.randrange(10**6), rng.choice(("web", "app", "import", "archive"))
+    day = f"20{rng.randint(10, 26)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}"
+    fields: tuple[tuple[str, State], ...] = (("id", number), ("source", source), ("language", "en"), ("received", day))
+    return rng.choice(fields)
 
 
 def clause(text: str) -> str:
     """Returns a statement in the form that stands inside a sentence."""
-    from ..data.wording import lower_first
-
     return lower_first(text)
 
 
 def whole(text: str) -> str:
     """Returns a statement as a sentence of its own."""
     text = text.strip()
-    return (text[:1].upper() + text[1:] if text[:1] != "`" else text) + ("" if text[-1:] in ".?!" else ".")
+    return capitalized(text) + ("" if text[-1:] in ".?!" else ".")
+
+
+def capitalized(text: str) -> str:
+    """Returns a text with a capital first letter, unless it begins with a key."""
+    return text[:1].upper() + text[1:] if text[:1] != "`" else text
+
+
+def filled(wording: str, statement: str) -> str:
+    """Returns a wording with a statement in it: as a sentence at {S}, as a clause at {}."""
+    return wording.replace("{S}", whole(statement)).replace("{}", clause(statement))
 
 
 def sides(rng: Random) -> dict[str, str]:
@@ -262,46 +303,48 @@ def sides(rng: Random) -> dict[str, str]:
     return rng.choice(({"true": yes, "false": no}, {"true": yes}, {"false": no}))
 
 
-def noul(rng: Random, instructions: str, yes: float) -> Asked:
-    """Returns a yes/no question, sometimes with criteria."""
-    question: dict[str, Any] = {"type": "noul", "instructions": instructions}
-    if rng.random() < 0.1:
-        question["criteria"] = sides(rng)
-    return Asked(question, [1 - yes, yes])
+def asked_noul(rng: Random, instructions: str, yes: float) -> Asked:
+    """Returns a yes/no question, sometimes with criteria; `yes` is the probability that yes is right."""
+    criteria = sides(rng) if rng.random() < CHANCES.criteria else None
+    return Asked(noul(instructions, criteria), [1 - yes, yes])
 
 
-def said(rng: Random, into: Scene, text: str, yes: float, deny: bool | None = None) -> int:
-    """Asks whether a statement holds, in some way, and returns the index of the question; `yes` is the chance that it
-    holds."""
-    deny = rng.random() < 0.16 if deny is None else deny
+def said(rng: Random, into: Scene, text: str, yes: float) -> int:
+    """Asks whether a statement holds, in some way, and returns the index of the question; `yes` is the probability that
+    it holds."""
+    deny = rng.random() < CHANCES.claim_denied
     # At most one claim stands in a state, because its key has to be the only one of its kind.
-    if into.key is not None and not set(into.parts) & set(CLAIM_KEYS) and rng.random() < 0.2:
+    has_claim = bool(set(into.parts) & set(CLAIM_KEYS))
+    if into.key is not None and not has_claim and rng.random() < CHANCES.claim_in_state:
         key = into.free(rng, CLAIM_KEYS)
-        into.parts = dict(rng.sample([*into.parts.items(), (key, whole(text))], len(into.parts) + 1))
+        into.add_part(rng, key, whole(text))
         wording = pick(rng, BESIDE_DENYING if deny else BESIDE).format(c=key, k=into.key)
     else:
         wording = pick(rng, DENYING if deny else STRAIGHT)
-        wording = wording.replace("{S}", whole(text)).replace("{}", clause(text) if "{}" in wording else "")
-    into.asked.append(noul(rng, wording, 1 - yes if deny else yes))
-    return len(into.asked) - 1
+        # Braces of the statement itself are left out of a sentence.
+        wording = filled(wording, text) if "{}" in wording else wording.replace("{S}", whole(text)).replace("{}", "")
+    return into.ask(asked_noul(rng, wording, 1 - yes if deny else yes))
 
 
-def questioned(rng: Random, into: Scene, text: str, yes: float, deny: bool | None = None) -> int:
-    """Asks a yes/no question, in some way, and returns its index; `yes` is the chance that yes is right."""
-    deny = rng.random() < 0.14 if deny is None else deny
+def questioned(rng: Random, into: Scene, text: str, yes: float) -> int:
+    """Asks a yes/no question, in some way, and returns its index; `yes` is the probability that yes is right."""
+    deny = rng.random() < CHANCES.question_denied
     text = manner(rng, text)
-    if into.key is not None and not set(into.parts) & set(QUESTION_KEYS) and rng.random() < 0.3:
+    has_question = bool(set(into.parts) & set(QUESTION_KEYS))
+    if into.key is not None and not has_question and rng.random() < CHANCES.question_in_state:
         key = into.free(rng, QUESTION_KEYS)
-        into.parts = dict(rng.sample([*into.parts.items(), (key, text)], len(into.parts) + 1))
+        into.add_part(rng, key, text)
         wording = pick(rng, QUESTIONED_DENYING if deny else QUESTIONED).format(q=key, k=into.key)
+    elif deny:
+        wording = pick(rng, OPPOSED).format(text)
     else:
-        wording = pick(rng, OPPOSED if deny else AGREED if rng.random() < 0.1 else PLAINLY).format(text)
-    into.asked.append(noul(rng, wording, 1 - yes if deny else yes))
-    return len(into.asked) - 1
+        wordings = AGREED if rng.random() < CHANCES.question_agreed else PLAINLY
+        wording = pick(rng, wordings).format(text)
+    return into.ask(asked_noul(rng, wording, 1 - yes if deny else yes))
 
 
 def manner(rng: Random, text: str) -> str:
     """Returns a question with its first letter and its question mark in a way that some people write them."""
     text = text.strip()
-    text = text[:1].upper() + text[1:] if rng.random() < 0.5 else text
-    return text.rstrip("?") + "?" if rng.random() < 0.7 else text.rstrip("?")
+    text = text[:1].upper() + text[1:] if rng.random() < CHANCES.capital_letter else text
+    return text.rstrip("?") + "?" if rng.random() < CHANCES.question_mark else text.rstrip("?")

@@ -1,14 +1,26 @@
 """Asks the yes/no rows of all other kinds: their statement or question in many ways, from both sides."""
 
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from ..data import wording as words
-from .asking import Scene, noul, pick, questioned, said, scene
-from ..data.layout import Asked, Group
-from .passages import CAN, CANNOT
+from ..data.groups import Group
 from ..data.rows import Row
+from .asking import Scene, asked_noul, capitalized, pick, questioned, said, scene
+from .passages import CAN, CANNOT
+from .targets import LABEL, VOTES
 
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms of claims."""
+
+    question_in_state: float = 0.5
+    can_be_answered: float = 0.5
+    strengthens: float = 0.5
+
+
+CHANCES = Chances()
 NOUNS = {
     "persona": ("statement", "text", "quote"),
     "presidio": ("text", "message", "document"),
@@ -74,6 +86,15 @@ ENTITIES = {
     "email address": "an e-mail address",
     "us driver license": "a driving licence number",
 }
+# The keys of a state's main part, and names for a premise, a hypothesis and new information.
+MAIN_KEYS = ("message", "dialogue", "sentence", "complaint", "text")
+UPDATE_KEYS = (
+    ("premise", "hypothesis", "update"),
+    ("situation", "guess", "news"),
+    ("context", "claim", "evidence"),
+    ("facts", "conclusion", "new_fact"),
+    ("background", "belief", "observation"),
+)
 ASKED_FIRST = (
     "is ",
     "are ",
@@ -108,20 +129,16 @@ def claimed(rng: Random, rows: list[Row]) -> Group:
     into = stage(rng, first)
     for row in rows[: rng.choice((1, 2, 3))]:
         one(rng, into, row)
-    return (
-        into.group(rng, first.source)
-        if into.key or len(into.parts) == 1
-        else Group(first.source, words.render(rng, into.parts), into.asked, into.ties)
-    )
+    if into.key or len(into.parts) == 1:
+        return into.group(rng, first.source)
+    return Group(first.source, words.render(rng, into.parts), into.asked, into.ties)
 
 
 def stage(rng: Random, row: Row) -> Scene:
     """Returns the row's state as a scene; its own keys are kept if there are several."""
     nouns = NOUNS.get(row.source, ("text", "message", "entry"))
     if isinstance(row.state, dict) and len(row.state) > 1:
-        named = next(
-            (key for key in ("message", "dialogue", "sentence", "complaint", "text") if key in row.state), None
-        )
+        named = next((key for key in MAIN_KEYS if key in row.state), None)
         return Scene(dict(row.state), named, named or rng.choice(nouns))
     text = next(iter(row.state.values())) if isinstance(row.state, dict) and row.state else row.state
     return scene(rng, text, nouns)
@@ -131,17 +148,19 @@ def one(rng: Random, into: Scene, row: Row) -> None:
     """Adds a row's claim."""
     text, yes = row.question["instructions"], float(bool(row.label))
     if row.soft is not None and len(row.soft) == 2:
-        yes = 0.7 * row.soft[1] + 0.3 * yes
+        yes = VOTES * row.soft[1] + LABEL * yes
     if row.source == "persona":
-        text = pick(rng, TRAITS).format(t=text.split(": ")[-1].rstrip("."), i=into.it(rng))
+        trait = text.split(": ")[-1].rstrip(".")
+        text = pick(rng, TRAITS).format(t=trait, i=into.it(rng))
     elif row.source == "presidio":
         entity = text.removeprefix("The text contains a ").rstrip(".")
-        text = pick(rng, ENTITY).format(
-            e=ENTITIES.get(entity, f"{'an' if entity[0] in 'aeiou' else 'a'} {entity}"), i=into.it(rng)
-        )
-    text = text[:1].upper() + text[1:] if text[:1] != "`" else text
-    asks = text.endswith("?") or text.lower().startswith(ASKED_FIRST)
-    (questioned if asks else said)(rng, into, text, yes)
+        article = "an" if entity[0] in "aeiou" else "a"
+        text = pick(rng, ENTITY).format(e=ENTITIES.get(entity, f"{article} {entity}"), i=into.it(rng))
+    text = capitalized(text)
+    if text.endswith("?") or text.lower().startswith(ASKED_FIRST):
+        questioned(rng, into, text, yes)
+    else:
+        said(rng, into, text, yes)
 
 
 def answers(rng: Random, row: Row) -> Group:
@@ -149,37 +168,25 @@ def answers(rng: Random, row: Row) -> Group:
     instructions."""
     sentence, question, holds = row.state["sentence"], row.state["question"], bool(row.label)
     key = rng.choice(("sentence", "text", "passage", "snippet", "answer"))
-    if rng.random() < 0.5:
-        into, named, quoted = (
-            Scene(dict(rng.sample([("question", question), (key, sentence)], 2)), key, key),
-            f"`{key}`",
-            "`question`",
-        )
+    if rng.random() < CHANCES.question_in_state:
+        parts = dict(rng.sample([("question", question), (key, sentence)], 2))
+        into, named, quoted = Scene(parts, key, key), f"`{key}`", "`question`"
     else:
         into = scene(rng, sentence, ("sentence", "text", "passage"))
         named, quoted = into.it(rng), f'"{question}"'
-    can = rng.random() < 0.5
+    can = rng.random() < CHANCES.can_be_answered
     wording = pick(rng, CAN if can else CANNOT).format(q=quoted, k=named)
-    into.asked.append(noul(rng, wording[:1].upper() + wording[1:], float(holds == can)))
+    into.ask(asked_noul(rng, capitalized(wording), float(holds == can)))
     return into.group(rng, row.source)
 
 
 def updated(rng: Random, row: Row) -> Group:
     """Asks whether new information makes something more or less likely."""
-    p, h, u = rng.choice(
-        (
-            ("premise", "hypothesis", "update"),
-            ("situation", "guess", "news"),
-            ("context", "claim", "evidence"),
-            ("facts", "conclusion", "new_fact"),
-            ("background", "belief", "observation"),
-        )
-    )
+    p, h, u = rng.choice(UPDATE_KEYS)
     parts = {p: row.state["premise"], h: row.state["hypothesis"], u: row.state["update"]}
     into = Scene({key: value for key, value in parts.items() if value}, u, u)
     for _ in range(rng.choice((1, 2))):
-        more = rng.random() < 0.5
-        into.asked.append(
-            noul(rng, pick(rng, STRENGTHENS if more else WEAKENS).format(p=p, h=h, u=u), float(bool(row.label) == more))
-        )
+        more = rng.random() < CHANCES.strengthens
+        wording = pick(rng, STRENGTHENS if more else WEAKENS).format(p=p, h=h, u=u)
+        into.ask(asked_noul(rng, wording, float(bool(row.label) == more)))
     return into.group(rng, row.source)

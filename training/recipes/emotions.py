@@ -1,9 +1,25 @@
 """Derives further questions from an emotion: whether the text is positive, how much, and the family of the emotion."""
 
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from ..data.layout import Asked
+from ..data.groups import Asked, one_hot
+from ..data.question import choice, noul, score
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the questions that an emotion answers, and of answers that readers may give."""
+
+    neutral_offered: float = 0.5
+    three_levels: float = 0.35
+    family: float = 0.4
+    # A mild emotion may be read as neither, a text without one as either.
+    mild_read_as_neither: float = 0.15
+    neutral_read_as_claimed: float = 0.2
+
+
+CHANCES = Chances()
 
 # The valence of each emotion, from very negative to very positive; 0 is neither.
 VALENCE = {
@@ -83,6 +99,14 @@ FAMILIES = {
     "neutral": ("neutral",),
 }
 FAMILY_OF = {emotion: family for family, emotions in FAMILIES.items() for emotion in emotions}
+# Love and admiration can also be read as joy, and anger and disgust as each other, so such near families are left out.
+NEAR_FAMILIES = {
+    "joy": ("love", "admiration"),
+    "love": ("joy", "admiration"),
+    "admiration": ("joy", "love"),
+    "anger": ("disgust",),
+    "disgust": ("anger",),
+}
 FEELING = (
     "Which emotion is it?",
     "What does the writer feel?",
@@ -92,60 +116,45 @@ FEELING = (
 )
 
 
-def choice(instructions: str, names: list[str], texts: list[str], target: list[float]) -> Asked:
-    """Returns a choice with its options in this order."""
-    return Asked({"type": "choice", "instructions": instructions, "criteria": dict(zip(names, texts))}, target)
-
-
 def sentiment(rng: Random, valence: int) -> Asked:
     """Returns the choice of positive or negative; neutral is an option whenever it is right, and sometimes when it is
     not."""
-    places = [0, 1, 2] if valence == 0 or rng.random() < 0.5 else [0, 2]
+    places = [0, 1, 2] if valence == 0 or rng.random() < CHANCES.neutral_offered else [0, 2]
     rng.shuffle(places)
-    right = 1 + (valence > 0) - (valence < 0)
-    # A mild emotion may be read as neither.
-    doubt = 0.15 if abs(valence) == 1 and 1 in places else 0.0
+    target = one_hot(3, 0 if valence < 0 else 2 if valence > 0 else 1)
+    if abs(valence) == 1 and 1 in places:
+        doubt = CHANCES.mild_read_as_neither
+        target = [(1 - doubt) * chance for chance in target]
+        target[1] = doubt
     names, texts = rng.choice(SIDES), rng.choice(SIDE_TEXTS)
-    return choice(
-        rng.choice(SENTIMENT),
-        [names[i] for i in places],
-        [texts[i] for i in places],
-        [(1 - doubt) * (i == right) + doubt * (i == 1) for i in places],
-    )
+    asked = rng.choice(SENTIMENT)
+    return Asked(choice(asked, {names[i]: texts[i] for i in places}), [target[i] for i in places])
 
 
 def holds(rng: Random, valence: int) -> Asked:
     """Returns a yes/no question about the tone."""
     instructions, sign = rng.choice(HOLDS)
-    yes = 0.2 if valence == 0 else float(valence * sign > 0)
-    return Asked({"type": "noul", "instructions": instructions}, [1 - yes, yes])
+    yes = CHANCES.neutral_read_as_claimed if valence == 0 else float(valence * sign > 0)
+    return Asked(noul(instructions), [1 - yes, yes])
 
 
 def how_positive(rng: Random, valence: int) -> Asked:
     """Returns the question for the tone on three or five levels."""
     levels, target = rng.choice(LEVELS), FIVE[valence]
-    if rng.random() < 0.35:
+    if rng.random() < CHANCES.three_levels:
         levels, target = levels[::2], [target[0] + target[1], target[2], target[3] + target[4]]
-    question: dict[str, Any] = {"type": "score", "instructions": rng.choice(HOW_POSITIVE), "criteria": list(levels)}
-    return Asked(question, list(target))
+    return Asked(score(rng.choice(HOW_POSITIVE), levels), list(target))
 
 
 def family(rng: Random, label: str) -> Asked:
     """Returns the choice of an emotion's family among some of the others."""
     right = FAMILY_OF[label]
-    names = rng.sample([name for name in FAMILIES if name != right], rng.randint(2, len(FAMILIES) - 1)) + [right]
-    # Love and admiration can also be read as joy, and anger and disgust as each other, so such near families are left
-    # out.
-    near = {
-        "joy": ("love", "admiration"),
-        "love": ("joy", "admiration"),
-        "admiration": ("joy", "love"),
-        "anger": ("disgust",),
-        "disgust": ("anger",),
-    }.get(right, ())
-    names = [name for name in names if name not in near]
+    others = [name for name in FAMILIES if name != right]
+    names = [*rng.sample(others, rng.randint(2, len(others))), right]
+    names = [name for name in names if name not in NEAR_FAMILIES.get(right, ())]
     rng.shuffle(names)
-    return choice(rng.choice(FEELING), names, [""] * len(names), [float(name == right) for name in names])
+    asked = rng.choice(FEELING)
+    return Asked(choice(asked, dict.fromkeys(names, "")), [float(name == right) for name in names])
 
 
 def asked_of(rng: Random, label: str) -> list[Asked]:
@@ -154,5 +163,5 @@ def asked_of(rng: Random, label: str) -> list[Asked]:
         return []
     makers = rng.sample((sentiment, holds, how_positive), rng.randint(1, 2))
     found = [make(rng, VALENCE[label]) for make in makers]
-    asked = family(rng, label) if label in FAMILY_OF and rng.random() < 0.4 else None
-    return found + [asked] if asked and len(asked.target) > 1 else found
+    asked = family(rng, label) if label in FAMILY_OF and rng.random() < CHANCES.family else None
+    return [*found, asked] if asked and len(asked.target) > 1 else found

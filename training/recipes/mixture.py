@@ -2,19 +2,17 @@
 stream."""
 
 from collections import defaultdict
+from collections.abc import Hashable
 from random import Random
-from typing import Any
 
-from . import passages
-from . import properties
-from . import verdicts
+from ..data.groups import Group
+from ..data.layout import STATE_MAX, Encoded, encode
+from ..data.rows import Row, state_key
+from . import properties, verdicts
 from .asking import Draw
-from ..data.layout import STATE_MAX, Encoded, Group, encode
-from .recipes import INTENTS, NONE_LIKE, Pools, kind_of, long_document, make_group, matching
-from ..data.rows import Row, option_count, state_key
 from .consistency import ruled
-from .unsettled import by_word
-from ..data.wording import MATCH, humanized
+from .pools import make_pools
+from .recipes import kind_of, long_document, make_group, matching
 
 # The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
 # know (csqa2, creak), have a small share.
@@ -113,6 +111,14 @@ COMMENTS, COMMENT_WEIGHT = "comments", 2.5
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
 STATE_LIMITS = (192, 254, 254, 254, 448)
+# Fewer pairs than this are too alike to be matched with each other.
+FEWEST_PAIRS = 9
+# The most other rows about a state that are asked in the same group.
+MATES = 3
+# Sides that wordings must not distinguish come equally often. A level or label that has n times as many rows as another
+# comes only about the root of n times as often.
+EVEN = frozenset({"verdict", "passage", "property", "claim"})
+POWER = {"feeling": 0.35, "choice": 0.5, "levels": 0.5}
 
 
 class Mixture:
@@ -121,20 +127,22 @@ class Mixture:
     def __init__(self, rows: list[Row], seed: int, held_out: bool = False) -> None:
         self.seed, self.held_out = seed, held_out
         # The rows of each side, and the rows that share a state, both by source and recipe.
-        self.sides: dict[str, dict[Any, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        self.sides: dict[str, dict[Hashable, list[Row]]] = defaultdict(lambda: defaultdict(list))
         self.mates: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             found = kind_of(row)
             if found:
-                name = named(row.source, found[0])
-                self.sides[name][found[1]].append(row)
-                self.mates[name][shared_state(row, found[0])].append(row)
+                kind, side = found
+                name = named(row.source, kind)
+                self.sides[name][side].append(row)
+                self.mates[name][shared_state(row, kind)].append(row)
         self.shares = {name: balanced(name.rpartition(":")[2], sides) for name, sides in self.sides.items()}
         self.pools = make_pools(rows)
         weights = {name: WEIGHTS.get(name, DEFAULT_WEIGHT) for name in self.sides}
-        weights |= {
-            f"match:{kind}": weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) > 8
+        matched = {
+            kind: weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) >= FEWEST_PAIRS
         }
+        weights |= {f"match:{kind}": weight for kind, weight in matched.items()}
         weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
@@ -148,11 +156,8 @@ class Mixture:
             if group.asked:
                 limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
-                if (
-                    row.part.count(1) + row.part.count(2) < limit
-                    or group.source not in EVIDENCE
-                    and kind not in EVIDENCE_KINDS
-                ):
+                is_whole = row.part.count(1) + row.part.count(2) < limit
+                if is_whole or (group.source not in EVIDENCE and kind not in EVIDENCE_KINDS):
                     encoded.append(row)
         return encoded
 
@@ -172,7 +177,8 @@ class Mixture:
         row = rng.choice(self.sides[name][rng.choices(sides, shares)[0]])
         mates = self.mates[name][shared_state(row, kind)]
         if kind != "plain":
-            mates = [row, *rng.sample([other for other in mates if other is not row], min(3, len(mates) - 1))]
+            others = [other for other in mates if other is not row]
+            mates = [row, *rng.sample(others, min(MATES, len(others)))]
         return make_group(rng, kind, mates, self.pools), kind
 
 
@@ -182,13 +188,7 @@ def named(source: str, kind: str) -> str:
     return source if kind == "plain" else f"{source}:{kind}"
 
 
-# Sides that wordings must not distinguish come equally often. A level or label that has n times as many rows as another
-# comes only about the root of n times as often.
-EVEN = frozenset({"verdict", "passage", "property", "claim"})
-POWER = {"feeling": 0.35, "choice": 0.5, "levels": 0.5}
-
-
-def balanced(kind: str, sides: dict[Any, list[Row]]) -> tuple[list[Any], list[float]]:
+def balanced(kind: str, sides: dict[Hashable, list[Row]]) -> tuple[list[Hashable], list[float]]:
     """Returns the sides, and the weight with which each is drawn."""
     names = list(sides)
     return names, [1.0 if kind in EVEN else len(sides[name]) ** POWER.get(kind, 1.0) for name in names]
@@ -198,51 +198,3 @@ def shared_state(row: Row, kind: str) -> str:
     """Returns the text that rows of one group share: the state, or the evidence of several claims."""
     parts = verdicts.parts_of(row) if kind == "verdict" else None
     return state_key(parts[0]) if parts else state_key(row.state)
-
-
-def make_pools(rows: list[Row]) -> Pools:
-    """Returns the pools of label sets, plain texts, pairs, claims and questions from all rows."""
-    labels: dict[str, dict[str, str]] = defaultdict(dict)
-    pairs: dict[str, list] = defaultdict(list)
-    questions: dict[str, list[Row]] = defaultdict(list)
-    texts = []
-    for row in rows:
-        criteria = row.question.get("criteria")
-        if row.source in INTENTS and row.question["type"] == "choice":
-            labels[row.source] |= {
-                name: text if text != humanized(name) else ""
-                for name, text in criteria.items()
-                if not NONE_LIKE.search(f"{name} {text}")
-            }
-        if isinstance(row.state, str) and 8 < len(row.state) < 200:
-            texts.append(row.state)
-        kind, pair = pair_of(row)
-        if kind in MATCH:
-            pairs[kind].append(pair)
-        if row.source in passages.PARTS and row.question["type"] == "noul" and passages.question_of(row):
-            questions[row.source].append(row)
-    return Pools(list(labels.values()) or [{"greeting": "", "farewell": ""}], texts, pairs, by_word(rows), questions)
-
-
-def pair_of(row: Row) -> tuple[str, tuple]:
-    """Returns a row's pair of a state and a text that fits it, with the pair's kind; the kind is empty if the row has
-    no pair."""
-    state, source = row.state, row.source
-    if source == "qnli_dev" and row.label:
-        return "question", (state["sentence"], state["question"])
-    if source == "boolq_train1886":
-        return "question", (state["passage"][:600], row.question["instructions"])
-    if source in ("mnli_dev", "snli_dev") and row.label == "entailment":
-        return "claim", (state["premise"], state["hypothesis"])
-    if source == "stsb_en" and row.label >= 4:
-        return "paraphrase", (state["a"], state["b"])
-    if source == "persona" and row.label:
-        return "trait", (state["statement"], row.question["instructions"].split(": ")[-1].rstrip("."))
-    if source == "sgd" and option_count(row.question) > 1:
-        return "service", ({"dialogue": state["dialogue"]}, state["service"])
-    if source in ("sigma", "splunk"):
-        return "title", (state["description"][:500], state.get("title") or state.get("name"))
-    if source == "infotabs" and row.label == "entailment":
-        record = state["record"]
-        return "title", ({key: value for key, value in list(record.items())[:8] if key != "title"}, record["title"])
-    return "", ()

@@ -2,13 +2,34 @@
 choice with an option for "not stated"."""
 
 import re
+from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from .asking import KEYS, Scene, manner, noul, pick, questioned, scene
-from ..data.layout import Asked, Group
-from ..data.rows import Row
+from ..data.groups import Asked, Group
+from ..data.question import choice
+from ..data.rows import Row, State
+from .asking import Scene, asked_noul, capitalized, manner, pick, questioned, scene
 
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms in which a question about a passage is asked."""
+
+    plain_text: float = 0.3
+    chosen: float = 0.24
+    asked_twice: float = 0.16
+    # Of the question whether the passage answers a question at all.
+    answerable: float = 0.18
+    own_question: float = 0.5
+    foreign_question_chosen: float = 0.4
+    can_be_answered: float = 0.5
+    # Of a choice.
+    not_stated_offered: float = 0.5
+    shuffled: float = 0.7
+    question_in_state: float = 0.45
+
+
+CHANCES = Chances()
 # Sources of questions about a text, and the part of the state that holds it.
 PARTS = {
     "boolq_train1886": "passage",
@@ -78,39 +99,39 @@ def question_of(row: Row) -> str | None:
     if isinstance(row.state, dict) and "question" in row.state:
         return str(row.state["question"])
     asked = row.question["instructions"]
-    return None if META.search(asked) else str(asked)
+    return None if META.search(asked) else asked
 
 
 def answer_of(row: Row) -> float | None:
     """Returns 1 for yes, 0 for no, or None if the passage does not say it or it is not known."""
     asked = row.question["instructions"]
     if row.question["type"] == "choice":
-        return {"yes": 1.0, "no": 0.0}.get(row.label)
+        return {"yes": 1.0, "no": 0.0}.get(str(row.label))
     if META.search(asked) and ("answers `question`" in asked or "be answered" in asked):
         return None
     return float(bool(row.label))
 
 
-def passage_of(row: Row) -> Any:
+def passage_of(row: Row) -> State:
     """Returns the text that a question is about."""
     part = PARTS[row.source]
     return row.state if not part or not isinstance(row.state, dict) else row.state[part]
 
 
-def read(rng: Random, row: Row, others: list[Row], question: str, answer: float) -> Group:
+def read(rng: Random, row: Row, others: list[Row]) -> Group:
     """Returns one or two questions about a passage; sometimes one that it does not answer, from another passage of the
     source."""
+    question, answer = question_of(row) or "", float(answer_of(row) or 0)
     text = passage_of(row)
-    into = scene(rng, text, NOUNS, plain=0.3) if text else Scene({"": ""}, None, "text")
-    draw = rng.random()
-    if draw < 0.24 and text:
+    into = scene(rng, text, NOUNS, CHANCES.plain_text) if text else Scene({"": ""}, None, "text")
+    if rng.random() < CHANCES.chosen and text:
         chosen(rng, into, question, answer)
     else:
         questioned(rng, into, question, answer)
-        if rng.random() < 0.16:
-            into.asked.append(noul(rng, manner(rng, question), answer))
-    if text and row.source != "logicbench_aug" and rng.random() < 0.18:
-        silent(rng, into, question, answer, others)
+        if rng.random() < CHANCES.asked_twice:
+            into.ask(asked_noul(rng, manner(rng, question), answer))
+    if text and row.source != "logicbench_aug" and rng.random() < CHANCES.answerable:
+        answerable(rng, into, question, others)
     return into.group(rng, row.source)
 
 
@@ -118,34 +139,34 @@ def chosen(rng: Random, into: Scene, question: str, answer: float | None) -> Non
     """Adds a choice of yes, no and, half of the time, "not stated"; `answer` is None if that is right."""
     names, texts = pick(rng, NAMES), rng.choice(TEXTS)
     target = [float(answer == 1), float(answer == 0), float(answer is None)]
-    places = [0, 1, 2] if answer is None or rng.random() < 0.5 else [0, 1]
-    if rng.random() < 0.7:
+    places = [0, 1, 2] if answer is None or rng.random() < CHANCES.not_stated_offered else [0, 1]
+    if rng.random() < CHANCES.shuffled:
         rng.shuffle(places)
     key = "question" if "question" not in into.parts else "query"
-    if into.key is not None and len(into.parts) < 3 and key not in into.parts and rng.random() < 0.45:
-        into.parts = dict(rng.sample([*into.parts.items(), (key, question)], len(into.parts) + 1))
+    has_room = into.key is not None and len(into.parts) < 3 and key not in into.parts
+    if has_room and rng.random() < CHANCES.question_in_state:
+        into.add_part(rng, key, question)
         instructions = pick(rng, ANSWERED).format(q=key, k=into.key)
     else:
         instructions = pick(rng, CHOSEN).format(manner(rng, question))
-    into.asked.append(
-        Asked(
-            {"type": "choice", "instructions": instructions, "criteria": {names[i]: texts[i] for i in places}},
-            [target[i] for i in places],
-        )
-    )
+    asked = choice(instructions, {names[i]: texts[i] for i in places})
+    into.ask(Asked(asked, [target[i] for i in places]))
 
 
-def silent(rng: Random, into: Scene, question: str, answer: float, others: list[Row]) -> None:
+def answerable(rng: Random, into: Scene, question: str, others: list[Row]) -> None:
     """Asks whether the passage answers a question, which is its own or that of another passage, or asks the other's
     question as a choice with "not stated"."""
     other = rng.choice(others) if others else None
     foreign = question_of(other) if other and passage_of(other) != next(iter(into.parts.values())) else None
-    own = foreign is None or rng.random() < 0.5
-    asked = question if own else str(foreign)
-    if not own and rng.random() < 0.4:
-        chosen(rng, into, asked, None)
-        return
-    quoted, named = f'"{manner(rng, asked)}"', f"`{into.key}`" if into.key else rng.choice(("the text", "the passage"))
-    can = rng.random() < 0.5
+    if foreign is not None and rng.random() >= CHANCES.own_question:
+        asked, own = foreign, False
+        if rng.random() < CHANCES.foreign_question_chosen:
+            chosen(rng, into, asked, None)
+            return
+    else:
+        asked, own = question, True
+    quoted = f'"{manner(rng, asked)}"'
+    named = f"`{into.key}`" if into.key else rng.choice(("the text", "the passage"))
+    can = rng.random() < CHANCES.can_be_answered
     wording = pick(rng, CAN if can else CANNOT).format(q=quoted, k=named)
-    into.asked.append(noul(rng, wording[:1].upper() + wording[1:], float(own == can)))
+    into.ask(asked_noul(rng, capitalized(wording), float(own == can)))

@@ -3,383 +3,46 @@ asked about from both sides, in equal shares."""
 
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
-from .asking import Scene, pick, questioned, said, scene
+from ..data.groups import YES, Asked, Group, Tie
+from ..data.question import choice
+from ..data.rows import Row, State
 from ..generate import comments
-from ..data.layout import Asked, Group, Tie
-from ..data.rows import Row
+from .asking import Scene, pick, questioned, said, scene
+from .wordings.properties import (
+    ATTACK,
+    CLICKBAIT,
+    HATE,
+    OPINION,
+    SARCASM,
+    SPAM,
+    TOXIC,
+    WELL_FORMED,
+    Property,
+)
 
 
 @dataclass(frozen=True)
-class Property:
-    """A property: statements and questions for it and against it ({} is the name of the text), the names and texts of
-    options, and the nouns for the text."""
+class Chances:
+    """The probabilities of the questions about a property, and of what generated comments say. Fields that end in
+    `_below` divide one draw: each is the upper end of its part."""
 
-    holds: tuple[str, ...]
-    fails: tuple[str, ...]
-    asked: tuple[str, ...]
-    opposed: tuple[str, ...]
-    names: tuple[tuple[str, str], ...]
-    texts: tuple[tuple[str, str], ...]
-    choose: tuple[str, ...]
-    nouns: tuple[str, ...]
+    positive: float = 0.5
+    said: float = 0.55
+    chosen: float = 0.3
+    hate_of_abuse: float = 0.35
+    tied: float = 0.3
+    # Of a generated comment.
+    hate_below: float = 0.2
+    attack_below: float = 0.5
+    harmless_about_identity: float = 0.75
+    second_statement: float = 0.5
+    second_about_identity: float = 0.5
+    as_written: float = 0.85
+    hate_asked: float = 0.7
 
 
-SPAM = Property(
-    (
-        "{} is spam",
-        "{} is junk",
-        "{} is unwanted advertising or a scam",
-        "{} was sent in bulk to people who did not ask for it",
-        "a filter should stop {}",
-        "{} belongs in the junk folder",
-        "{} is unsolicited",
-        "{} tries to sell or swindle",
-    ),
-    (
-        "{} is legitimate",
-        "{} is genuine",
-        "{} belongs in the inbox",
-        "{} is not spam",
-        "{} was written to somebody who knows the sender or asked for it",
-        "a filter should let {} pass",
-        "the recipient wants {}",
-        "{} is ordinary mail",
-    ),
-    (
-        "Is {} spam?",
-        "Is {} junk?",
-        "Should {} go to the junk folder?",
-        "Would a filter block {}?",
-        "Is {} unsolicited advertising?",
-        "Is somebody trying to sell or swindle here?",
-        "Is {} a mass mailing nobody asked for?",
-    ),
-    (
-        "Is {} legitimate?",
-        "Should {} reach the inbox?",
-        "Is {} a genuine message?",
-        "Does the recipient want {}?",
-        "Is {} ham rather than spam?",
-        "Is it safe to deliver {}?",
-    ),
-    (("spam", "legitimate"), ("junk", "inbox"), ("spam", "ham"), ("unwanted", "wanted"), ("block", "deliver")),
-    (
-        ("unsolicited advertising, scam or junk", "a message that was asked for"),
-        ("", ""),
-        ("bulk mail nobody asked for", "personal or business mail"),
-        ("", "not spam"),
-    ),
-    (
-        "Spam or not?",
-        "Classify {}.",
-        "Where should {} go?",
-        "What should the filter do with {}?",
-        "Sort {}.",
-        "Label {} for the spam filter.",
-        "Which folder?",
-        "Is it junk or genuine?",
-    ),
-    ("message", "email", "mail"),
-)
-ATTACK = Property(
-    (
-        "{} tries to make an assistant ignore its rules",
-        "{} is a prompt injection",
-        "{} attempts to manipulate the model",
-        "{} contains instructions meant to hijack an AI",
-        "{} is a jailbreak attempt",
-        "{} wants to take control of the assistant",
-        "{} should be blocked before the model reads it",
-        "{} is an attack on a language model",
-        "{} tries to get at the hidden prompt or around the rules",
-    ),
-    (
-        "{} is an ordinary request",
-        "{} is harmless to the assistant's instructions",
-        "{} leaves the assistant's rules alone",
-        "{} contains no attack on the model",
-        "{} is safe to pass on to the assistant",
-        "{} is benign",
-        "{} does not try to manipulate an AI",
-        "nothing in {} is aimed at the model's rules",
-    ),
-    (
-        "Is {} a prompt injection?",
-        "Is somebody trying to get around the assistant's rules?",
-        "Does {} try to override the system's instructions?",
-        "Should {} be blocked?",
-        "Is {} an attempt at a jailbreak?",
-        "Does {} attack the AI that reads it?",
-        "Is {} malicious towards the model?",
-    ),
-    (
-        "Is {} safe to hand to the assistant?",
-        "Is {} a normal request?",
-        "Is {} harmless to the model?",
-        "Can {} pass the guard?",
-        "Is {} free of attempts to manipulate?",
-    ),
-    (("attack", "normal"), ("injection", "benign"), ("unsafe", "safe"), ("block", "allow"), ("jailbreak", "ordinary")),
-    (
-        ("tries to override, leak or bypass the assistant's instructions", "an ordinary request or document"),
-        ("", ""),
-        ("aimed at the rules of the model", "leaves the rules of the model alone"),
-    ),
-    (
-        "Classify {}.",
-        "Attack or normal?",
-        "What should the guard do with {}?",
-        "What kind of input is {}?",
-        "Label {} for safety.",
-        "Judge {} before the model reads it.",
-        "Is it an attack?",
-    ),
-    ("prompt", "input", "message", "content"),
-)
-CLICKBAIT = Property(
-    (
-        "{} is clickbait",
-        "{} teases instead of telling the news",
-        "{} wants to make people click",
-        "{} is a teaser or a list",
-        "{} withholds what it is about to make readers curious",
-        "{} is not serious news",
-    ),
-    (
-        "{} is a straight news headline",
-        "{} reports plainly what happened",
-        "{} tells the news",
-        "a newspaper of record could print {}",
-        "{} says what happened",
-        "{} is not clickbait",
-    ),
-    (
-        "Is {} clickbait?",
-        "Does {} only want clicks?",
-        "Is {} a teaser?",
-        "Does {} tease the reader?",
-        "Is {} made to be clicked rather than to inform?",
-    ),
-    (
-        "Is {} plain news?",
-        "Does {} report an event?",
-        "Would a news agency write {}?",
-        "Does {} tell the reader what happened?",
-    ),
-    (("clickbait", "news"), ("teaser", "report"), ("bait", "plain"), ("listicle_or_teaser", "news_report")),
-    (("teases the reader into clicking", "reports an event"), ("", "")),
-    (
-        "Clickbait or news?",
-        "Classify {}.",
-        "What kind of headline is {}?",
-        "Which desk wrote {}?",
-        "Sort {}.",
-        "What is the headline for?",
-    ),
-    ("headline", "title"),
-)
-SARCASM = Property(
-    (
-        "{} is sarcastic",
-        "the speaker means the opposite of what is said",
-        "{} is meant ironically",
-        "{} is mocking",
-        "{} is not to be taken at its word",
-        "there is sarcasm in {}",
-        "the last line is meant as a joke at somebody's expense",
-    ),
-    (
-        "{} is sincere",
-        "the speaker means what is said",
-        "{} is meant seriously",
-        "{} can be taken at its word",
-        "there is no irony in {}",
-        "the last line is meant as it stands",
-    ),
-    (
-        "Is {} sarcastic?",
-        "Is {} meant ironically?",
-        "Is somebody being sarcastic here?",
-        "Does the speaker mean the opposite?",
-        "Is {} mockery?",
-        "Is that irony?",
-    ),
-    ("Is {} sincere?", "Is {} meant seriously?", "Can {} be taken literally?", "Does the speaker mean what is said?"),
-    (("sarcastic", "sincere"), ("ironic", "literal"), ("mocking", "serious")),
-    (("meant ironically or mockingly", "meant as it is said"), ("", "")),
-    (
-        "Sarcastic or sincere?",
-        "How is {} meant?",
-        "Classify the tone of {}.",
-        "What does the speaker mean?",
-        "Ironic or literal?",
-    ),
-    ("reply", "line", "remark", "text"),
-)
-WELL_FORMED = Property(
-    (
-        "{} is a well-formed question",
-        "{} is a complete, grammatical question",
-        "{} is spelled and asked correctly",
-        "{} can be understood without rewriting",
-        "nothing in {} needs correction",
-        "{} could stand in a book of questions as it is",
-    ),
-    (
-        "{} needs rewriting",
-        "{} has a mistake in spelling or grammar, or is incomplete",
-        "{} is not a proper question",
-        "{} is only a fragment of a question",
-        "an editor would have to change {}",
-        "{} is badly put",
-    ),
-    (
-        "Is {} well formed?",
-        "Is {} a complete, correct question?",
-        "Is {} grammatical?",
-        "Can {} stay as it is?",
-        "Is {} a proper question?",
-    ),
-    (
-        "Does {} need rewriting?",
-        "Is something wrong with the wording of {}?",
-        "Is {} incomplete or ungrammatical?",
-        "Would an editor change {}?",
-    ),
-    (("well_formed", "needs_work"), ("correct", "faulty"), ("complete", "fragment"), ("ok", "rewrite")),
-    (("a grammatical, complete question", "misspelled, ungrammatical or incomplete"), ("", "")),
-    (
-        "Judge the wording of {}.",
-        "Classify {}.",
-        "Is the question well asked?",
-        "What should an editor do with {}?",
-        "Rate the grammar of {}.",
-    ),
-    ("query", "question", "text"),
-)
-TOXIC = Property(
-    (
-        "{} is offensive",
-        "{} breaks a rule against insults and hate",
-        "{} is abusive or vulgar",
-        "a moderator should remove {}",
-        "{} is rude, hateful or insulting",
-        "{} is toxic",
-        "somebody could be hurt by {}",
-        "{} is not fit for a family site",
-        "{} crosses the line",
-        "{} insults or demeans",
-    ),
-    (
-        "{} is harmless",
-        "{} is fine to publish",
-        "{} keeps to the rules of polite talk",
-        "there is nothing offensive in {}",
-        "a moderator can leave {} up",
-        "{} is civil",
-        "{} is clean",
-        "{} attacks nobody and is not vulgar",
-        "{} is acceptable",
-        "nobody is insulted in {}",
-    ),
-    (
-        "Is {} offensive?",
-        "Should {} be removed by a moderator?",
-        "Is {} abusive?",
-        "Does {} break the rules against insults and hate?",
-        "Is {} rude or hateful?",
-        "Is {} toxic?",
-        "Is this over the line?",
-        "Would {} be flagged?",
-    ),
-    (
-        "Is {} harmless?",
-        "Is {} fine to publish on a family site?",
-        "Can {} stay up?",
-        "Is {} civil?",
-        "Is {} free of insults?",
-        "Would {} pass moderation?",
-    ),
-    (("toxic", "clean"), ("remove", "keep"), ("offensive", "fine"), ("abusive", "civil"), ("flag", "pass")),
-    (("insulting, hateful or vulgar", "nothing offensive"), ("", ""), ("breaks the rules", "keeps to the rules")),
-    (
-        "Moderate {}.",
-        "Classify {} for moderation.",
-        "Keep or remove?",
-        "What should a moderator do with {}?",
-        "Judge {}.",
-        "Is it within the rules?",
-    ),
-    ("post", "comment", "message", "text"),
-)
-HATE = Property(
-    (
-        "{} is hate speech",
-        "{} attacks people for the group they belong to",
-        "{} demeans a group of people",
-        "{} is hateful toward a group",
-        "{} spreads hate",
-        "{} treats people as lesser because of what they are",
-        "a rule against hate speech forbids {}",
-    ),
-    (
-        "{} is not hate speech",
-        "{} attacks no group of people",
-        "{} demeans no group",
-        "{} may be rude but does not target a group",
-        "no group is the target of {}",
-        "{} is not hateful toward any group",
-    ),
-    (
-        "Is {} hate speech?",
-        "Does {} attack a group of people?",
-        "Is {} hateful toward a group?",
-        "Does {} demean people for what they are?",
-        "Does {} break a rule against hate?",
-    ),
-    (
-        "Is {} free of hate against groups?",
-        "Does {} leave groups of people alone?",
-        "Is {} something other than hate speech?",
-    ),
-    (("hate", "no_hate"), ("hateful", "not_hateful"), ("hate_speech", "other")),
-    (("attacks or demeans a group", "does not"), ("", "")),
-    ("Is it hate speech?", "Classify {}.", "Moderate {}.", "What is {}?", "Hate speech or not?"),
-    ("post", "comment", "message", "text"),
-)
-OPINION = Property(
-    (
-        "{} gives an opinion about the product",
-        "{} judges a feature of the product",
-        "the writer praises or criticises something in {}",
-        "{} contains an evaluation",
-        "one learns from {} what the writer thinks of the product",
-        "{} is an assessment",
-    ),
-    (
-        "{} only states facts",
-        "{} does not judge the product",
-        "there is neither praise nor criticism in {}",
-        "{} contains no opinion about the product",
-        "the writer evaluates nothing in {}",
-        "{} is neutral information",
-    ),
-    (
-        "Does {} give an opinion?",
-        "Is something judged in {}?",
-        "Is there praise or criticism in {}?",
-        "Does the writer evaluate the product here?",
-        "Is {} an opinion?",
-    ),
-    ("Is {} free of any opinion?", "Does {} only give facts?", "Is {} without praise and criticism?"),
-    (("opinion", "fact"), ("evaluative", "neutral"), ("judgement", "no_judgement")),
-    (("praises or criticises", "neither praises nor criticises"), ("", "")),
-    ("Opinion or fact?", "Classify {}.", "What kind of sentence is {}?", "Does it judge?"),
-    ("sentence", "review", "text"),
-)
-
+CHANCES = Chances()
 # Words in the instructions of a yes/no row by which yes means that the property does not hold.
 OPPOSITES = {
     "spamassassin": ("genuine", "legitimate", "inbox"),
@@ -402,13 +65,17 @@ HOLDING_LABELS = frozenset({"spam", "attack", "injection", "clickbait", "sarcast
 OPINION_ASKED = ("gives an opinion", "praise or criticism", "judge the product")
 
 
+# The keys of a state's main part.
+MAIN_KEYS = ("reply", "user", "content", "body", "sentence", "input", "prompt", "text")
+
+
 def property_of(row: Row) -> tuple[Property, float] | None:
-    """Returns the property that a row is about, and the chance that it holds; None if the row is about no property."""
+    """Returns the property that a row is about, and the probability that it holds; None if the row is about no
+    property."""
     source, asked, kind = row.source, row.question["instructions"], row.question["type"]
     if source == "product_reviews":
-        return (
-            (OPINION, float(row.label)) if kind == "noul" and any(words in asked for words in OPINION_ASKED) else None
-        )
+        is_opinion = kind == "noul" and any(words in asked for words in OPINION_ASKED)
+        return (OPINION, float(row.label)) if is_opinion else None
     known = BY_SOURCE.get(source)
     if known is None or kind == "score":
         return None
@@ -425,70 +92,71 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
     into = staged(rng, row.state, known.nouns)
     for _ in range(rng.choice((1, 2, 2, 3))):
         ask(rng, into, known, holds)
-    if rng.random() < 0.3:
-        into.asked.append(choose(rng, into, known, holds))
-    if row.source == "davidson" and rng.random() < 0.35:
+    if rng.random() < CHANCES.chosen:
+        into.ask(choose(rng, into, known, holds))
+    if row.source == "davidson" and rng.random() < CHANCES.hate_of_abuse:
         ask(rng, into, HATE, row.soft[0] if row.soft else float(row.label == "hate_speech"))
-    if len(into.asked) > 1 and rng.random() < 0.3:
-        into.ties += together(into.asked[:2])
+    if len(into.asked) > 1 and rng.random() < CHANCES.tied:
+        into.ties += tie_of((0, into.asked[0]), (1, into.asked[1]))
     return into.group(rng, row.source)
 
 
 def moderated(rng: Random, source: str) -> Group:
     """Returns a generated comment: half of them attack somebody, and most of the others name somebody's identity, which
     is no attack. The question whether groups are attacked is added if the answer is known."""
-    draw = rng.random()
-    kind = (
-        "hate"
-        if draw < 0.2
-        else rng.choice(("insult", "threat", "obscene", "contempt"))
-        if draw < 0.5
-        else comments.NONE
-    )
-    texts = (
-        comments.AGAINST
-        if kind == "hate"
-        else comments.ATTACKS[kind]
-        if kind != comments.NONE
-        else comments.ABOUT
-        if rng.random() < 0.75
-        else comments.HARMLESS
-    )
-    parts = [comments.said(rng, rng.choice(texts))]
-    if rng.random() < 0.5:
-        parts.insert(
-            rng.randint(0, 1),
-            comments.said(rng, rng.choice(comments.ABOUT if rng.random() < 0.5 else comments.HARMLESS)),
-        )
-    text = " ".join(
-        part[0].upper() + part[1:] + ("" if part[-1] in "?!." else rng.choice((".", ".", "!", ""))) for part in parts
-    )
-    into = scene(rng, text if rng.random() < 0.85 else text.lower(), TOXIC.nouns)
+    kind, text = commented(rng)
+    into = scene(rng, text, TOXIC.nouns)
     for _ in range(rng.choice((1, 2, 2))):
         ask(rng, into, TOXIC, float(kind != comments.NONE))
-    if kind != "contempt" and rng.random() < 0.7:
+    if kind != "contempt" and rng.random() < CHANCES.hate_asked:
         ask(rng, into, HATE, float(kind == "hate"))
     return into.group(rng, source)
 
 
-def staged(rng: Random, state: Any, nouns: tuple[str, ...]) -> Scene:
+def commented(rng: Random) -> tuple[str, str]:
+    """Returns the kind of a generated comment, and the comment."""
+    texts: tuple[str, ...]
+    draw = rng.random()
+    if draw < CHANCES.hate_below:
+        kind, texts = "hate", comments.AGAINST
+    elif draw < CHANCES.attack_below:
+        kind = rng.choice(("insult", "threat", "obscene", "contempt"))
+        texts = comments.ATTACKS[kind]
+    else:
+        kind, texts = comments.NONE, harmless(rng, CHANCES.harmless_about_identity)
+    parts = [comments.said(rng, rng.choice(texts))]
+    if rng.random() < CHANCES.second_statement:
+        place, others = rng.randint(0, 1), harmless(rng, CHANCES.second_about_identity)
+        parts.insert(place, comments.said(rng, rng.choice(others)))
+    text = " ".join(part[0].upper() + part[1:] + full_stop(rng, part) for part in parts)
+    return kind, text if rng.random() < CHANCES.as_written else text.lower()
+
+
+def harmless(rng: Random, about_identity: float) -> tuple[str, ...]:
+    """Returns statements that attack nobody: about somebody's identity with the given probability."""
+    return comments.ABOUT if rng.random() < about_identity else comments.HARMLESS
+
+
+def full_stop(rng: Random, part: str) -> str:
+    """Returns the end of a sentence; nothing if the sentence has one."""
+    return "" if part[-1] in "?!." else rng.choice((".", ".", "!", ""))
+
+
+def staged(rng: Random, state: State, nouns: tuple[str, ...]) -> Scene:
     """Returns a row's state as a scene: only its text, or its fields as they are."""
-    if isinstance(state, str) or isinstance(state, dict) and len(state) == 1:
+    if isinstance(state, str) or (isinstance(state, dict) and len(state) == 1):
         text = state if isinstance(state, str) else next(iter(state.values()))
         return scene(rng, text, nouns)
     noun = rng.choice(nouns)
-    main = next(
-        (key for key in ("reply", "user", "content", "body", "sentence", "input", "prompt", "text") if key in state),
-        next(iter(state)),
-    )
+    main = next((key for key in MAIN_KEYS if key in state), next(iter(state)))
     return Scene(dict(state), main, noun)
 
 
 def ask(rng: Random, into: Scene, known: Property, holds: float) -> int:
     """Asks one question about a property, from a side that tells nothing about the answer."""
-    positive, it = rng.random() < 0.5, into.it(rng)
+    positive, it = rng.random() < CHANCES.positive, into.it(rng)
     yes = holds if positive else 1 - holds
-    if rng.random() < 0.55:
+    if rng.random() < CHANCES.said:
         return said(rng, into, pick(rng, known.holds if positive else known.fails).format(it), yes)
     return questioned(rng, into, pick(rng, known.asked if positive else known.opposed).format(it), yes)
 
@@ -498,19 +166,16 @@ def choose(rng: Random, into: Scene, known: Property, holds: float) -> Asked:
     names, texts = rng.choice(known.names), rng.choice(known.texts)
     options = [(names[0], texts[0], holds), (names[1], texts[1], 1 - holds)]
     rng.shuffle(options)
-    question = {
-        "type": "choice",
-        "instructions": pick(rng, known.choose).format(into.it(rng)),
-        "criteria": {name: text for name, text, _ in options},
-    }
-    return Asked(question, [chance for _, _, chance in options])
+    asked = pick(rng, known.choose).format(into.it(rng))
+    return Asked(choice(asked, {name: text for name, text, _ in options}), [chance for _, _, chance in options])
 
 
-def together(asked: list[Asked]) -> list[Tie]:
-    """Returns the ties of two yes/no questions about one thing: their answers are equally likely, or one is as likely
-    as the opposite of the other."""
-    if any(one.question["type"] != "noul" for one in asked):
+def tie_of(one: tuple[int, Asked], other: tuple[int, Asked]) -> list[Tie]:
+    """Returns the tie of two questions about one thing, each with its index in a group: their answers are equally
+    likely, or one is as likely as the opposite of the other. There is none if one of them is no yes/no question."""
+    (first, asked), (second, also_asked) = one, other
+    if any(question["type"] != "noul" for question in (asked.question, also_asked.question)):
         return []
-    one = asked[0].target[1]
-    place = next((i for i in (1, 0) if abs(one - asked[1].target[i]) < 1e-9), None)
-    return [] if place is None else [Tie(((0, 1),), ((1, place),))]
+    yes = asked.target[YES]
+    place = next((i for i in (1, 0) if abs(yes - also_asked.target[i]) < 1e-9), None)
+    return [] if place is None else [Tie(((first, YES),), ((second, place),))]

@@ -36,11 +36,7 @@ def by_word(rows: list[Row]) -> dict[str, list[Row]]:
 def unsettled(rng: Random, row: Row, claims: dict[str, list[Row]]) -> Row:
     """Returns the row with a claim about another text of the same matter, or the row itself if there is none."""
     premise = row.state["premise"]
-    shared = Counter(
-        other.state["hypothesis"]
-        for word in words_of(premise)
-        for other in claims.get(word, ())
-        if other.state["premise"] != premise
-    )
+    near = (other for word in words_of(premise) for other in claims.get(word, ()))
+    shared = Counter(other.state["hypothesis"] for other in near if other.state["premise"] != premise)
     found = [claim for claim, count in shared.items() if count >= COMMON]
     return replace(row, state={**row.state, "hypothesis": rng.choice(found)}, label="neutral") if found else row

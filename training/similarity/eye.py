@@ -6,12 +6,12 @@ from random import Random
 import torch
 from torch import nn
 
-from . import likeness
+from ..data.groups import Group
+from ..data.layout import encode
+from ..data.rows import LIKENESS, Row
 from ..model.batches import by_length, collate
-from ..data.layout import Group, encode
-from .likeness import LONGEST_TEXT, embedded
 from ..model.encoder import SIMILARITY, WIDTH, Model, pool
-from ..data.rows import Row
+from .embeddings import LONGEST_TEXT, embedded
 
 TEXTS, RIDGE = 4000, 1e-2
 # The initial weight of the similarity term in a logit.
@@ -22,7 +22,7 @@ def texts_of(rows: list[Row], count: int = TEXTS) -> list[str]:
     """Returns some of the texts and phrases that the base model compared."""
     found: dict[str, None] = {}
     for row in rows:
-        if row.source == likeness.SOURCE and isinstance(row.state, str):
+        if row.source == LIKENESS and isinstance(row.state, str):
             found |= {row.state: None} | dict.fromkeys(list(row.question.get("criteria") or ())[:2])
     return Random(1).sample(list(found), min(count, len(found)))
 
@@ -31,13 +31,12 @@ def texts_of(rows: list[Row], count: int = TEXTS) -> list[str]:
 def pooled_values(model: Model, texts: list[str], max_tokens: int = 4096) -> torch.Tensor:
     """Returns the mean of the last layer's values over each text [texts, width]."""
     found = torch.empty(len(texts), WIDTH)
-    rows = [encode(Group(likeness.SOURCE, text, []), LONGEST_TEXT) for text in texts]
+    rows = [encode(Group(LIKENESS, text, []), LONGEST_TEXT) for text in texts]
     place = {id(row): i for i, row in enumerate(rows)}
     for group in by_length(rows, max_tokens):
         batch = collate(group)
-        found[[place[id(row)] for row in group]] = pool(
-            (batch.part > 0)[:, None].float(), model.eval().encode(batch)[1]
-        ).squeeze(1)
+        _, values = model.eval().encode(batch)
+        found[[place[id(row)] for row in group]] = pool((batch.part > 0)[:, None].float(), values).squeeze(1)
     return found
 
 

@@ -1,34 +1,28 @@
-"""Makes rows whose answers come from the base model: which of some phrases is most similar to a text in meaning.
+"""Makes rows whose answers come from sentence encoders: which of some phrases is most similar to a text in meaning.
 
 Training on few label sets unlearns that knowledge; these rows keep it. The targets are soft: they are the softmax of
-scaled cosines of the base model's sentence embeddings.
+scaled cosines of sentence embeddings.
 """
 
-import math
 from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any, Iterator
 
-import numpy as np
 import torch
-from torch.nn import functional as F
-from tqdm import tqdm
 
-from ..generate import wishes as requests
 from ..data import wording as words
-from ..model.batches import by_length, collate
-from ..data.layout import CHUNK, Group, encode
-from ..model.encoder import WIDTH, load_model, pool
-from ..data.rows import Row
-from .teacher import taught
+from ..data.question import choice, noul
+from ..data.rows import LIKENESS, Row
+from ..generate import wishes
+from .embeddings import meanings_of, plain
 
-SOURCE = "likeness"
 # A softmax over cosines times SHARPNESS is about as sure as it is right. It was fitted on lists of 3 to 60 intents, on
 # six sources: 12 to 14 if half of them lack the right one, 18 to 24 if none does.
 SHARPNESS = 16.0
-# The longest text in tokens, which is part of one chunk, and the longest phrase in characters.
-LONGEST_TEXT, LONGEST_PHRASE = CHUNK // 2, 80
+# The lengths of a text and of a phrase, in characters.
+TEXT_LENGTHS, PHRASE_LENGTHS = range(12, 1501), range(3, 81)
 TEXTS_EACH, PHRASES_EACH, MESSAGES = 2500, 3000, 6000
 # The fitting phrases are drawn from this many nearest ones, and the nearly fitting from this many: a service's labels
 # are all about its field.
@@ -49,59 +43,57 @@ INTENT_SOURCES = frozenset(
 )
 # Sources whose options are words that stand for themselves.
 CONCEPT_SOURCES = frozenset({"commonsenseqa"})
-# The share of questions with phrases of a kind, their wordings, and the cosine that "none of these" stands for. The
-# cosine depends only on the kind: no option knows of the others, so it cannot grow with their number, although the best
-# of many options that do not fit is nearer. Lists of intents are long and about one field, so their cosine is larger.
-KINDS = {
-    "topic": (3, words.TOPIC, 0.3),
-    "intent": (3, words.INTENT, 0.43),
-    "request": (5, words.INTENT, 0.43),
-    "concept": (2, words.CONCEPT, 0.3),
-    "text": (2, words.LIKE, 0.38),
-}
 COUNTS = (2, 3, 3, 4, 5, 6, 8, 10, 14, 20, 28, 40, 60)
 
 
-@torch.no_grad()
-def embedded(texts: list[str], max_tokens: int = 8192, bf16: bool = False) -> torch.Tensor:
-    """Returns the base model's sentence embeddings of texts, each of length 1 [texts, width]; `bf16` is for cosines
-    that need not be exact."""
-    model, found = load_model().eval(), torch.empty(len(texts), WIDTH)
-    rows = [encode(Group(SOURCE, text, []), LONGEST_TEXT) for text in tqdm(texts, desc="tokens", leave=False)]
-    place = {id(row): i for i, row in enumerate(rows)}
-    for group in tqdm(list(by_length(rows, max_tokens)), desc="embeddings", mininterval=5, leave=False):
-        batch = collate(group)
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            encoded = model.encode(batch)[0].float()
-        mean = pool((batch.part > 0)[:, None].float(), encoded).squeeze(1)
-        found[[place[id(row)] for row in group]] = F.normalize(mean, dim=-1)
-    return found
+@dataclass(frozen=True)
+class Kind:
+    """A kind of phrases: the share of the questions that have it, their wordings, and the cosine that "none of these"
+    stands for.
+
+    The cosine depends only on the kind: no option knows of the others, so it cannot grow with their number, although
+    the best of many options that do not fit is nearer. Lists of intents are long and about one field, so their cosine
+    is larger.
+    """
+
+    share: float
+    asked: tuple[str, ...]
+    none: float
 
 
-def plain(state: Any) -> str:
-    """Returns the longest text in a state."""
-    if isinstance(state, str):
-        return state
-    parts = state.values() if isinstance(state, dict) else state if isinstance(state, list) else ()
-    whole = "\n".join(state) if isinstance(state, list) and all(isinstance(part, str) for part in state) else ""
-    return max([whole, *(plain(part) for part in parts)], key=len)
+KINDS = {
+    "topic": Kind(3, words.TOPIC, 0.3),
+    "intent": Kind(3, words.INTENT, 0.43),
+    "request": Kind(5, words.INTENT, 0.43),
+    "concept": Kind(2, words.CONCEPT, 0.3),
+    "text": Kind(2, words.LIKE, 0.38),
+}
 
 
-def meanings_of(texts: list[str], teacher: Path | None) -> torch.Tensor:
-    """Returns the embeddings that define similarity: the base model's, concatenated with the teacher's if there is one,
-    so that a cosine is the mean of both."""
-    own = embedded(texts, bf16=teacher is not None)
-    return own if teacher is None else torch.cat([own, taught(teacher, texts)], dim=1) / math.sqrt(2)
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of what is asked about a text."""
+
+    nearest_offered: float = 0.85
+    others_near: float = 0.4
+    none_offered: float = 0.4
+    # Of a yes/no question.
+    near_enough: float = 0.55
+    nearest: float = 0.4
 
 
-def cosines_of(rows: list[Row]) -> list[np.ndarray]:
-    """Returns for each choice the cosines of its state's longest text with each option, by its description or its
-    name."""
-    options = [[text or words.humanized(name) for name, text in row.question["criteria"].items()] for row in rows]
-    phrases = list(dict.fromkeys(phrase for own in options for phrase in own))
-    places, named = {phrase: i for i, phrase in enumerate(phrases)}, embedded(phrases)
-    meanings = embedded([plain(row.state) for row in rows])
-    return [(named[[places[phrase] for phrase in own]] @ meaning).numpy() for own, meaning in zip(options, meanings)]
+CHANCES = Chances()
+
+
+@dataclass
+class Compared:
+    """A text and phrases of one kind, their cosines, and the indices of the nearest phrases, the nearest first."""
+
+    text: str
+    kind: Kind
+    phrases: list[str]
+    cosines: torch.Tensor
+    near: list[int]
 
 
 def drawn(rng: Random, found: dict[str, dict[str, None]], each: int) -> list[str]:
@@ -115,29 +107,32 @@ def texts_of(rng: Random, rows: list[Row]) -> list[str]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for row in rows:
         text = plain(row.state)
-        if 12 <= len(text) <= 1500:
+        if len(text) in TEXT_LENGTHS:
             found[row.source][text] = None
-    return list(dict.fromkeys([*drawn(rng, found, TEXTS_EACH), *(requests.messages(rng, MESSAGES) if found else ())]))
+    return list(dict.fromkeys([*drawn(rng, found, TEXTS_EACH), *(wishes.messages(rng, MESSAGES) if found else ())]))
 
 
 def phrases_of(rng: Random, rows: list[Row], texts: list[str]) -> dict[str, list[str]]:
     """Returns phrases to choose from, by kind."""
+    found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels_of(rows).items()}
+    short = [text for text in texts if len(text) < PHRASE_LENGTHS.stop]
+    found["topic"] = list(words.TOPICS)
+    found["request"] = rng.sample(wishes.phrases(), PHRASES_EACH)
+    found["text"] = rng.sample(short, min(len(short), PHRASES_EACH))
+    return {kind: own for kind, own in found.items() if len(own) > NEAREST}
+
+
+def labels_of(rows: list[Row]) -> dict[str, dict[str, dict[str, None]]]:
+    """Returns the options' meanings by kind and source, every one once."""
     labels: dict[str, dict[str, dict[str, None]]] = {kind: defaultdict(dict) for kind in ("intent", "concept")}
     for row in rows:
         kind = "intent" if row.source in INTENT_SOURCES else "concept" if row.source in CONCEPT_SOURCES else ""
         if kind and row.question["type"] == "choice":
             for name, text in row.question["criteria"].items():
                 phrase = text or words.humanized(name)
-                if 3 <= len(phrase) <= LONGEST_PHRASE:
+                if len(phrase) in PHRASE_LENGTHS:
                     labels[kind][row.source][phrase] = None
-    found = {kind: drawn(rng, own, PHRASES_EACH) for kind, own in labels.items()}
-    short = [text for text in texts if len(text) <= LONGEST_PHRASE]
-    found |= {
-        "topic": list(words.TOPICS),
-        "request": rng.sample(requests.phrases(), PHRASES_EACH),
-        "text": rng.sample(short, min(len(short), PHRASES_EACH)),
-    }
-    return {kind: own for kind, own in found.items() if len(own) > NEAREST}
+    return labels
 
 
 def target_of(cosines: list[float]) -> list[float]:
@@ -145,46 +140,39 @@ def target_of(cosines: list[float]) -> list[float]:
     return [round(p, 4) for p in torch.softmax(SHARPNESS * torch.tensor(cosines, dtype=torch.float64), 0).tolist()]
 
 
-def choice(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
+def choice_row(rng: Random, compared: Compared) -> Row:
     """Returns the question which of some phrases is most similar to a text; some of them are among the nearest,
     sometimes none is."""
-    count = rng.choice(COUNTS)
-    close = rng.sample(near[:NEAREST], rng.randint(1, min(4, count))) if rng.random() < 0.85 else []
-    others = near if rng.random() < 0.4 else range(len(phrases))
+    near, phrases, count = compared.near, compared.phrases, rng.choice(COUNTS)
+    close = []
+    if rng.random() < CHANCES.nearest_offered:
+        close = rng.sample(near[:NEAREST], rng.randint(1, min(4, count)))
+    others = near if rng.random() < CHANCES.others_near else range(len(phrases))
     places = list(dict.fromkeys([*close, *rng.sample(others, min(count, len(others)))]))[: max(count, 2)]
-    options = [(phrases[i], "", cosines[i].item()) for i in places if phrases[i] != text]
-    if rng.random() < 0.4 or len(options) < 2:
+    options = [(phrases[i], "", compared.cosines[i].item()) for i in places if phrases[i] != compared.text]
+    if rng.random() < CHANCES.none_offered or len(options) < 2:
         taken = {name for name, _, _ in options}
-        options.append(
-            (
-                rng.choice([name for name in words.NONE_NAMES if name not in taken]),
-                rng.choice(words.NONE_TEXTS),
-                KINDS[kind][2],
-            )
-        )
+        none = rng.choice([name for name in words.NONE_NAMES if name not in taken])
+        options.append((none, rng.choice(words.NONE_TEXTS), compared.kind.none))
     rng.shuffle(options)
     criteria = {name: described for name, described, _ in options}
     soft = target_of([cosine for _, _, cosine in options])
-    question = {"type": "choice", "instructions": rng.choice(KINDS[kind][1]), "criteria": criteria}
-    return Row(SOURCE, text, question, list(criteria)[soft.index(max(soft))], soft)
+    question = choice(rng.choice(compared.kind.asked), criteria)
+    return Row(LIKENESS, compared.text, question, list(criteria)[soft.index(max(soft))], soft)
 
 
-def yes_no(rng: Random, text: str, kind: str, phrases: list[str], cosines: torch.Tensor, near: list[int]) -> Row:
+def noul_row(rng: Random, compared: Compared) -> Row:
     """Returns the question whether a text is about a phrase: one that is near enough, one that is nearly near enough,
     or any."""
-    nearest, none = near[:NEAREST], KINDS[kind][2]
-    enough = [i for i in nearest if cosines[i] >= none]
-    place = rng.choice(
-        enough if enough and rng.random() < 0.55 else nearest if rng.random() < 0.4 else range(len(phrases))
-    )
-    soft = target_of([none, cosines[place].item()])
-    return Row(
-        SOURCE,
-        text,
-        {"type": "noul", "instructions": rng.choice(words.ABOUT).format(phrases[place])},
-        soft[1] >= 0.5,
-        soft,
-    )
+    nearest, none = compared.near[:NEAREST], compared.kind.none
+    enough = [i for i in nearest if compared.cosines[i] >= none]
+    if enough and rng.random() < CHANCES.near_enough:
+        place = rng.choice(enough)
+    else:
+        place = rng.choice(nearest if rng.random() < CHANCES.nearest else range(len(compared.phrases)))
+    soft = target_of([none, compared.cosines[place].item()])
+    question = noul(rng.choice(words.ABOUT).format(compared.phrases[place]))
+    return Row(LIKENESS, compared.text, question, soft[1] >= 0.5, soft)
 
 
 def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None) -> Iterator[Row]:
@@ -196,14 +184,12 @@ def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None
     if not texts:
         return
     phrases = phrases_of(rng, rows, texts)
-    kinds, shares = list(phrases), [KINDS[kind][0] for kind in phrases]
+    kinds, shares = list(phrases), [KINDS[kind].share for kind in phrases]
     meanings, named = meanings_of(texts, teacher), {kind: meanings_of(own, teacher) for kind, own in phrases.items()}
     for text, meaning in zip(texts, meanings):
         for number in range(3):
             kind = rng.choices(kinds, shares)[0]
             cosines = named[kind] @ meaning
             near = cosines.topk(min(NEAR, len(cosines))).indices.tolist()
-            if number < 2 or kind == "text":
-                yield choice(rng, text, kind, phrases[kind], cosines, near)
-            else:
-                yield yes_no(rng, text, kind, phrases[kind], cosines, near)
+            compared = Compared(text, KINDS[kind], phrases[kind], cosines, near)
+            yield choice_row(rng, compared) if number < 2 or kind == "text" else noul_row(rng, compared)

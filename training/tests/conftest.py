@@ -12,5 +12,5 @@ def few():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.similarity.likeness.PHRASES_EACH", 200)
         patch.setattr("training.commands.data.ASKED_GROUPS", 200)
-        patch.setattr("training.commands.export.requests", lambda: islice(requests(), 6))
+        patch.setattr("training.folder.writer.requests", lambda: islice(requests(), 6))
         yield

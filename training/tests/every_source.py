@@ -1,8 +1,7 @@
 """Made-up rows of every source that a recipe knows, in every form in which the source asks."""
 
+from training.data.rows import LIKENESS, Row
 from training.generate.rows import generated
-from training.similarity.likeness import SOURCE as LIKENESS
-from training.data.rows import Row
 
 # The number of rows of each form: more than eight, since fewer pairs are not matched with each other.
 EACH = 12

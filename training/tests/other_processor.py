@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from training.quantize.processors import Here, Tensors, read_tensors, write_tensors
+from training.folder.reader import Tensors
+from training.quantize.processors import Here, read_tensors, write_tensors
 
 # The relative difference of the floats.
 APART = 1e-5

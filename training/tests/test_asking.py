@@ -5,25 +5,27 @@ import numpy as np
 import pytest
 import torch
 
-from training.recipes import asking
-from training.recipes import properties
-from training.recipes import verdicts
-from training.recipes.asking import Draw, pick
-from training.model.batches import collate
 from training.calibration.fitting import applied, calibrated
-from training.evaluate.figures import drawn, summary
-from training.data.layout import Asked, Group, encode
 from training.calibration.metrics import area_under_curve, best_threshold
-from training.recipes.mixture import Mixture
+from training.data.groups import Asked, Group
+from training.data.layout import encode
 from training.data.rows import Row
+from training.evaluate.figures import Judged, drawn, summary
+from training.model.batches import collate
+from training.recipes import asking, properties
+from training.recipes.asking import Draw, pick
+from training.recipes.mixture import Mixture
+from training.recipes.wordings.properties import SPAM
+from training.recipes.wordings.verdicts import RELATE_YES
 from training.similarity.teacher import buckets
-from training.commands.train import eye_loss, share_of_rate
+from training.train.loss import eye_loss
+from training.train.optimizer import share_of_rate
 
 from .test_groups import sources
 
 
 def test_held_out_wordings_are_never_trained_with():
-    for wordings in (asking.STRAIGHT, asking.QUESTIONED, properties.SPAM.asked, verdicts.RELATE_YES):
+    for wordings in (asking.STRAIGHT, asking.QUESTIONED, SPAM.asked, RELATE_YES):
         found = {}
         for held_out in (False, True):
             rng = Draw(1)
@@ -54,7 +56,7 @@ def test_yes_is_right_in_half_of_what_is_asked_and_in_no_wording_always():
         # side.
         low, high = (0.4, 0.6) if source not in ("snli_dev", "persona") else (0.05, 0.95)
         assert len(values) > 20 and low < np.mean(values) < high, (source, len(values), np.mean(values))
-    for known in (properties.SPAM,):
+    for known in (SPAM,):
         for statement in known.holds[:4]:
             assert by_wording[asking.whole(statement.format("the message"))] in ({True, False}, {True}, {False}, set())
 
@@ -66,7 +68,7 @@ def test_what_a_property_row_says_does_not_depend_on_the_side_that_it_was_asked_
         ("Is this a genuine message that the recipient would want?", False, 1.0),
     ):
         row = Row("spamassassin", "x", {"type": "noul", "instructions": text}, label)
-        assert properties.property_of(row) == (properties.SPAM, holds)
+        assert properties.property_of(row) == (SPAM, holds)
 
 
 def test_the_rate_is_constant_until_the_end_comes_in_sight():
@@ -111,7 +113,7 @@ def test_sixteen_candidates_hold_the_right_one_and_are_the_same_each_time():
     assert drawn(row, 3) == drawn(row, 3) != drawn(row, 4) and drawn(row, 3)[0] == 7 and len(set(drawn(row, 3))) == 16
     logits = np.zeros(40)
     logits[7], logits[9] = 1.0, 0.5
-    figures = summary([row], [{"right": 1.0, "confidence": 0.5, "act": None, "loss": 0.1, "logits": logits}])
+    figures = summary([row], [Judged(True, 0.5, None, 0.1, logits)])
     assert figures["among_16"] == 1.0
 
 

@@ -5,17 +5,18 @@ import torch
 from torch.nn import functional as F
 
 from training.data import layout
-from training.recipes import emotions as moods
-from training.model.batches import collate
-from training.folder.reader import labels
-from training.data.layout import Asked, Group, Tie, encode
-from training.recipes.mixture import DOCUMENTS, Mixture
-from training.model.encoder import load_model
+from training.data.groups import Asked, Group, Tie
+from training.data.layout import encode
+from training.data.question import option_keys
 from training.data.rows import Row
-from training.commands.train import NEAR, WHOLE, loss_of
-from training.recipes.unsettled import by_word, unsettled
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
+from training.model.batches import collate
+from training.model.weights import load_model
+from training.recipes import emotions
+from training.recipes.mixture import DOCUMENTS, Mixture
+from training.recipes.unsettled import by_word, unsettled
+from training.train.loss import NEAR, WHOLE, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
 
@@ -112,7 +113,7 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
     kinds = set()
     for row in Mixture(list(sources()), seed=1).pool(0, 300):
         for asked in row.group.asked:
-            assert len(asked.target) == len(labels(asked.question)) >= 2
+            assert len(asked.target) == len(option_keys(asked.question)) >= 2
             assert abs(sum(asked.target) - 1) < 1e-6
         for tie in row.group.ties:
             one, other = (
@@ -148,20 +149,20 @@ def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
 
 def test_an_emotion_tells_the_sentiment():
     joy = {"positive", "good", "happy", "POSITIVE", "favourable"}
-    signs = dict(moods.HOLDS)
+    signs = dict(emotions.HOLDS)
     found = {"sentiment": 0, "yes": 0, "levels": 0}
     for row in Mixture(list(sources()), seed=4).pool(0, 1500):
         for question, target in (
             (asked.question, asked.target) for asked in row.group.asked if row.group.source == "goemotions"
         ):
-            top = labels(question)[target.index(max(target))]
-            if question["instructions"] in moods.SENTIMENT:
+            top = option_keys(question)[target.index(max(target))]
+            if question["instructions"] in emotions.SENTIMENT:
                 assert top in joy
                 found["sentiment"] += 1
             if question["type"] == "noul" and (sign := signs.get(question["instructions"])):
                 assert target[1] == (sign == 1)
                 found["yes"] += 1
-            if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
+            if question["instructions"] in emotions.HOW_POSITIVE and "my dog" in row.group.state:
                 assert target == sorted(target)
                 found["levels"] += 1
     assert min(found.values()) > 0, found

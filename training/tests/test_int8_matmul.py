@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from training.model.int8_matmul import MAX_PAIR, Product, RoundedWeight, largest_pair, row_integers, weight_integers
+from training.model.int8_matmul import MAX_PAIR, Int8Linear, RoundedWeight, largest_pair, row_integers, weight_integers
 
 
 def spread(kind):
@@ -41,7 +41,7 @@ def test_rows_that_need_no_room_keep_the_finest_grid():
 
 
 def test_training_sees_the_same_integers_and_gets_all_gradients():
-    layer = Product(97, 64)
+    layer = Int8Linear(97, 64)
     layer.weight.data = spread("one sign")
     rounded = RoundedWeight.apply(layer.weight)
     integers, scale = weight_integers(layer.weight.detach())

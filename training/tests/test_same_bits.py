@@ -1,8 +1,8 @@
 """The same seed gives the same rows and the same weights as before, and a run that an earlier version began goes on.
 
-`same_bits.json` holds what the code gave when it was written; `python -m training.tests.test_same_bits` writes it again.
-Rows are compared by their SHA-256. Weights are compared by a few numbers, since their last bits differ from processor to
-processor.
+`same_bits.json` holds the results of the code at the time when it was written; `python -m
+training.tests.test_same_bits` writes it again. Rows are compared by their SHA-256. Weights are compared by a few
+numbers, since their last bits differ from processor to processor.
 """
 
 import argparse
@@ -18,21 +18,21 @@ from random import Random
 import pytest
 import torch
 
-from training.train import checkpoint
-from training.evaluate import coherence
-from training.folder import golden
-from training.evaluate import needle
-from training.generate import wishes as requests
 from training.commands import train
-from training.model import encoder as models
-from training.__main__ import main
-from training.recipes.asking import Draw
-from training.train.checkpoint import STATE, Average, Progress
-from training.commands.data import ASKED, HELD_OUT, TRAIN
+from training.data.rows import ASKED, HELD_OUT, TRAIN, write_rows
+from training.evaluate import coherence, needle
+from training.folder import golden
+from training.generate import wishes
 from training.generate.rows import generated
+from training.model import encoder as models
+from training.recipes.asking import Draw
 from training.recipes.mixture import Mixture
-from training.data.rows import write_rows
+from training.train import checkpoint
+from training.train import optimizer as optimizers
+from training.train.checkpoint import STATE, Average, Progress, Run
+from training.train.log import Log
 
+from .command import command
 from .every_source import every_source
 
 PINNED = Path(__file__).with_name("same_bits.json")
@@ -75,15 +75,16 @@ def made_rows():
     pool = [
         (row.ids, row.positions, row.types, row.part, row.option, row.markers) for row in Mixture(rows, 2).pool(3, 200)
     ]
-    asked = [(kind, state, questions) for kind, state, questions, _ in coherence.cases(rows, 30)]
+    asked = [(case.kind, case.state, case.questions) for case in coherence.cases(rows, 30)]
+    facts = [(fact.text, fact.question, fact.answer) for fact in needle.facts(Random(23), 20)]
     return {
         "generated": digest([vars(row) for row in generated(3, 3000)]),
-        "messages": digest(requests.messages(Random(1), 500)),
-        "phrases": digest(requests.phrases()),
+        "messages": digest(wishes.messages(Random(1), 500)),
+        "phrases": digest(wishes.phrases()),
         "pool": digest(pool),
         "golden": digest(list(golden.requests())),
         "coherence": digest(asked),
-        "facts": digest(needle.facts(Random(23), 20)),
+        "facts": digest(facts),
     }
 
 
@@ -98,28 +99,14 @@ def embedded(texts, *_, **__):
 
 def files_of_data(folder, patch):
     """Returns the digest of each file of rows that `data` writes."""
-    patch.setattr("training.similarity.likeness.embedded", embedded)
+    patch.setattr("training.similarity.embeddings.embedded", embedded)
     rows = defaultdict(list)
     for row in every_source():
         rows[row.source].append(row)
     for source, own in rows.items():
         write_rows(folder / f"in/train/{source}.jsonl", own)
     write_rows(folder / "in/dev/set.jsonl", rows["persona"][:3])
-    main(
-        [
-            "data",
-            "--data",
-            str(folder / "in"),
-            "--out",
-            str(folder / "out"),
-            "--generated",
-            "1000",
-            "--likeness",
-            "600",
-            "--seed",
-            "7",
-        ]
-    )
+    command("data", data=folder / "in", out=folder / "out", generated=1000, likeness=600, seed=7)
     return {
         name: hashlib.sha256(gzip.decompress((folder / "out" / name).read_bytes())).hexdigest()
         for name in (TRAIN, HELD_OUT, ASKED)
@@ -127,13 +114,13 @@ def files_of_data(folder, patch):
 
 
 def tiny_run(patch, folder):
-    """Returns a tiny model with its optimizer and its average, before the first step, and the arguments of `train`."""
+    """Returns a run of a tiny model before its first step, and the arguments of `train`."""
     for name, value in TINY.items():
         patch.setattr(models, name, value)
-    patch.setattr(train, "LAYERS", TINY["LAYERS"])
+    patch.setattr(optimizers, "LAYERS", TINY["LAYERS"])
     torch.manual_seed(5)
     model, args = models.Model(SIMILARITY), arguments(folder)
-    return model, train.make_optimizer(model, args), Average(model, args.average), args
+    return Run(model, Average(model, args.average), optimizers.make_optimizer(model, train.rates_of(args))), args
 
 
 def arguments(folder):
@@ -152,16 +139,17 @@ def numbers_of(tensor):
 
 def one_step(folder, patch):
     """Returns the loss of one training step, and the numbers of each weight's gradient and change."""
-    model, optimizer, _, args = tiny_run(patch, folder)
+    current, args = tiny_run(patch, folder)
+    model = current.model
     start = {name: value.detach().clone() for name, value in model.named_parameters()}
-    log = train.Log(folder / "log.jsonl")
+    log = Log(folder / "log.jsonl")
     batch = next(train.batches(Mixture(list(every_source()), 3), Progress(), 64, 2048))
-    train.step(model, optimizer, batch, 1.0, args, log)
+    train.step(current, batch, 1.0, args, log)
     trained = {name: value for name, value in model.named_parameters() if value.requires_grad}
     # A gradient that should be 0, such as that of a term that all logits have in common, consists of roundings.
     moved = {name: value for name, value in trained.items() if value.grad.norm() > ROUNDINGS}
     return {
-        "loss": log.losses[0],
+        "loss": log.window.losses[0],
         "gradients": {name: numbers_of(value.grad) for name, value in moved.items()},
         "changes": {name: numbers_of(value - start[name]) for name, value in moved.items()},
         "without a gradient": sorted(set(trained) - set(moved)),
@@ -171,16 +159,19 @@ def one_step(folder, patch):
 
 def parts_of_checkpoint(folder, patch):
     """Returns what a checkpoint holds: the names of its parts, of its weights, and of the weights of each rate."""
-    model, optimizer, average, _ = tiny_run(patch, folder)
-    checkpoint.save(folder, model, average, optimizer, Progress(3, 2, 1))
+    current, _ = tiny_run(patch, folder)
+    current.progress = Progress(3, 2, 1)
+    checkpoint.save(folder, current)
     saved = torch.load(folder / STATE, weights_only=True)
-    names = {id(value): name for name, value in model.named_parameters()}
+    names = {id(value): name for name, value in current.model.named_parameters()}
     return {
         "parts": sorted(saved),
         "progress": saved["progress"],
         "model": {name: list(value.shape) for name, value in saved["model"].items()},
         "average": list(saved["average"]),
-        "rates": [[group["peak"], [names[id(value)] for value in group["params"]]] for group in optimizer.param_groups],
+        "rates": [
+            [group["peak"], [names[id(value)] for value in group["params"]]] for group in current.optimizer.param_groups
+        ],
     }
 
 

@@ -2,12 +2,13 @@
 
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 
-from ..model.encoder import Model, save_model
+from ..model.encoder import Model
+from ..model.weights import save_model
 
 STATE, WEIGHTS, STEPS = "state.pt", "checkpoint.safetensors", "steps.json"
 
@@ -26,7 +27,8 @@ class Average:
     the start."""
 
     def __init__(self, model: Model, decay: float) -> None:
-        self.decay, self.weights = decay, {name: value.detach().clone() for name, value in model.state_dict().items()}
+        self.decay = decay
+        self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
 
     @torch.no_grad()
     def update(self, model: Model, step: int) -> None:
@@ -37,37 +39,46 @@ class Average:
                 self.weights[name].lerp_(value, 1 - keep)
 
 
-def save(folder: Path, model: Model, average: Average, optimizer: torch.optim.Optimizer, progress: Progress) -> None:
+@dataclass
+class Run:
+    """The parts of a run that a checkpoint holds."""
+
+    model: Model
+    average: Average
+    optimizer: torch.optim.Optimizer
+    progress: Progress = field(default_factory=Progress)
+
+
+def save(folder: Path, run: Run) -> None:
     """Writes the checkpoint and the averaged weights; a kill while writing leaves the last checkpoint whole."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f"{STATE}.part"
-    torch.save(
-        {
-            "model": model.state_dict(),
-            "average": average.weights,
-            "optimizer": optimizer.state_dict(),
-            "progress": vars(progress),
-        },
-        part,
-    )
+    # The checkpoint holds tensors and plain values only, so that it does not depend on where classes are defined.
+    state = {
+        "model": run.model.state_dict(),
+        "average": run.average.weights,
+        "optimizer": run.optimizer.state_dict(),
+        "progress": vars(run.progress),
+    }
+    torch.save(state, part)
     os.replace(part, folder / STATE)
-    averaged = Model(model.similar_state.out_features)
-    averaged.load_state_dict(average.weights)
+    averaged = Model(run.model.similar_state.out_features)
+    averaged.load_state_dict(run.average.weights)
     save_model(averaged, folder / f"{WEIGHTS}.part")
     os.replace(folder / f"{WEIGHTS}.part", folder / WEIGHTS)
 
 
-def resume(folder: Path, model: Model, average: Average, optimizer: torch.optim.Optimizer) -> Progress:
-    """Loads the folder's checkpoint into the arguments and returns its progress; a new progress if there is no
-    checkpoint."""
+def resume(folder: Path, run: Run) -> None:
+    """Loads the folder's checkpoint into the run; changes nothing if there is no checkpoint."""
     path = folder / STATE
     if not path.exists():
-        return Progress()
+        return
     saved = torch.load(path, map_location="cpu", weights_only=True)
-    model.load_state_dict(saved["model"])
-    optimizer.load_state_dict(saved["optimizer"])
-    average.weights = {name: value.to(model.word.weight.device) for name, value in saved["average"].items()}
-    return Progress(**saved["progress"])
+    run.model.load_state_dict(saved["model"])
+    run.optimizer.load_state_dict(saved["optimizer"])
+    device = run.model.word.weight.device
+    run.average.weights = {name: value.to(device) for name, value in saved["average"].items()}
+    run.progress = Progress(**saved["progress"])
 
 
 def planned_steps(folder: Path, steps: int) -> int:

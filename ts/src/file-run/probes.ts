@@ -7,7 +7,7 @@ const MAX_APART = 1e-3;
 
 /**
  * The states that each server is asked about before it gets a row. The embedded model answers these alike on every
- * processor, since they are among its reference requests (training/golden.py).
+ * processor, since they are among its reference requests (training/folder/golden.py).
  */
 const STATES: readonly unknown[] = [
   'I was charged twice and nobody answers',

@@ -1,7 +1,7 @@
 /**
  * The embedded model must give two kinds of answers on every processor: those that the documentation prints, and
- * those that `svc batch` compares. Both are among its reference requests (training/golden.py), so that its scales are
- * settled for them.
+ * those that `svc batch` compares. Both are among its reference requests (training/folder/golden.py), so that its
+ * scales are settled for them.
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
