@@ -188,7 +188,17 @@ suite('svc', () => {
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
     for (const flag of [
-      ...['--config', '--listen', '--model', '--model-file', '--device', '--threads', '--runtime', '--log-level', '--log-format'],
+      ...[
+        '--config',
+        '--listen',
+        '--model',
+        '--model-file',
+        '--device',
+        '--threads',
+        '--runtime',
+        '--log-level',
+        '--log-format',
+      ],
       ...['--state', '--question', '--url', '--json', '--questions', '--output', '--errors', '--format', '--keep'],
       ...['--delimiter', '--part-rows', '--resume', '--overwrite', '--concurrency', '--give-up'],
       ...['--allow-different-servers', '--data', '--out', '--seed', '--upstream', '--run', '--no-key'],

@@ -26,7 +26,12 @@ export function summaryTable(models: readonly ModelSummary[]): string {
   const heads = ['model', 'revision', 'family', 'size', 'licence', 'folder'];
   const rows = [heads, ...models.map((model) => cells(model).map(printable))];
   const widths = heads.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const lines = rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd());
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  );
   const bytes = models.reduce((sum, model) => sum + model.bytes, 0);
   return [...lines, `${models.length} kept, ${formatBytes(bytes)}`, ''].join('\n');
 }

@@ -77,7 +77,9 @@ function hubFetch(name: HubName, { hub, device, modelFile, modelAllowHttp: allow
 function hubEndpoint({ endpoint, token }: Config['hub'], allowHttp: boolean): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (url === undefined || url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw new Refusal(`HF_ENDPOINT: ${publicSource(endpoint)}: must be the address of a hub, such as https://hub.example`);
+    throw new Refusal(
+      `HF_ENDPOINT: ${publicSource(endpoint)}: must be the address of a hub, such as https://hub.example`,
+    );
   }
   requireSafeScheme(url, { setting: 'HF_ENDPOINT', allowHttp });
   if (token === undefined) return url;

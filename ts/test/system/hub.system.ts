@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { suite, type TestContext, test } from 'node:test';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { hubSource, never, repositoryOf } from '../model/hub/hub-source.ts';
 import { HubWorld } from '../model/hub/hub-world.ts';
+import { largeContent } from '../model/hub/large-content.ts';
 import { type HubOptions, StandInHub } from '../model/hub/stand-in-hub.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
@@ -69,11 +72,10 @@ suite('the hub’s own client against the stand-in', () => {
       assert.deepEqual([sha, ofPull], [commit, pull]);
       const paths = [...Object.keys(FILES), 'onnx/model_fp16.onnx'].toSorted();
       assert.deepEqual((tree as [string][]).map(([path]) => path).toSorted(), paths);
-      assert.deepEqual((tree as [string, number, string][]).find(([path]) => path === 'model.onnx'), [
-        'model.onnx',
-        GRAPH.length,
-        sha256Of(GRAPH),
-      ]);
+      assert.deepEqual(
+        (tree as [string, number, string][]).find(([path]) => path === 'model.onnx'),
+        ['model.onnx', GRAPH.length, sha256Of(GRAPH)],
+      );
       assert.deepEqual(folder, [['onnx/model_fp16.onnx', 1, sha256Of('x')]]);
       assert.deepEqual((small as unknown[]).slice(0, 1), [commit]);
       assert.match(String((small as unknown[])[1]), /^[0-9a-f]{40}$/);
@@ -147,18 +149,22 @@ suite('the hub’s own client against the stand-in', () => {
 
   test('waits when it is limited, and goes on where a transfer broke off', async (t) => {
     const { hub, call } = await clientOf(t);
-    const half = Math.floor(GRAPH.length / 2);
+    const large = largeContent(24);
+    hub.publish('org/large', { 'model.onnx': large });
     hub.storageFaults.push(
       (_, response) => response.writeHead(429, { ratelimit: '"resolvers";r=0;t=0' }).end(),
       (_, response) => {
-        response.writeHead(200, { 'content-length': GRAPH.length });
-        response.write(GRAPH.slice(0, half), () => setTimeout(() => response.destroy(), 500));
+        response.writeHead(200, { 'content-length': large.bytes });
+        // The client writes parts of 10 MiB, and forgets what it has of the next one.
+        pipeline(Readable.from([...large.from(0)].slice(0, 15)), response, { end: false }).then(() =>
+          response.socket?.destroySoon(),
+        );
       },
     );
-    const [graph] = await call([['text', { ...repo, filename: 'model.onnx' }]]);
-    assert.equal(graph, GRAPH);
+    const [path] = await call([['real_path', { repo_id: 'org/large', filename: 'model.onnx' }]]);
+    assert.equal(sha256Of(readFileSync(String(path))), large.sha256);
     const ranges = hub.requests.filter(({ server }) => server === 'storage').map(({ range }) => range);
-    assert.deepEqual(ranges, [undefined, undefined, `bytes=${half}-`]);
+    assert.deepEqual(ranges, [undefined, undefined, `bytes=${10 * 2 ** 20}-`]);
   });
 });
 
@@ -217,6 +223,9 @@ suite('the cache of the hub', () => {
     assert.equal((await world.run(['model', 'rm', 'hf:org/name'])).code, 0);
     const [scan] = (await runCalls([['scan', {}]], env)) as [[[string, string, string[], string[]][], string[]]];
     assert.deepEqual(scan?.[1], []);
-    assert.deepEqual(scan?.[0].map(([, , refs, names]) => [refs, names]), [[['main'], ['model.safetensors']]]);
+    assert.deepEqual(
+      scan?.[0].map(([, , refs, names]) => [refs, names]),
+      [[['main'], ['model.safetensors']]],
+    );
   });
 });

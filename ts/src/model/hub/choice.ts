@@ -69,7 +69,11 @@ function graphsIn(files: readonly HubFile[]): HubFile[] {
   return files.filter(({ path }) => /^(onnx\/)?[^/]+\.onnx$/.test(path));
 }
 
-function graphFor(graphs: readonly HubFile[], files: readonly HubFile[], { device, graph, config: { sha256 } }: Wish): HubFile {
+function graphFor(
+  graphs: readonly HubFile[],
+  files: readonly HubFile[],
+  { device, graph, config: { sha256 } }: Wish,
+): HubFile {
   const list = (found: readonly HubFile[]) => found.map(({ path }) => path).join(', ');
   if (graphs.length === 0) {
     const weights = files.some(({ path }) => /\.(safetensors|bin|pt)$/.test(path));
@@ -113,5 +117,7 @@ function namedFiles({ files }: Wish['config']): string[] {
 
 /** Whether a file holds weights of a graph: its name begins with that of the graph. */
 function isWeights(path: string, graph: string): boolean {
-  return path.startsWith(`${graph}_data`) || path.startsWith(`${graph}.data`) || path === graph.replace(/onnx$/, 'data');
+  return (
+    path.startsWith(`${graph}_data`) || path.startsWith(`${graph}.data`) || path === graph.replace(/onnx$/, 'data')
+  );
 }

@@ -18,7 +18,11 @@ export async function addFile(hash: Hash, path: string, signal: AbortSignal): Pr
 }
 
 /** Whether the content of the file at `path` is the wanted one. */
-export async function isWhole(path: string, file: Pick<HubFile, 'blob' | 'bytes'>, signal: AbortSignal): Promise<boolean> {
+export async function isWhole(
+  path: string,
+  file: Pick<HubFile, 'blob' | 'bytes'>,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
     if ((await stat(path)).size !== file.bytes) return false;
     const hash = blobHash(file);

@@ -5,7 +5,7 @@ import { Check } from 'typebox/schema';
 import { downloadText, type FetchLimits } from '../download.ts';
 import { SourceError } from '../source-error.ts';
 import type { HubClient } from './client.ts';
-import { isCommit, type HubName } from './name.ts';
+import { type HubName, isCommit } from './name.ts';
 
 /** One file of a model. */
 export interface HubFile {
@@ -79,7 +79,10 @@ export async function filesAt(order: ListOrder, commit: string, isDeep = true): 
 }
 
 /** Returns an entry as a file of the model; an empty list for folders, and for files outside of the model's folder. */
-function fileOf({ type, path, oid, size = 0, lfs }: Static<typeof EntrySchema>, { name, source }: ListOrder): HubFile[] {
+function fileOf(
+  { type, path, oid, size = 0, lfs }: Static<typeof EntrySchema>,
+  { name, source }: ListOrder,
+): HubFile[] {
   const prefix = name.folder === '' ? '' : `${name.folder}/`;
   if (type !== 'file' || !path.startsWith(prefix)) return [];
   const blob = lfs?.oid ?? oid;

@@ -62,7 +62,9 @@ export function atCommit({ repository, folder }: HubName, commit: string): strin
 
 function isRepository(repository: string): boolean {
   const parts = repository.split('/');
-  return parts.every((part) => PART.test(part) && !/--|\.\./.test(part)) && !/\.git$/.test(repository) && parts.length === 2;
+  return (
+    parts.every((part) => PART.test(part) && !/--|\.\./.test(part)) && !/\.git$/.test(repository) && parts.length === 2
+  );
 }
 
 function decoded(revision: string): string {

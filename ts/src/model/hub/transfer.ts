@@ -82,7 +82,12 @@ async function takeOver({ file, blobs }: Transfer, path: string): Promise<string
   const found = await Promise.all(names.map((name) => givenUp(join(blobs, name), file.bytes)));
   const [longest, ...rest] = found.flat().sort((a, b) => b.bytes - a.bytes);
   // Another process may be faster, and then the file is gone.
-  const isTaken = longest !== undefined && (await rename(longest.path, path).then(() => true, () => false));
+  const isTaken =
+    longest !== undefined &&
+    (await rename(longest.path, path).then(
+      () => true,
+      () => false,
+    ));
   if (!isTaken) await writeFile(path, '');
   return rest.map((other) => other.path);
 }

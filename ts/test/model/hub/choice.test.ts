@@ -14,7 +14,15 @@ const EXPORTED = ['onnx/model.onnx', 'onnx/model_fp16.onnx', 'onnx/model_int8.on
 suite('of the files of a repository', () => {
   test('those that the model needs are taken, and no others', () => {
     const found = chooseFiles(
-      files('README.md', 'golden.jsonl', 'model.safetensors', 'model.onnx', 'model.onnx_data', 'vocab.txt', 'x/config.json'),
+      files(
+        'README.md',
+        'golden.jsonl',
+        'model.safetensors',
+        'model.onnx',
+        'model.onnx_data',
+        'vocab.txt',
+        'x/config.json',
+      ),
       wish,
     );
     assert.deepEqual(
@@ -25,7 +33,10 @@ suite('of the files of a repository', () => {
   });
 
   test('those that config.json names with their digests are taken too', () => {
-    const found = chooseFiles(files('model.onnx', 'labels.txt'), { ...wish, config: { files: { 'labels.txt': 'ab' } } });
+    const found = chooseFiles(files('model.onnx', 'labels.txt'), {
+      ...wish,
+      config: { files: { 'labels.txt': 'ab' } },
+    });
     assert.deepEqual(
       found.files.map(({ path }) => path),
       ['config.json', 'tokenizer.json', 'model.onnx', 'labels.txt'],

@@ -18,7 +18,12 @@ async function hubWith(t: TestContext, access: Access = 'public') {
 
 /** Returns the message with which a source refuses. */
 async function refusal(t: TestContext, hub: StandInHub, changes: SourceChanges = {}): Promise<string> {
-  const error = await hubSource(t, hub, changes).refresh(never).then(() => undefined, (reason: unknown) => reason);
+  const error = await hubSource(t, hub, changes)
+    .refresh(never)
+    .then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
   assert.ok(error instanceof Error && error.name === 'Refusal', inspect(error));
   assert.doesNotMatch(inspect(error), /averysecret|\n {2}.*authorization/i);
   return error.message;
@@ -26,10 +31,25 @@ async function refusal(t: TestContext, hub: StandInHub, changes: SourceChanges =
 
 suite('a hub that gives no model says why, and what to do:', () => {
   for (const [what, access, changes, message] of [
-    ['the repository does not exist', 'public', { model: 'hf:org/none' }, 'there is no such repository, or it is private, which needs HF_TOKEN'],
-    ['nor with a token', 'public', { model: 'hf:org/none', token: TOKEN }, 'there is no such repository, or the token of HF_TOKEN may not read it'],
+    [
+      'the repository does not exist',
+      'public',
+      { model: 'hf:org/none' },
+      'there is no such repository, or it is private, which needs HF_TOKEN',
+    ],
+    [
+      'nor with a token',
+      'public',
+      { model: 'hf:org/none', token: TOKEN },
+      'there is no such repository, or the token of HF_TOKEN may not read it',
+    ],
     ['it is private', 'private', {}, 'there is no such repository, or it is private, which needs HF_TOKEN'],
-    ['it is private for this token', 'private', { token: 'hf_other' }, 'there is no such repository, or the token of HF_TOKEN may not read it'],
+    [
+      'it is private for this token',
+      'private',
+      { token: 'hf_other' },
+      'there is no such repository, or the token of HF_TOKEN may not read it',
+    ],
     ['the token is none', 'public', { token: 'hf_no' }, 'the hub does not know the token of HF_TOKEN'],
     ['there is no such revision', 'public', { model: 'hf:org/name@v9' }, 'there is no such revision'],
     ['there is no such folder', 'public', { model: 'hf:org/name/int8' }, 'there is no such file or folder'],
@@ -46,7 +66,10 @@ suite('a hub that gives no model says why, and what to do:', () => {
     const page = `${hub.url}/org/name`;
     const asked = `hf:org/name: README.md: the repository is gated`;
     assert.equal(await refusal(t, hub), `${asked}: accept its terms at ${page}, then set HF_TOKEN`);
-    assert.equal(await refusal(t, hub, { token: 'hf_other' }), `${asked}, and HF_TOKEN has no access: ask for it at ${page}`);
+    assert.equal(
+      await refusal(t, hub, { token: 'hf_other' }),
+      `${asked}, and HF_TOKEN has no access: ask for it at ${page}`,
+    );
     assert.equal((await hubSource(t, hub, { token: TOKEN }).find(never)).fallback, false);
   });
 
@@ -112,7 +135,10 @@ suite('the token', () => {
   for (const [what, fault] of [
     ['an error', (_, response) => response.writeHead(403, { 'x-error-message': `no, ${TOKEN}` }).end()],
     ['a redirect', (_, response) => response.writeHead(302, { location: `ftp://models.example/${TOKEN}/x` }).end()],
-    ['a redirect to a private address', (_, response) => response.writeHead(302, { location: `https://10.0.0.1/${TOKEN}` }).end()],
+    [
+      'a redirect to a private address',
+      (_, response) => response.writeHead(302, { location: `https://10.0.0.1/${TOKEN}` }).end(),
+    ],
   ] as readonly (readonly [string, Fault])[]) {
     test(`is not told where a hub sends it back in ${what}`, async (t) => {
       const hub = await hubWith(t);
@@ -123,12 +149,27 @@ suite('the token', () => {
 });
 
 suite('a redirect of a hub', () => {
-  const redirect = (location: string): Fault => (_, response) => response.writeHead(302, { location }).end();
+  const redirect =
+    (location: string): Fault =>
+    (_, response) =>
+      response.writeHead(302, { location }).end();
 
   for (const [what, location, message] of [
-    ['a private address', 'https://169.254.169.254/x', /a redirect to 169\.254\.169\.254 \(169\.254\.169\.254\), which is not a public address, is not followed$/],
-    ['a name with a private address', 'https://localhost:1/x', /a redirect to localhost \((127\.0\.0\.1|::1)\), which is not a public address, is not followed$/],
-    ['plain HTTP elsewhere', 'http://models.example/x', /redirects to http:\/\/models\.example\/x, which is not https:\/\/$/],
+    [
+      'a private address',
+      'https://169.254.169.254/x',
+      /a redirect to 169\.254\.169\.254 \(169\.254\.169\.254\), which is not a public address, is not followed$/,
+    ],
+    [
+      'a name with a private address',
+      'https://localhost:1/x',
+      /a redirect to localhost \((127\.0\.0\.1|::1)\), which is not a public address, is not followed$/,
+    ],
+    [
+      'plain HTTP elsewhere',
+      'http://models.example/x',
+      /redirects to http:\/\/models\.example\/x, which is not https:\/\/$/,
+    ],
     ['what is no URL', 'https://[', /redirects to what is not a URL$/],
   ] as const) {
     test(`is not followed to ${what}`, async (t) => {
@@ -148,14 +189,26 @@ suite('a redirect of a hub', () => {
 });
 
 suite('a hub that limits requests', () => {
-  const limit = (headers: Readonly<Record<string, string>>, status = 429): Fault =>
-    (_, response) => void response.writeHead(status, headers).end();
+  const limit =
+    (headers: Readonly<Record<string, string>>, status = 429): Fault =>
+    (_, response) =>
+      void response.writeHead(status, headers).end();
 
   for (const [what, status, headers, pauseMs] of [
     ['by Retry-After', 429, { 'retry-after': '7' }, 8000],
-    ['by RateLimit', 429, { ratelimit: '"api";r=0;t=55', 'ratelimit-policy': '"fixed window";"api";q=500;w=300' }, 56_000],
+    [
+      'by RateLimit',
+      429,
+      { ratelimit: '"api";r=0;t=55', 'ratelimit-policy': '"fixed window";"api";q=500;w=300' },
+      56_000,
+    ],
     ['by both, of which RateLimit is exact', 429, { ratelimit: '"resolvers";r=0;t=3', 'retry-after': '60' }, 4000],
-    ['by another limit than the one with requests left', 429, { ratelimit: '"api";r=5;t=55', 'retry-after': '2' }, 3000],
+    [
+      'by another limit than the one with requests left',
+      429,
+      { ratelimit: '"api";r=5;t=55', 'retry-after': '2' },
+      3000,
+    ],
     ['without a time', 429, {}, 1500],
     ['while it is away for a time', 503, { 'retry-after': '4' }, 5000],
     ['by a date that is over', 429, { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 1000],
@@ -206,7 +259,10 @@ suite('a hub that limits requests', () => {
     const hub = await hubWith(t);
     hub.faults.push(...Array(20).fill(limit({})));
     const pause = async () => {};
-    assert.match(await refusal(t, hub, { client: { pause } }), /the hub limits requests \(status 429\); the next may come in 16 s$/);
+    assert.match(
+      await refusal(t, hub, { client: { pause } }),
+      /the hub limits requests \(status 429\); the next may come in 16 s$/,
+    );
     assert.equal(hub.requests.length, 5);
   });
 

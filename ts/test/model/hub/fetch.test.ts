@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { sha256Of } from '../../../src/files/sha256.ts';
@@ -130,7 +139,8 @@ suite('a model from a hub', () => {
     const { hub, source, commit } = await world(t);
     const wrong = new Set(['2']);
     const prove = async (folder: string) => {
-      if (wrong.has(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')).version)) throw new Error('it is wrong');
+      if (wrong.has(JSON.parse(readFileSync(join(folder, 'config.json'), 'utf8')).version))
+        throw new Error('it is wrong');
     };
     const first = source({ source: { prove } });
     await first.accept(await first.find(never));
@@ -147,7 +157,11 @@ suite('a model from a hub', () => {
   test('has the graph that suits the device, or the one that is named', async (t) => {
     const { hub, source } = await world(t);
     const { 'model.onnx': graph, ...others } = repositoryOf('1');
-    const graphs = { 'onnx/model.onnx': graph, 'onnx/model_fp16.onnx': `${graph}16`, 'onnx/model_int8.onnx': `${graph}8` };
+    const graphs = {
+      'onnx/model.onnx': graph,
+      'onnx/model_fp16.onnx': `${graph}16`,
+      'onnx/model_int8.onnx': `${graph}8`,
+    };
     hub.publish('org/name', { ...others, ...graphs });
     for (const [changes, name] of [
       [{}, 'onnx/model.onnx'],
@@ -247,15 +261,19 @@ suite('what a hub sends', () => {
 
   test('may have any length that is listed, up to the limit', async (t) => {
     const { hub, source } = await world(t);
-    const limits = { maxBytes: 10_000, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1 };
+    const limits = { maxBytes: 5000, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1 };
     await assert.rejects(source({ source: { limits } }).refresh(never), {
-      message: /^hf:org\/name: \d+ bytes, the limit is 10000 \(model_max_bytes\)$/,
+      message: /^hf:org\/name: \d+ bytes, the limit is 5000 \(model_max_bytes\)$/,
     });
     assert.ok(!hub.resolved.includes('model.onnx'));
   });
 
   for (const [what, files, message] of [
-    ['a family that is not known', { 'config.json': '{"layout":"other"}' }, 'it is no model of a family that is known here (config.json)'],
+    [
+      'a family that is not known',
+      { 'config.json': '{"layout":"other"}' },
+      'it is no model of a family that is known here (config.json)',
+    ],
     ['no config.json', { 'config.json': undefined }, 'it is no model of a family that is known here (config.json)'],
     ['no graph', { 'model.onnx': undefined }, 'there is no .onnx file in it: export the model first'],
     ['no tokenizer', { 'tokenizer.json': undefined }, 'there is no tokenizer.json in it'],
@@ -288,7 +306,8 @@ suite('what a hub sends', () => {
         response.end(JSON.stringify({ sha: 'ab'.repeat(20) }));
       });
       hub.faults.push((_, response) => response.end(tree));
-      const message = /^hf:org\/name: (what the hub says about it makes no sense|its listing has a file without a digest)$/;
+      const message =
+        /^hf:org\/name: (what the hub says about it makes no sense|its listing has a file without a digest)$/;
       await assert.rejects(source().refresh(never), { name: 'Refusal', message });
     });
   }
@@ -299,7 +318,11 @@ suite('what a hub sends', () => {
     await source().find(never);
     assert.ok(!existsSync(join(cache, '..', 'escaped.onnx')));
     const config = { files: { '../../../../escaped': 'ab' }, layout: 'marker' };
-    hub.publish('org/name', { ...repositoryOf('1'), 'config.json': JSON.stringify(config), '../../../../escaped': 'x' });
+    hub.publish('org/name', {
+      ...repositoryOf('1'),
+      'config.json': JSON.stringify(config),
+      '../../../../escaped': 'x',
+    });
     await assert.rejects(source().refresh(never), { message: /: a file may not have the name "\.\.\/\.\.\// });
   });
 

@@ -9,7 +9,7 @@ import { atCommit, parseHubName } from '../../../src/model/hub/name.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
 import type { StandInHub } from './stand-in-hub.ts';
 
-export const never = new AbortController().signal;
+export const never: AbortSignal = new AbortController().signal;
 export const LIMITS = { maxBytes: 64 * 2 ** 20, totalMs: 60_000, spanMs: 30_000, minBytesPerSpan: 1024 };
 
 const CARD = '---\nlicense: apache-2.0\n---\n# A model\n';

@@ -18,7 +18,8 @@ test('a download of 400 MB that is killed, again and again, goes on where it was
   // The engine opens the graph; these bytes beside it are files of the model that the graph does not use.
   const commit = hub.publish('org/name', { ...(await filesOfFixture('marker')), 'model.onnx_data': weights });
   const blobs = join(world.cache, 'models--org--name', 'blobs');
-  const incomplete = () => readdirSync(blobs).filter((name) => name.startsWith(weights.sha256) && name.endsWith('.incomplete'));
+  const incomplete = () =>
+    readdirSync(blobs).filter((name) => name.startsWith(weights.sha256) && name.endsWith('.incomplete'));
   const bytesOf = (name: string) => statSync(join(blobs, name)).size;
   hub.pauseMs = 2;
 
@@ -49,7 +50,10 @@ test('a download of 400 MB that is killed, again and again, goes on where it was
     .filter(({ url }) => url.startsWith('/api/resolve-cache/') && url.endsWith('/model.onnx_data'))
     .map(({ range }) => range);
   assert.deepEqual(ranges, [undefined, ...left.map((bytes) => `bytes=${bytes}-`)]);
-  assert.deepEqual(readdirSync(blobs).filter((name) => name.endsWith('.incomplete')), []);
+  assert.deepEqual(
+    readdirSync(blobs).filter((name) => name.endsWith('.incomplete')),
+    [],
+  );
   assert.equal(sha256Of(readFileSync(join(blobs, weights.sha256))), weights.sha256);
   t.diagnostic(`killed at ${left.map((bytes) => Math.round(bytes / MIB)).join(', ')} MiB`);
 

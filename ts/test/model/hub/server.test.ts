@@ -32,10 +32,16 @@ suite('a server whose model comes from a hub', { concurrency: 2 }, () => {
     const world = await HubWorld.start(t, 'marker');
     const live = await world.serve();
     const before = await health(live);
-    const wrong = { ...(await filesOfFixture('shared-state')), 'golden.jsonl': (await filesOfFixture('marker'))['golden.jsonl'] ?? '' };
+    const wrong = {
+      ...(await filesOfFixture('shared-state')),
+      'golden.jsonl': (await filesOfFixture('marker'))['golden.jsonl'] ?? '',
+    };
     world.hub.publish('org/name', wrong);
     assert.equal((await reload(live)).status, 500);
-    assert.deepEqual([(await health(live)).source, (await health(live)).failed_reload.code], [before.source, 'load_failed']);
+    assert.deepEqual(
+      [(await health(live)).source, (await health(live)).failed_reload.code],
+      [before.source, 'load_failed'],
+    );
     await assertAnswers(live, 'marker');
     const commit = world.hub.publish('org/name', await filesOfFixture('shared-state'));
     assert.equal((await reload(live)).status, 200);
@@ -66,7 +72,9 @@ suite('a server whose model comes from a hub', { concurrency: 2 }, () => {
     const live = await world.serve('hf:org/later');
     const { source, fallback } = await health(live);
     assert.deepEqual([source, fallback], ['embedded', true]);
-    await live.process.logged(/hf:org\/later: there is no such repository, or it is private, which needs HF_TOKEN; the embedded/);
+    await live.process.logged(
+      /hf:org\/later: there is no such repository, or it is private, which needs HF_TOKEN; the embedded/,
+    );
     const commit = world.hub.publish('org/later', await filesOfFixture('marker'));
     await until(async () => (await health(live)).source === `hf:org/later@${commit}`);
     await assertAnswers(live, 'marker');
@@ -80,7 +88,9 @@ suite('a server whose model comes from a hub', { concurrency: 2 }, () => {
     world.hub.faults.push((_, response) => response.writeHead(403, { 'x-error-message': `not ${TOKEN}` }).end());
     const failed = await reload(live);
     await live.process.logged(/status 403: not \[secret\]/);
-    const shown = await Promise.all(['/health', '/stats', '/metrics', '/'].map(async (path) => (await live.get(path)).text));
+    const shown = await Promise.all(
+      ['/health', '/stats', '/metrics', '/'].map(async (path) => (await live.get(path)).text),
+    );
     await world.end(live);
     const { stdout, stderr } = await live.process.finished;
     const config = await world.run(['config', '--json']);
@@ -88,21 +98,44 @@ suite('a server whose model comes from a hub', { concurrency: 2 }, () => {
     const texts = [failed.text, ...shown, stdout, stderr, config.stdout, config.stderr, doctor.stdout, doctor.stderr];
     for (const text of texts) assert.ok(!text.includes(TOKEN));
     assert.equal(JSON.parse(config.stdout).hub.token, '[secret]');
-    assert.match(doctor.stdout, /^ok +hub +http:\/\/127\.0\.0\.1:\d+\/?, asked with the token of HF_TOKEN; its files are kept in /m);
+    assert.match(
+      doctor.stdout,
+      /^ok +hub +http:\/\/127\.0\.0\.1:\d+\/?, asked with the token of HF_TOKEN; its files are kept in /m,
+    );
     assert.ok(world.hub.requests.some(({ authorization }) => authorization === `Bearer ${TOKEN}`));
   });
 
   for (const [what, env, args, message] of [
-    ['an endpoint that is none', { HF_ENDPOINT: 'hub.example' }, [], 'HF_ENDPOINT: hub.example: must be the address of a hub, such as https://hub.example'],
-    ['an endpoint without protection', { HF_ENDPOINT: 'http://hub.example' }, [], 'HF_ENDPOINT: http://hub.example/: http:// needs model_allow_http'],
-    ['a token without protection', { HF_ENDPOINT: 'http://hub.example', HF_TOKEN: TOKEN, SVC_MODEL_ALLOW_HTTP: '1' }, [], 'HF_TOKEN: is not sent to http://hub.example/: a token needs https://'],
+    [
+      'an endpoint that is none',
+      { HF_ENDPOINT: 'hub.example' },
+      [],
+      'HF_ENDPOINT: hub.example: must be the address of a hub, such as https://hub.example',
+    ],
+    [
+      'an endpoint without protection',
+      { HF_ENDPOINT: 'http://hub.example' },
+      [],
+      'HF_ENDPOINT: http://hub.example/: http:// needs model_allow_http',
+    ],
+    [
+      'a token without protection',
+      { HF_ENDPOINT: 'http://hub.example', HF_TOKEN: TOKEN, SVC_MODEL_ALLOW_HTTP: '1' },
+      [],
+      'HF_TOKEN: is not sent to http://hub.example/: a token needs https://',
+    ],
     ['a token that can be none', { HF_TOKEN: 'hf_ä' }, [], 'HF_TOKEN: has characters that no token has'],
-    ['a graph of a folder', {}, ['--model-file', 'm.onnx', '--model', fixture('marker')], 'model_file: only a model from a hub (hf:…) is chosen by it'],
+    [
+      'a graph of a folder',
+      {},
+      ['--model-file', 'm.onnx', '--model', fixture('marker')],
+      'model_file: only a model from a hub (hf:…) is chosen by it',
+    ],
   ] as const) {
     test(`does not start with ${what}`, async (t) => {
       const all = ['serve', '--listen', '127.0.0.1:0', '--model', 'hf:org/name', ...args];
       const { code, stderr } = await runSvc(t, all, { cwd: temporaryFolder(t), env });
-      assert.deepEqual([code, stderr], [1, `${message}\n`]);
+      assert.deepEqual([code, stderr.split('\n').at(-2)], [1, message]);
     });
   }
 });
@@ -113,8 +146,14 @@ suite('svc model', { concurrency: 2 }, () => {
     const { 'model.onnx': graph = '', ...others } = await filesOfFixture('pair-bert');
     const commit = world.hub.publish('org/name', { ...others, 'onnx/model.onnx': graph, 'onnx/model_int8.onnx': 'x' });
     const { code, stdout, stderr } = await world.run(['model', 'pull', 'hf:org/name', '--device', 'cpu']);
-    assert.deepEqual([code, stderr], [0, '']);
-    const lines = new Map(stdout.trimEnd().split('\n').map((line) => [line.slice(0, 8).trim(), line.slice(9)]));
+    // On a slow machine there are lines of progress.
+    assert.deepEqual([code, stderr.replace(/^\d+ %.*\n/gm, '')], [0, '']);
+    const lines = new Map(
+      stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => [line.slice(0, 8).trim(), line.slice(9)]),
+    );
     const folder = lines.get('folder') ?? '';
     assert.ok(folder.startsWith(join(world.data, 'models')) && existsSync(join(folder, 'onnx', 'model.onnx')), folder);
     assert.deepEqual(
@@ -158,13 +197,22 @@ suite('svc model', { concurrency: 2 }, () => {
     world.hub.publish('org/other', await filesOfFixture('pair-bert'));
     await world.run(['model', 'pull', 'hf:org/other', '--device', 'cpu']);
     const { stdout } = await world.run(['model', 'list']);
-    const rows = stdout.trimEnd().split('\n').map((line) => line.split(/ {2,}/));
+    const rows = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => line.split(/ {2,}/));
     assert.deepEqual(rows[0], ['model', 'revision', 'family', 'size', 'licence', 'folder']);
-    assert.deepEqual(rows.slice(1, -1).map(([model, revision, family, , licence]) => [model, revision, family, licence]).toSorted(), [
-      ['hf:org/name', first.slice(0, 12), 'marker', 'apache-2.0'],
-      ['hf:org/name', second.slice(0, 12), 'shared-state', 'apache-2.0'],
-      ['hf:org/other', rows.find(([model]) => model === 'hf:org/other')?.[1] ?? '', 'pair', 'apache-2.0'],
-    ].toSorted());
+    assert.deepEqual(
+      rows
+        .slice(1, -1)
+        .map(([model, revision, family, , licence]) => [model, revision, family, licence])
+        .toSorted(),
+      [
+        ['hf:org/name', first.slice(0, 12), 'marker', 'apache-2.0'],
+        ['hf:org/name', second.slice(0, 12), 'shared-state', 'apache-2.0'],
+        ['hf:org/other', rows.find(([model]) => model === 'hf:org/other')?.[1] ?? '', 'pair', 'apache-2.0'],
+      ].toSorted(),
+    );
     assert.match(rows.at(-1)?.join() ?? '', /^3 kept, [\d.]+ [KM]iB$/);
 
     const repository = join(world.cache, 'models--org--name');
@@ -176,7 +224,10 @@ suite('svc model', { concurrency: 2 }, () => {
     assert.ok(!existsSync(join(repository, 'snapshots', second, 'model.onnx')));
     assert.ok(!existsSync(join(repository, 'blobs')));
     const left = JSON.parse((await world.run(['model', 'list', '--json'])).stdout);
-    assert.deepEqual(left.map(({ source }: { source: string }) => source), ['hf:org/other']);
+    assert.deepEqual(
+      left.map(({ source }: { source: string }) => source),
+      ['hf:org/other'],
+    );
     const again = await world.run(['model', 'rm', 'hf:org/name']);
     assert.deepEqual([again.code, again.stderr], [1, 'hf:org/name: is not kept here; see svc model list\n']);
   });
@@ -198,7 +249,7 @@ suite('svc model', { concurrency: 2 }, () => {
     world.hub.publish('org/name', { ...(await filesOfFixture('marker')), 'model.onnx': 'no graph' });
     const { code, stderr } = await world.run(['model', 'pull', 'hf:org/name', '--device', 'cpu']);
     assert.equal(code, 1);
-    assert.match(stderr, /^hf:org\/name: what it offers is not taken|^hf:org\/name: .*model\.onnx/);
+    assert.match(stderr, /^hf:org\/name: .*model\.onnx/m);
     assert.ok(existsSync(join(world.cache, 'models--org--name')));
     assert.equal((await world.run(['model', 'rm', 'hf:org/name'])).code, 0);
     assert.ok(!existsSync(join(world.cache, 'models--org--name')));
@@ -209,7 +260,9 @@ suite('svc model', { concurrency: 2 }, () => {
     const { code, stdout } = await world.run(['model', 'check', 'hf:org/name', '--device', 'cpu']);
     assert.equal(code, 0);
     assert.match(stdout, /^family {3}shared-state, by config\.json$/m);
-    const json = JSON.parse((await world.run(['model', 'check', fixture('pair-bert'), '--device', 'cpu', '--json'])).stdout);
+    const json = JSON.parse(
+      (await world.run(['model', 'check', fixture('pair-bert'), '--device', 'cpu', '--json'])).stdout,
+    );
     assert.deepEqual(json.family, { name: 'pair', file: 'config.json' });
   });
 });

@@ -20,7 +20,7 @@ interface StoredFile {
 
 type Files = ReadonlyMap<string, StoredFile>;
 
-/** Who may read the files of a repository: everybody, holders of a token for it, or those who have accepted its terms. */
+/** The readers of a repository: everybody, holders of a token for it, or those who have accepted its terms. */
 export type Access = 'public' | 'private' | 'gated';
 
 interface Repository {
@@ -127,14 +127,15 @@ export class StandInHub {
     const { method = '', url = '/', headers } = request;
     this.requests.push({ server, method, url, authorization: headers.authorization, range: headers.range });
     const fault = (server === 'hub' ? this.faults : this.storageFaults).shift();
-    if (fault !== undefined) return fault(request, response);
     const { pathname, searchParams } = new URL(url, this.url);
     const parts = pathname.split('/').slice(1);
-    if (server === 'storage') return this.#sendStored(parts[0] ?? '', request, response);
-    if (parts[0] === 'api' && parts[1] === 'models') return this.#api(parts.slice(2), { searchParams, request, response });
-    if (parts[0] === 'api' && parts[1] === 'resolve-cache') return this.#resolveCache(parts.slice(3), request, response);
-    if (parts[2] === 'resolve') return this.#resolve(parts, request, response);
-    refuse(response, 404);
+    const route = parts[0] === 'api' ? parts[1] : parts[2];
+    if (fault !== undefined) fault(request, response);
+    else if (server === 'storage') this.#sendStored(parts[0] ?? '', request, response);
+    else if (route === 'models') this.#api(parts.slice(2), { searchParams, request, response });
+    else if (route === 'resolve-cache') this.#resolveCache(parts.slice(3), request, response);
+    else if (route === 'resolve') this.#resolve(parts, request, response);
+    else refuse(response, 404);
   }
 
   #api(
@@ -148,9 +149,20 @@ export class StandInHub {
     const found = commitIn(repository, decodeURIComponent(revision), response);
     if (found === undefined) return;
     const { commit, files } = found;
-    if (kind === 'tree') return this.#tree(files, { folder: decodeURIComponent(rest.join('/')), searchParams, request, response });
+    if (kind === 'tree') {
+      this.#tree(files, { folder: decodeURIComponent(rest.join('/')), searchParams, request, response });
+      return;
+    }
     const siblings = [...files.keys()].map((rfilename) => ({ rfilename }));
-    json(response, { _id: 'id', id, modelId: id, sha: commit, private: repository.access === 'private', siblings, tags: [] });
+    json(response, {
+      _id: 'id',
+      id,
+      modelId: id,
+      sha: commit,
+      private: repository.access === 'private',
+      siblings,
+      tags: [],
+    });
   }
 
   #tree(
@@ -160,7 +172,10 @@ export class StandInHub {
     const { folder, searchParams, request, response } = asked;
     const prefix = folder === '' ? '' : `${folder}/`;
     const all = entriesIn(files, { prefix, isRecursive: searchParams.get('recursive') === 'true' });
-    if (all.length === 0 && folder !== '') return refuse(response, 404, 'EntryNotFound', `${folder} does not exist`);
+    if (all.length === 0 && folder !== '') {
+      refuse(response, 404, 'EntryNotFound', `${folder} does not exist`);
+      return;
+    }
     const { pageSize = 1000 } = this.#options;
     const first = Number(searchParams.get('cursor') ?? 0);
     if (first + pageSize < all.length) {
@@ -191,7 +206,8 @@ export class StandInHub {
     const [org, name, revision = '', ...path] = parts;
     const found = this.#file(`${org}/${name}`, { revision, path: path.join('/') }, request, response);
     if (found === undefined) return;
-    for (const [header, value] of Object.entries(this.#headersOf(found.commit, found.file))) response.setHeader(header, value);
+    for (const [header, value] of Object.entries(this.#headersOf(found.commit, found.file)))
+      response.setHeader(header, value);
     this.#send(found.file.content, request, response);
   }
 
@@ -260,7 +276,10 @@ export class StandInHub {
       return;
     }
     const part = { 'content-range': `bytes ${first}-${content.bytes - 1}/${content.bytes}` };
-    response.writeHead(from === undefined ? 200 : 206, { 'content-length': content.bytes - first, ...(from !== undefined && part) });
+    response.writeHead(from === undefined ? 200 : 206, {
+      'content-length': content.bytes - first,
+      ...(from !== undefined && part),
+    });
     if (method === 'HEAD') response.end();
     else pipeline(Readable.from(this.#paced(content.from(first))), response).catch(() => {});
   }
