@@ -22,6 +22,7 @@ export class PullProgress implements FetchProgress {
   #total: number | undefined;
   #bytes = 0;
   #others: readonly string[] = [];
+  #hasEnded = false;
 
   constructor(options: DisplayOptions) {
     this.#options = options;
@@ -47,7 +48,8 @@ export class PullProgress implements FetchProgress {
 
   end(): void {
     clearInterval(this.#timer);
-    if (this.#options.isTerminal) this.#options.write(ERASE_LINE);
+    if (this.#options.isTerminal && !this.#hasEnded) this.#options.write(ERASE_LINE);
+    this.#hasEnded = true;
   }
 
   #tell(): void {
