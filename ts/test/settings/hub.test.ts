@@ -7,7 +7,7 @@ import { loadConfig } from '../../src/settings/config.ts';
 import { hubSettings } from '../../src/settings/hub.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-const places = { cwd: resolve('/work'), dataDir: undefined };
+const places = { cwd: resolve('/place'), dataDir: undefined };
 const cacheOf = (env: Readonly<Record<string, string>>, dataDir?: string) =>
   hubSettings(env, { ...places, dataDir }).cache;
 
@@ -55,7 +55,7 @@ suite('the settings of a hub', () => {
     assert.equal(cacheOf(home, '/data'), resolve('/c/hub'));
     assert.equal(cacheOf({ XDG_CACHE_HOME: '/d' }, '/data'), join('/data', 'huggingface', 'hub'));
     assert.equal(cacheOf({ XDG_CACHE_HOME: '/d' }), resolve('/d/huggingface/hub'));
-    assert.equal(cacheOf({ HF_HOME: 'here' }), resolve('/work/here/hub'));
+    assert.equal(cacheOf({ HF_HOME: 'here' }), resolve('/place/here/hub'));
   });
 
   test('may name the home folder and other variables in a path', () => {

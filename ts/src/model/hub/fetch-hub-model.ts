@@ -47,7 +47,7 @@ export async function fetchHubModel(order: FetchOrder, model: HubModel): Promise
   }
 }
 
-/** Returns the error with the name of the model in front, and without the token, which a hub may send back in anything. */
+/** Returns the error with the name of the model in front, and without the token, which a hub may send back. */
 function told(error: unknown, source: string, client: HubClient): unknown {
   if (!(error instanceof SourceError)) return error;
   const { message, isAway, isMissing, retryMs } = error;
