@@ -9,7 +9,7 @@ const WINDOW_MS = 30_000;
 const BAR_CELLS = 24;
 const ERASE_LINE = '\r\u001b[K';
 
-export interface DisplayOptions {
+interface DisplayOptions {
   readonly isTerminal: boolean;
   readonly write: (text: string) => void;
 }
@@ -66,7 +66,7 @@ export class PullProgress implements FetchProgress {
   }
 }
 
-export interface PullState {
+interface PullState {
   readonly bytes: number;
   readonly total: number;
   /** Bytes in a second. */

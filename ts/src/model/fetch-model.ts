@@ -38,7 +38,7 @@ export interface FetchRequest extends FetchOrder {
 }
 
 /** The offer of a source. */
-interface Fetched {
+export interface Fetched {
   /** Hex sha256 of the archive, or of the manifest. */
   readonly sha256: string;
   readonly etag?: string | undefined;

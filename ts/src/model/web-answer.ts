@@ -41,7 +41,7 @@ export function redirectOf({ statusCode, headers }: IncomingMessage): string | u
   return REDIRECTS.has(statusCode) ? headers.location : undefined;
 }
 
-export interface RedirectRules {
+interface RedirectRules {
   /** A URL of the server that the user has named, on which a redirect may lead anywhere. */
   readonly own: URL;
   /** Whether a redirect may lead to plain HTTP. */

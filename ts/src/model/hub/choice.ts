@@ -11,7 +11,7 @@ export interface Choice {
   readonly others: readonly string[];
 }
 
-export interface Wish {
+interface Wish {
   /** The setting `device`. */
   readonly device: string;
   /** The setting `model_file`; empty takes the graph that suits the device. */

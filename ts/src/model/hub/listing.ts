@@ -20,7 +20,7 @@ export interface HubFile {
 }
 
 /** The place to list, and the bounds of it. */
-export interface ListOrder {
+interface ListOrder {
   readonly client: HubClient;
   readonly name: HubName;
   /** The name of the model in messages. */

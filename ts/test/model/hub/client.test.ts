@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
 import { inspect } from 'node:util';
 import { pauseOf } from '../../../src/model/hub/client.ts';
-import { until } from '../../http/server-under-test.ts';
+import { until } from '../../until.ts';
 import { hubSource, never, repositoryOf, type SourceChanges } from './hub-source.ts';
 import { type Access, type Fault, StandInHub } from './stand-in-hub.ts';
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { sha256Of } from '../../../src/files/sha256.ts';
-import { until } from '../../http/server-under-test.ts';
+import { until } from '../../until.ts';
 import { assertAnswers } from '../live-model.ts';
 import { filesOfFixture, HubWorld } from './hub-world.ts';
 import { largeContent } from './large-content.ts';

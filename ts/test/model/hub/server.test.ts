@@ -3,9 +3,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fixture } from '../../addon/model-folders.ts';
-import { until } from '../../http/server-under-test.ts';
 import { runSvc } from '../../svc-process.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
+import { until } from '../../until.ts';
 import { assertAnswers, health, reload } from '../live-model.ts';
 import { filesOfFixture, HubWorld } from './hub-world.ts';
 

@@ -9,8 +9,8 @@ import type { FetchProgress } from '../../../src/model/download.ts';
 import { HubClient } from '../../../src/model/hub/client.ts';
 import { parseHubName } from '../../../src/model/hub/name.ts';
 import { type Transfer, transferred } from '../../../src/model/hub/transfer.ts';
-import { until } from '../../http/server-under-test.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
+import { until } from '../../until.ts';
 import { LIMITS, never } from './hub-source.ts';
 import { type Fault, StandInHub } from './stand-in-hub.ts';
 
