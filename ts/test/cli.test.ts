@@ -20,6 +20,9 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     health: noted('health'),
     modelCheck: async (dir, flags) => void calls.push(['model check', dir, { ...flags }]),
     modelManifest: async (dir) => void calls.push(['model manifest', dir]),
+    modelPull: async (model, flags) => void calls.push(['model pull', model, { ...flags }]),
+    modelList: noted('model list'),
+    modelRm: async (model, flags) => void calls.push(['model rm', model, { ...flags }]),
   });
   await command.parseAsync(args, { from: 'user' });
   assert.equal(calls.length, 1);
@@ -34,11 +37,13 @@ suite('svc', () => {
 
   test('takes every flag of serve, with and without its name', async () => {
     const args = ['--config', 'c.json', '--listen', '127.0.0.1:0', '--model', 'm', '--device', 'cpu'];
+    args.push('--model-file', 'm.onnx');
     args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn', '--log-format', 'json');
     const flags = {
       config: 'c.json',
       listen: '127.0.0.1:0',
       model: 'm',
+      modelFile: 'm.onnx',
       device: 'cpu',
       threads: '2',
       runtime: 'r.so',
@@ -129,6 +134,23 @@ suite('svc', () => {
     }
   });
 
+  test('model pull, list and rm take the name of a model and the settings', async () => {
+    const flags = ['--model-file', 'onnx/a.onnx', '--device', 'cpu', '--json'];
+    assert.deepEqual(await parsed('model', 'pull', 'hf:org/name', ...flags), [
+      'model pull',
+      'hf:org/name',
+      { modelFile: 'onnx/a.onnx', device: 'cpu', json: true },
+    ]);
+    assert.deepEqual(await parsed('model', 'list', '--json', '--config', 'c'), [
+      'model list',
+      { json: true, config: 'c' },
+    ]);
+    assert.deepEqual(await parsed('model', 'rm', 'hf:org/name'), ['model rm', 'hf:org/name', {}]);
+    for (const args of [['pull'], ['rm'], ['list', 'x'], ['rm', 'a', 'b']]) {
+      await assert.rejects(parsed('model', ...args), CommanderError);
+    }
+  });
+
   test('an unknown command is refused, not served', async () => {
     await assert.rejects(parsed('sevre'), new Refusal('unknown command "sevre"; see svc --help'));
     await assert.rejects(parsed('serve', 'x'), Refusal);
@@ -148,6 +170,9 @@ suite('svc', () => {
       health: none,
       modelCheck: none,
       modelManifest: none,
+      modelPull: none,
+      modelList: none,
+      modelRm: none,
     };
     const command = createCommand(actions);
     let printed = '';
@@ -163,7 +188,17 @@ suite('svc', () => {
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
     for (const flag of [
-      ...['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level', '--log-format'],
+      ...[
+        '--config',
+        '--listen',
+        '--model',
+        '--model-file',
+        '--device',
+        '--threads',
+        '--runtime',
+        '--log-level',
+        '--log-format',
+      ],
       ...['--state', '--question', '--url', '--json', '--questions', '--output', '--errors', '--format', '--keep'],
       ...['--delimiter', '--part-rows', '--resume', '--overwrite', '--concurrency', '--give-up'],
       ...['--allow-different-servers', '--data', '--out', '--seed', '--upstream', '--run', '--no-key'],

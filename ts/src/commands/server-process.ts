@@ -20,7 +20,17 @@ const MAX_ANSWER_MS = 1000;
 const TELL_EVERY_MS = 60_000;
 
 /** The flags that go to the server, by their names in `GateFlags`. */
-const SERVER_FLAGS = ['config', 'device', 'model', 'runtime', 'threads', 'parallel', 'logLevel', 'logFormat'] as const;
+const SERVER_FLAGS = [
+  'config',
+  'device',
+  'model',
+  'modelFile',
+  'runtime',
+  'threads',
+  'parallel',
+  'logLevel',
+  'logFormat',
+] as const;
 
 export class ServerProcess {
   /** Resolves with the way in which the process ended, in words. */

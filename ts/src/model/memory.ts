@@ -96,10 +96,15 @@ function fileText(file: string): string {
 }
 
 /**
- * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one graph
- * in several precisions, of which one is loaded. A folder that cannot be read is reported by the load.
+ * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one
+ * graph in several precisions, of which one is loaded. Where the folder has none, those in its folder `onnx` count. A
+ * folder that cannot be read is reported by the load.
  */
 function graphBytes(folder: string): number {
+  return smallestGraph(folder) ?? smallestGraph(join(folder, 'onnx')) ?? 0;
+}
+
+function smallestGraph(folder: string): number | undefined {
   try {
     const files = readdirSync(folder).map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
     const graphs = files.filter(({ name }) => name.endsWith('.onnx'));
@@ -107,9 +112,9 @@ function graphBytes(folder: string): number {
       const parts = files.filter(({ name }) => name.startsWith(graph.name));
       return parts.reduce((sum, { bytes }) => sum + bytes, 0);
     });
-    return whole.length === 0 ? 0 : Math.min(...whole);
+    return whole.length === 0 ? undefined : Math.min(...whole);
   } catch {
-    return 0;
+    return undefined;
   }
 }
 

@@ -33,7 +33,13 @@ export const ConfigSchema = Type.Object({
   model: Type.String({
     default: '',
     description:
-      'Model folder, archive, or where one is fetched from: https://… or s3://bucket/prefix. Empty takes the embedded one.',
+      'Model folder, archive, or where one is fetched from: hf:org/name, https://… or s3://bucket/prefix. Empty takes the embedded one.',
+  }),
+  model_file: Type.String({
+    pattern: '^((onnx/)?[^/\\\\]+\\.onnx)?$',
+    default: '',
+    wanted: 'a graph of the model, such as onnx/model_int8.onnx',
+    description: 'Which graph of several a model from a hub (hf:…) has; empty takes the one that suits the device.',
   }),
   model_sha256: Type.String({
     pattern: '^([0-9a-fA-F]{64})?$',

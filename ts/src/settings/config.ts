@@ -13,6 +13,7 @@ import { type Address, parseAddress } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from '../schemas/config.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
+import { type HubSettings, type HubVariables, hubSettings } from './hub.ts';
 import { Secret } from './secret.ts';
 import { unknownVariables, variableOf } from './variables.ts';
 
@@ -40,6 +41,8 @@ export interface Config extends PlainSettings {
   readonly dataDir: string | undefined;
   /** Absolute path of the folder for fetched models: `$SVC_DATA/models`, else a folder among the user's caches. */
   readonly modelCache: string;
+  /** The hub that models come from by name, from `HF_*` variables. */
+  readonly hub: HubSettings;
   readonly workDir: string;
   /**
    * Whether the process runs in the container image, where other machines can connect whatever the listen address is.
@@ -53,6 +56,7 @@ export interface Flags {
   readonly listen?: string;
   readonly device?: string;
   readonly model?: string;
+  readonly modelFile?: string;
   readonly runtime?: string;
   readonly threads?: string;
   readonly parallel?: string;
@@ -60,8 +64,7 @@ export interface Flags {
   readonly logFormat?: string;
 }
 
-export interface Environment {
-  readonly [name: string]: string | undefined;
+export interface Environment extends HubVariables {
   readonly SVC_CONFIG?: string | undefined;
   readonly SVC_DATA?: string | undefined;
   readonly SVC_PASSWORD?: string | undefined;
@@ -70,7 +73,6 @@ export interface Environment {
   readonly GATE_API_KEY?: string | undefined;
   readonly GATE_UPSTREAM_KEY?: string | undefined;
   readonly LOCALAPPDATA?: string | undefined;
-  readonly XDG_CACHE_HOME?: string | undefined;
 }
 
 export interface ConfigSources {
@@ -132,6 +134,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     flagSettings(flags, cwd),
   ];
   const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
+  const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
   const checked = {
     ...plainSettings(settings),
     listen: Object.freeze(listenAddress(settings)),
@@ -139,8 +142,9 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     password: password(settings.get('password')),
     file: text === undefined ? undefined : path,
     configDir: dirname(path),
-    dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
-    modelCache: env.SVC_DATA ? resolve(cwd, env.SVC_DATA, 'models') : join(userCache(env), 'svc', 'models'),
+    dataDir,
+    modelCache: join(dataDir ?? join(userCache(env), 'svc'), 'models'),
+    hub: hubSettings(env, { cwd, dataDir }),
     workDir: resolve(cwd),
     isContainer,
   };
@@ -295,9 +299,12 @@ function plainSettings(settings: Settings): PlainSettings {
   return Object.fromEntries(entries) as unknown as PlainSettings;
 }
 
-/** Returns a path as an absolute path. An address such as `s3://bucket/model` is no path and stays as it is. */
+/**
+ * Returns a path as an absolute path. An address such as `s3://bucket/model` or `hf:org/name` is no path and stays as
+ * it is.
+ */
 function absolutePath(text: string, base = '.'): string {
-  return text === '' || /^[a-z][a-z0-9+.-]+:\/\//i.test(text) ? text : resolve(base, text);
+  return text === '' || /^([a-z][a-z0-9+.-]+:\/\/|hf:)/i.test(text) ? text : resolve(base, text);
 }
 
 function listenAddress(settings: Settings): Address {

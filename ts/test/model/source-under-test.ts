@@ -5,9 +5,11 @@ import type { TestContext } from 'node:test';
 import { defaultModel } from '../../src/engine/addon.ts';
 import { sha256Of } from '../../src/files/sha256.ts';
 import { ModelCache } from '../../src/model/cache.ts';
+import { fetchModel } from '../../src/model/fetch-model.ts';
 import { FetchedSource, type FetchedSourceOptions } from '../../src/model/fetched-source.ts';
 import { embeddedModel } from '../../src/model/folder-source.ts';
 import type { FoundModel, SourceStatus } from '../../src/model/source.ts';
+import type { Store } from '../../src/model/store.ts';
 import { WebStore } from '../../src/model/web-store.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
@@ -23,18 +25,22 @@ export const filesOf = (version: string) => ({
   'model.onnx': `graph ${version} `.repeat(1000),
 });
 
-export type Changes = Partial<FetchedSourceOptions> & { readonly folder?: string };
+export type Changes = Partial<FetchedSourceOptions> & { readonly folder?: string; readonly store?: Store };
 
 /** Returns a source of an archive at `url`. */
 export function sourceOf(
   t: TestContext,
   url: string,
-  { folder = temporaryFolder(t), ...changes }: Changes = {},
+  { folder = temporaryFolder(t), store, ...changes }: Changes = {},
 ): FetchedSource {
   const isManifest = url.endsWith('.json');
+  const format = url.endsWith('.zip') ? 'zip' : 'tar';
+  const request = {
+    store: store ?? new WebStore({ url: new URL(url), allowHttp: false, answerMs: 20_000 }),
+    packaging: isManifest ? ({ kind: 'manifest' } as const) : ({ kind: 'archive', format } as const),
+  };
   return new FetchedSource({
-    store: new WebStore({ url: new URL(url), allowHttp: false, answerMs: 20_000 }),
-    packaging: isManifest ? { kind: 'manifest' } : { kind: 'archive', format: url.endsWith('.zip') ? 'zip' : 'tar' },
+    fetch: (order) => fetchModel({ ...order, ...request }),
     source: url,
     identity: url,
     name: 'model',
