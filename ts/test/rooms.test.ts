@@ -58,10 +58,15 @@ function typeScriptImports(file: string): string[] {
   return [...specifiers].map(([, specifier = '']) => posix.join(posix.dirname(file), specifier));
 }
 
-/** Returns the files of the modules that a file names, its tests apart. */
+/**
+ * Returns the files of the modules that a file names by `crate` or `super`, its tests apart. Modules that are named
+ * together, as in `crate::{a, b}`, are not told apart: they count as one file, which is in no room.
+ */
 function rustImports(file: string): string[] {
   const [code = ''] = readFileSync(join(ROOT, file), 'utf8').split('#[cfg(test)]\nmod tests {');
-  const named = code.replaceAll(/^\s*\/\/.*$/gm, '').matchAll(/\bcrate::(\w+)/g);
+  const depth = file.slice(ENGINE.length).replace('/mod.rs', '').split('/').length;
+  const paths = new RegExp(String.raw`\b(?:crate::|(?:super::){${depth}})(\w+|\{|\*)`, 'g');
+  const named = code.replaceAll(/^\s*\/\/.*$/gm, '').matchAll(paths);
   const modules = [...named].map(([, name = '']) => ENGINE + (name === 'Error' ? 'error' : name));
   return modules.map((path) => [`${path}.rs`, `${path}/mod.rs`].find((each) => ENGINE_FILES.includes(each)) ?? path);
 }

@@ -195,7 +195,7 @@ export interface NativeLabel {
 
 /** The work that the engine holds. */
 export interface NativeLoad {
-  /** The requests on the model: 0 or 1. */
+  /** The requests on the model, at most `parallel`. */
   readonly running: number;
   readonly waiting: number;
   /** Whether the newest request goes first, since callers hang up before their turn. */

@@ -74,7 +74,7 @@ export async function runServer(
     reloader.stop();
     starting.stop();
     await server.drain();
-    // A model that is half loaded cannot be taken down in order.
+    // The load has to end first: the engine of a half-loaded model cannot be shut down in order.
     await starting.loaded.catch(() => {});
   });
   reloadOnHangUp(() => {

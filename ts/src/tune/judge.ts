@@ -10,7 +10,7 @@ import { type Judged, logLoss, type Measures, mean, measures } from './measures.
 const FEWEST_STATES = 50;
 /** A question gets a bias only if each of its options was right at least this often. */
 const FEWEST_FOR_BIAS = 10;
-/** The number of parts of the cross-validation. */
+/** The number of folds of the cross-validation. */
 const FOLDS = 5;
 /** A gain must exceed this many standard errors, so that chance explains it in fewer than one of twenty cases. */
 const SURE = 1.645;

@@ -338,7 +338,7 @@ impl From<Answered> for NativeCounts {
 /// The work that the engine holds.
 #[napi(object)]
 pub struct NativeLoad {
-    /// The requests on the model: 0 or 1.
+    /// The requests on the model, at most `parallel`.
     pub running: u32,
     pub waiting: u32,
     /// Whether the newest request goes first, since callers hang up before their turn.

@@ -228,8 +228,8 @@ impl Lanes {
         Err(Error::Panicked)
     }
 
-    /// Returns a free session of `threads` threads. Whoever holds as many cores finds one, since
-    /// there are as many sessions of each size as shares of that size.
+    /// Returns a free session of `threads` threads. A caller that holds as many cores finds one,
+    /// since there are as many sessions of each size as shares of that size.
     fn borrow(&self, threads: usize) -> Option<Borrowed<'_>> {
         let (_, free) = self.free.iter().find(|(own, _)| *own == threads)?;
         let lane = free.lock().pop()?;
