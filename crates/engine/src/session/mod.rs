@@ -112,6 +112,15 @@ impl Graph<'_> {
         }
     }
 
+    /// Returns the opened sessions of these sizes, with the threads that run rows beside each other.
+    fn lanes(&self, sizes: &[Size], lanes: Vec<Lane>) -> Result<Lanes, Error> {
+        if !self.has_many_sessions() {
+            return Ok(Lanes::single(lanes));
+        }
+        let beside = pool("svc-run", self.threads - 1)?;
+        Ok(Lanes::several(sizes, lanes, self.parallel, beside))
+    }
+
     /// Returns the sessions of the whole graph, by their number of threads.
     fn sizes(&self) -> Vec<Size> {
         if self.has_many_sessions() {
@@ -204,14 +213,8 @@ impl Sessions {
             Lane::open(&environment, graph, &settings)
         })?;
         let arena = lanes.first().ok_or(Error::Panicked)?.arena();
-        let lanes = if graph.has_many_sessions() {
-            let beside = pool("svc-run", graph.threads - 1)?;
-            Lanes::several(&sizes, lanes, graph.parallel, beside)
-        } else {
-            Lanes::single(lanes)
-        };
         Ok(Self {
-            lanes,
+            lanes: graph.lanes(&sizes, lanes)?,
             arena: Mutex::new(arena.map_err(run_failed)?),
             prefill: Arc::clone(&prefills[0].0),
             exactness: prepared.exactness,
