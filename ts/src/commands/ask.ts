@@ -2,12 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { buffer } from 'node:stream/consumers';
 import { errorCode } from '../files/system-error.ts';
-import { tell } from '../log/tell.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
 import { Refusal } from '../refusal.ts';
-import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import type { Config, Flags } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
+import { commandSettings } from './command-settings.ts';
 import { requestFromLines } from './question.ts';
 
 export interface AskOptions extends Flags {
@@ -27,8 +27,7 @@ export interface AskOptions extends Flags {
  * @throws Refusal when the input is no request, or there is no answer to it.
  */
 export async function ask(file: string | undefined, options: AskOptions): Promise<void> {
-  const { config, warnings } = loadConfig({ flags: options });
-  for (const warning of warnings) tell(warning);
+  const config = commandSettings(options);
   const request = await readRequest(file, options);
   const answer =
     options.url === undefined

@@ -8,7 +8,8 @@ import { beginning, openInput, runFile } from '../file-run/run.ts';
 import { serversDecider } from '../file-run/servers.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
-import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import type { Config, Flags } from '../settings/config.ts';
+import { commandSettings } from './command-settings.ts';
 import { Stopped, stopSignal } from './stop-signal.ts';
 
 export interface BatchFlags extends Flags, FileRunOptions {
@@ -29,8 +30,7 @@ const DEFAULT_GIVE_UP_SECONDS = '300';
  * @throws Refusal when the run cannot begin or go on.
  */
 export async function batch(input: string, flags: BatchFlags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags });
-  for (const warning of warnings) tell(warning);
+  const config = commandSettings(flags);
   const plan = fileRunPlan(input, flags);
   const source = await openInput(plan, config.maxBodyBytes);
   const begun = await beginning(plan, source);
