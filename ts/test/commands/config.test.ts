@@ -60,7 +60,7 @@ suite('svc config', { concurrency: 2 }, () => {
     await runSvc(t, ['config'], { cwd });
     assert.deepEqual(readdirSync(cwd), []);
     const { stderr, code } = await runSvc(t, ['config'], { cwd: folderWithConfig(t, { theads: 1 }) });
-    assert.equal(stderr, 'svc.json: unknown key "theads"\n');
+    assert.equal(stderr, 'svc.json: unknown key "theads"; is threads meant?\n');
     assert.equal(code, 0);
   });
 
