@@ -1,4 +1,5 @@
 /** `svc batch`: answers one set of questions about many states from a file, and writes the answers to a file. */
+import type { Decider } from '../batch/decider.ts';
 import { decideHere } from '../batch/here.ts';
 import type { Journal } from '../batch/journal.ts';
 import { type BatchOptions, type BatchPlan, batchPlan, wholeNumber } from '../batch/plan.ts';
@@ -41,9 +42,14 @@ export async function batch(input: string, flags: BatchFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags });
   for (const warning of warnings) tell(warning);
   const plan = batchPlan(input, flags);
+  if (plan.input === '-' && process.stdin.isTTY) tell('type the rows, one on each line; the end of the input ends them');
   const source = await openInput(plan, config.maxBodyBytes);
-  const begun = await beginning(plan, source);
   try {
+    if (plan.isStream) {
+      await stream({ plan, source, flags, config });
+      return;
+    }
+    const begun = await beginning(plan, source);
     if (begun.done) tell(`${plan.output}: complete already, ${counts(begun, plan)}`);
     else await work({ plan, source, begun, flags, config });
   } finally {
@@ -51,20 +57,47 @@ export async function batch(input: string, flags: BatchFlags): Promise<void> {
   }
 }
 
-interface Work {
+interface StreamWork {
   readonly plan: BatchPlan;
   readonly source: Source;
-  readonly begun: Journal;
   readonly flags: BatchFlags;
   readonly config: Config;
+}
+
+interface Work extends StreamWork {
+  readonly begun: Journal;
+}
+
+async function stream({ plan, source, flags, config }: StreamWork): Promise<void> {
+  const startMs = performance.now();
+  const stop = stopOnSignal();
+  const decider = await openDecider(flags, config, stop);
+  let rows = 0;
+  try {
+    const { answerStream } = await import('./batch-stream.ts');
+    const onRow = ({ answered, bad }: Journal) => {
+      rows = answered + bad;
+    };
+    const { answered, bad } = await answerStream({ plan, source, decider, stop, onRow });
+    const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad`;
+    tell(`${grouped(answered)} rows answered, ${refused}, in ${duration((performance.now() - startMs) / 1000)}`);
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+    tell(`stopped after ${grouped(rows)} rows`);
+    process.exitCode = error.exitCode;
+  } finally {
+    await decider.close();
+  }
+}
+
+function openDecider(flags: BatchFlags, config: Config, stop: AbortSignal): Promise<Decider> {
+  return flags.url ? decideThere(servers(flags.url, flags, config), stop) : decideHere(config, stop);
 }
 
 async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
   const startMs = performance.now();
   const stop = stopOnSignal();
-  const decider = flags.url
-    ? await decideThere(servers(flags.url, flags, config), stop)
-    : await decideHere(config, stop);
+  const decider = await openDecider(flags, config, stop);
   let journal = begun;
   const onRow = (now: Journal) => {
     journal = now;
