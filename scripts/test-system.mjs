@@ -1,9 +1,9 @@
 /**
  * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, nginx, valgrind,
- * zsh, fish, a browser, a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with
- * linters and the packages of the reference, of the pipeline and of the training. On Debian and Ubuntu it installs
- * missing programs, except Go; the packages of Python and the tools go into a folder that is removed afterwards. The
- * last line counts the results.
+ * zsh, fish, a browser, a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and
+ * Python with linters and the packages of the reference, of the pipeline and of the training. On Debian and Ubuntu it
+ * installs missing programs, except Go; the packages of Python and the tools go into a folder that is removed
+ * afterwards. The last line counts the results.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
