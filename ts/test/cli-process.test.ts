@@ -136,6 +136,21 @@ suite('svc serve', { concurrency: 2 }, () => {
     assert.equal(code, 1);
   });
 
+  test('on the port of another server of its kind says so', async (t) => {
+    const { url } = await started(t, temporaryFolder(t));
+    const { host } = new URL(url);
+    const { code, stderr } = await runSvc(t, ['--listen', host], { cwd: temporaryFolder(t) });
+    const who = 'the port is in use by a server of svc, whose model is "svc-small"';
+    const line = `cannot listen on ${host}: ${who}; choose another address with listen, --listen or --port`;
+    assert.deepEqual([code, stderr.trim().split('\n').at(-1)], [1, line]);
+  });
+
+  test('takes its port from --port, and its host from --host', async (t) => {
+    const cwd = folderWithConfig(t, { listen: '192.0.2.1:1' });
+    const svc = new SvcProcess(t, ['--host', '127.0.0.1', '--port', '0'], { cwd });
+    assert.match(await svc.url(), /^http:\/\/127\.0\.0\.1:\d+$/);
+  });
+
   test('without its model ends with a line that names it and exit code 1', async (t) => {
     const cwd = temporaryFolder(t);
     const { code, stderr } = await runSvc(t, [...LISTEN, '--model', 'nowhere'], { cwd });

@@ -9,7 +9,8 @@ import { beginning, openInput, runBatch } from '../batch/run.ts';
 import { decideThere } from '../batch/servers.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
-import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import { type Config, type Flags, loadConfig, processEnvironment } from '../settings/config.ts';
+import { programName } from './welcome.ts';
 
 export interface BatchFlags extends Flags, BatchOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */
@@ -164,9 +165,9 @@ function stopOnSignal(): AbortSignal {
 }
 
 /** Returns the command with `--resume`, to be pasted into a shell. */
-export function resumeCommand(args: readonly string[]): string {
+export function resumeCommand(args: readonly string[], program = programName(processEnvironment())): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
-  return ['svc', ...again, '--resume'].map(quoted).join(' ');
+  return `${program} ${[...again, '--resume'].map(quoted).join(' ')}`;
 }
 
 function quoted(arg: string): string {

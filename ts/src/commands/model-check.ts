@@ -42,11 +42,15 @@ interface Checked extends ModelInspection {
 
 /**
  * Resolves once the folder is checked and the report is on stdout; the exit code is 1 unless the model can be served.
+ * Without `dir` the model of the settings is checked.
  *
  * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
  */
-export async function modelCheck(dir: string, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags: { ...flags, model: dir } });
+export async function modelCheck(
+  dir: string | undefined,
+  { json = false, ...flags }: ModelCheckFlags,
+): Promise<void> {
+  const { config, warnings } = loadConfig({ flags: dir === undefined ? flags : { ...flags, model: dir } });
   for (const warning of warnings) tell(warning);
   const checked = await check(config);
   process.stdout.write(json ? `${JSON.stringify(asJson(checked), null, 2)}\n` : report(checked));

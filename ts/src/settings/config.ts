@@ -75,6 +75,9 @@ export interface Environment {
   readonly GATE_UPSTREAM_KEY?: string | undefined;
   /** A port that hosts of programs set. The server only warns of it. */
   readonly PORT?: string | undefined;
+  /** The command of npm that has started the process: `exec` for npx, `start` in a clone. */
+  readonly npm_command?: string | undefined;
+  readonly npm_package_name?: string | undefined;
   readonly LOCALAPPDATA?: string | undefined;
   readonly XDG_CACHE_HOME?: string | undefined;
 }
@@ -157,11 +160,16 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     workDir: resolve(cwd),
     isContainer,
   };
-  if (isContainer && create) requireContainerCredentials(checked, env.SVC_PASSWORD === PUBLISHED_PASSWORD);
+  if (isContainer && create) requireContainerCredentials(checked, isPublishedPassword(env));
   const created = text === undefined && create ? createConfigFile(path, isContainer) : undefined;
   const config = Object.freeze({ ...checked, file: checked.file ?? created });
   const origins = new Map([...settings].map(([key, { origin }]) => [key, origin]));
   return { config, warnings, created, origins };
+}
+
+/** Whether `SVC_PASSWORD` is the published default password. */
+export function isPublishedPassword({ SVC_PASSWORD }: Environment): boolean {
+  return SVC_PASSWORD === PUBLISHED_PASSWORD;
 }
 
 /** Returns the folder in which the system keeps the files that programs can make again. */
