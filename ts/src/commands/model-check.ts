@@ -5,7 +5,7 @@ import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/engine.t
 import { printable } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
-import { tryReferences } from '../model/trial.ts';
+import { tryReferences } from '../model/references.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
