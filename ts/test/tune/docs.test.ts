@@ -11,7 +11,7 @@ import { randomNumbers, states } from './labelled-rows.ts';
 
 const BLOCKS = docBlocks('calibration.md');
 const blocksOf = (language: string) => BLOCKS.filter((block) => block.language === language).map(({ text }) => text);
-const argsOf = (block: string) => block.trim().split(' ').slice(1);
+const argsOf = (block: string) => block.trim().split(' ').slice(2);
 
 /** Returns a report with its numbers replaced, since these depend on the model. */
 const words = (report: string) => report.replaceAll(/-?\d+(\.\d+)?/g, '#').replaceAll(/ +/g, ' ');
