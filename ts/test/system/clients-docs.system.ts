@@ -30,7 +30,7 @@ function examples(): Example[] {
 
 /** Returns the install line if the program needs it; some need only what the page has installed further up. */
 function neededBy({ language, text }: DocBlock, install: string): string {
-  const isImported = [...install.matchAll(/(?<= )(@?[\w./-]+)(?:@|==)/g)].some(([, name = '']) => text.includes(name));
+  const isImported = [...install.matchAll(/(?<= )(@?[\w./-]+)(?:@|==)/g)].some(([, name]) => text.includes(`'${name}'`));
   if (isImported || (language === 'python' && install.startsWith('pip'))) return install;
   return text.includes('@typesafe-ai/sdk') ? firstInstall() : '';
 }

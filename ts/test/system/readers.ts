@@ -3,7 +3,7 @@
  * has a folder of its own, in which its server runs and its commands are given.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, symlinkSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -34,6 +34,8 @@ export async function readerInClone(test: TestContext): Promise<Reader> {
   const folder = temporaryFolder(test);
   mkdirSync(join(folder, 'node_modules', '@svc'), { recursive: true });
   symlinkSync(REPOSITORY, join(folder, 'node_modules', '@svc', 'server'));
+  // Port 0 stands for a free port, whatever else runs on this machine.
+  writeFileSync(join(folder, 'svc.json'), JSON.stringify({ listen: '127.0.0.1:0' }));
   const server = await LiveServer.start(test, { cwd: folder });
   const run = ([program = '', ...args]: readonly string[]) => runCommand(program, { args, cwd: folder });
   return {
