@@ -303,7 +303,8 @@ function requireValid(key: ConfigKey, { value, where, wanted }: Setting): void {
   const isValid = Check(settingSchema(key), value) && (key !== 'listen' || parseAddress(String(value)));
   if (isValid) return;
   const Kind = where.startsWith('--') ? WrongUsage : Refusal;
-  throw new Kind(`${where}: must be ${wanted ?? wantedValue(key)}`);
+  const ofPort = where === '--listen' && /^\d{1,5}$/.test(String(value)) ? `; a port alone is --port ${value}` : '';
+  throw new Kind(`${where}: must be ${wanted ?? wantedValue(key)}${ofPort}`);
 }
 
 function isEmptyCredential(key: ConfigKey, value: unknown): boolean {

@@ -37,6 +37,10 @@ suite('--host and --port', () => {
     [{ listen: 'a:1', port: '2' }, '--port: --listen is the whole address; give one or the other'],
     [{ listen: 'a:1', host: 'b', port: '2' }, '--host and --port: --listen is the whole address; give one or the other'],
     [{ listen: 'a' }, '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
+    [
+      { listen: '8080' },
+      '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118; a port alone is --port 8080',
+    ],
     [{ threads: 'x' }, '--threads: must be a whole number from 0 to 256'],
   ] as readonly (readonly [Flags, string])[]) {
     test(`${JSON.stringify(flags)} is wrong usage`, (t) => {
