@@ -56,10 +56,16 @@ suite('svc', { concurrency: 2 }, () => {
       ['ask', 'a', '--state', 'x'],
       'a request file holds the state and the questions: leave out --state and --question',
     ],
-    [['ask', '--state', 'x', '--question', '= a'], '--question "= a": it has no text in front of =; see svc ask --help'],
+    [
+      ['ask', '--state', 'x', '--question', '= a'],
+      '--question "= a": it has no text in front of =; see svc ask --help',
+    ],
     [['ask', '-i', '--state', '-'], '--interactive reads questions from stdin, so the state cannot come from it'],
     [['batch', 'rows.csv'], 'what is asked? Give --questions FILE; see svc batch --help'],
-    [['batch', 'rows', '--questions', 'q'], 'rows: ends in none of .jsonl, .ndjson, .csv, .tsv, .parquet; give --format'],
+    [
+      ['batch', 'rows', '--questions', 'q'],
+      'rows: ends in none of .jsonl, .ndjson, .csv, .tsv, .parquet; give --format',
+    ],
     [['tune', '--out', 'x'], 'which labelled rows? Give --data FILE; see svc tune --help'],
     [['gate', '--no-key', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
     [['bench', 'localhost'], 'URL: must be the address of a server, such as http://127.0.0.1:21118'],

@@ -56,11 +56,7 @@ suite('svc', () => {
   test('ask takes a request file, or a state and questions in their order', async () => {
     assert.deepEqual(await parsed('ask', 'r.json', '--json'), ['ask', 'r.json', { json: true }]);
     assert.deepEqual(await parsed('ask', '-', '--url', 'http://a'), ['ask', '-', { url: 'http://a' }]);
-    assert.deepEqual(await parsed('ask', '-i', '--state', 'x'), [
-      'ask',
-      undefined,
-      { interactive: true, state: 'x' },
-    ]);
+    assert.deepEqual(await parsed('ask', '-i', '--state', 'x'), ['ask', undefined, { interactive: true, state: 'x' }]);
     assert.deepEqual(await parsed('ask', '--state', '-', '--question', 'b?', '--question', 'a?'), [
       'ask',
       undefined,
@@ -136,8 +132,7 @@ suite('svc', () => {
     test(`${args.join(' ')} is wrong usage, and the help of that command is named`, async () => {
       await assert.rejects(
         parsed(...args),
-        (error) =>
-          error instanceof CommanderError && error.exitCode === 2 && error.message.endsWith(`; see ${help}`),
+        (error) => error instanceof CommanderError && error.exitCode === 2 && error.message.endsWith(`; see ${help}`),
       );
     });
   }
@@ -146,7 +141,9 @@ suite('svc', () => {
     await assert.rejects(
       parsed('model'),
       (error) =>
-        error instanceof CommanderError && error.exitCode === 2 && /^Usage: svc model .*\n {2}check /s.test(error.message),
+        error instanceof CommanderError &&
+        error.exitCode === 2 &&
+        /^Usage: svc model .*\n {2}check /s.test(error.message),
     );
   });
 
@@ -160,7 +157,10 @@ suite('svc', () => {
     const flags = { device: 'cpu', threads: '1', runtime: 'r.so', config: 'c.json', json: true };
     const args = ['--device', 'cpu', '--threads', '1', '--runtime', 'r.so', '--config', 'c.json', '--json'];
     assert.deepEqual(await parsed('model', 'check', 'nli', ...args), ['model check', 'nli', flags]);
-    for (const args of [['model', 'chek', 'nli'], ['model', 'check', 'a', 'b']]) {
+    for (const args of [
+      ['model', 'chek', 'nli'],
+      ['model', 'check', 'a', 'b'],
+    ]) {
       await assert.rejects(parsed(...args), CommanderError);
     }
     // Without a folder the model of the settings is meant, and that of the package.
@@ -171,7 +171,10 @@ suite('svc', () => {
   test('an unknown command is refused, not served', async () => {
     const meant = new WrongUsage('unknown command "sevre" (Did you mean serve?); see svc --help');
     await assert.rejects(parsed('sevre'), meant);
-    await assert.rejects(parsed('nothing-like-it'), new WrongUsage('unknown command "nothing-like-it"; see svc --help'));
+    await assert.rejects(
+      parsed('nothing-like-it'),
+      new WrongUsage('unknown command "nothing-like-it"; see svc --help'),
+    );
     await assert.rejects(parsed('serve', 'x'), WrongUsage);
     await assert.rejects(parsed('help', 'modle'), /unknown command "modle" \(Did you mean model\?\); see svc --help/);
     const inModel = /unknown command "chekc" \(Did you mean check\?\); see svc model --help/;

@@ -207,7 +207,9 @@ suite('svc doctor', { concurrency: 2 }, () => {
 
   test('does not tell of an accelerator that is not there as of a fault', async (t) => {
     const { findings } = await report(t, temporaryFolder(t), []);
-    const devices = findings.filter(({ check, message }) => check === 'device' && /libonnxruntime_providers|no /.test(message));
+    const devices = findings.filter(
+      ({ check, message }) => check === 'device' && /libonnxruntime_providers|no /.test(message),
+    );
     for (const { status, message } of devices) {
       assert.equal(status, 'ok');
       assert.match(message, /^cpu is used, as no other was asked for; /);

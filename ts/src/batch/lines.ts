@@ -36,7 +36,8 @@ export async function* lines({ path, input, from, maxBytes }: LinesOptions): Asy
     [pieces, length] = [[], 0];
     return { bytes, end };
   };
-  const chunks = input?.chunks(from, CHUNK_BYTES) ?? createReadStream(path, { start: from, highWaterMark: CHUNK_BYTES });
+  const chunks =
+    input?.chunks(from, CHUNK_BYTES) ?? createReadStream(path, { start: from, highWaterMark: CHUNK_BYTES });
   for await (const data of chunks) {
     const chunk: Buffer = data;
     let start = 0;

@@ -171,9 +171,11 @@ function readQuestions(file: string): string {
   } catch {
     throw new Refusal(`${file}: is not valid JSON`);
   }
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  if (!isObject) throw new Refusal(`${file}: must be an object of questions, as in "questions" of a request`);
-  if (isRequest(value)) throw new Refusal(`${file}: is a whole request; the file must hold only what "questions" holds`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Refusal(`${file}: must be an object of questions, as in "questions" of a request`);
+  }
+  if (isRequest(value))
+    throw new Refusal(`${file}: is a whole request; the file must hold only what "questions" holds`);
   return text;
 }
 

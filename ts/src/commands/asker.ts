@@ -35,10 +35,11 @@ export async function openAsker(config: Config, url: string | undefined): Promis
   const { engine } = await loadConfiguredEngine(config);
   return {
     async ask(request) {
-      const { body, failure } = await engine.decide(request);
-      if (failure === undefined) return body;
-      const status = (ERROR_STATUS as Readonly<Record<string, number>>)[failure.code] ?? 500;
-      throw new (OF_REQUEST.has(status) ? WrongRequest : Refusal)(failure.message);
+      const reply = await engine.decide(request);
+      if (reply.failure === undefined) return reply.body;
+      const { code, message } = reply.failure;
+      const status = (ERROR_STATUS as Readonly<Record<string, number>>)[code] ?? 500;
+      throw new (OF_REQUEST.has(status) ? WrongRequest : Refusal)(message);
     },
     close: () => engine.close(),
   };

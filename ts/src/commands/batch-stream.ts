@@ -16,7 +16,8 @@ import { Refusal } from '../refusal.ts';
  */
 export async function answerStream(run: Run): Promise<Journal> {
   const { stop, plan } = run;
-  const errors = plan.streamErrors === undefined ? stderrLines() : await errorFile(plan.streamErrors, plan.isOverwritten);
+  const errors =
+    plan.streamErrors === undefined ? stderrLines() : await errorFile(plan.streamErrors, plan.isOverwritten);
   // A read of stdin may never end by itself.
   const leave = () => process.stdin.destroy();
   if (plan.input === '-') stop.addEventListener('abort', leave, { once: true });

@@ -43,7 +43,8 @@ export async function batch(input: string, flags: BatchFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags });
   for (const warning of warnings) tell(warning);
   const plan = batchPlan(input, flags);
-  if (plan.input === '-' && process.stdin.isTTY) tell('type the rows, one on each line; the end of the input ends them');
+  if (plan.input === '-' && process.stdin.isTTY)
+    tell('type the rows, one on each line; the end of the input ends them');
   const source = await openInput(plan, config.maxBodyBytes);
   try {
     if (plan.isStream) {

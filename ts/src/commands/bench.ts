@@ -42,7 +42,8 @@ export async function bench(url: string, { requests, json = false, ...flags }: B
   await requireDecision(target, nextBody());
   if (process.stderr.isTTY) tell(`${server}: ${concurrency} requests at once for ${seconds} s; Ctrl-C ends it earlier`);
   const result = await runLoad({ ...target, nextBody, concurrency, seconds, stop: stopOnSignal() });
-  if (result.samples.length === 0) throw new Refusal(`${server}: gave no decision: ${[...result.failures.keys()].join(', ')}`);
+  if (result.samples.length === 0)
+    throw new Refusal(`${server}: gave no decision: ${[...result.failures.keys()].join(', ')}`);
   const measured = { ...result, server, concurrency };
   process.stdout.write(json ? `${JSON.stringify(benchJson(measured), null, 2)}\n` : benchText(measured));
 }
@@ -59,7 +60,8 @@ async function requireDecision(target: Target, body: Buffer): Promise<void> {
   const { status, text } = await send(target, body, sockets).finally(() => sockets.destroy());
   const { origin } = target.url;
   if (status === 0) throw new Refusal(`cannot reach ${origin}: ${text}`);
-  if (status !== 200) throw new Refusal(`${origin} answers ${status}: ${text.trim().slice(0, 300).replace(/\s+/g, ' ')}`);
+  if (status !== 200)
+    throw new Refusal(`${origin} answers ${status}: ${text.trim().slice(0, 300).replace(/\s+/g, ' ')}`);
 }
 
 /** Returns a function that makes bodies about states that no server has read, not even in an earlier run. */

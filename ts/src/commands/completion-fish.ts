@@ -26,7 +26,7 @@ function lines({ path, subcommands, choices, flags, takesFile }: CompletedComman
     ...subcommands.map(({ name, description }) => `${here} -a ${name} -d ${quoted(description)}`),
     ...choices.map((name) => `${here} -a ${name}`),
     ...(takesFile ? [`${here} -F`] : []),
-    ...flags.map((flag) => `${here} ${spelled(flag)}${valueOf(flag)} -d ${quoted(flag.description)}`),
+    ...flags.map((flag) => `${here} ${spelled(flag)}${valueSpelled(flag)} -d ${quoted(flag.description)}`),
   ].join('\n');
 }
 
@@ -34,7 +34,7 @@ function spelled({ names }: CompletedFlag): string {
   return names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.slice(1)}`)).join(' ');
 }
 
-function valueOf({ value }: CompletedFlag): string {
+function valueSpelled({ value }: CompletedFlag): string {
   if (value === 'none') return '';
   if (value === 'file') return ' -r -F';
   return value === 'text' ? ' -x' : ` -x -a ${quoted([value].flat().join(' '))}`;

@@ -62,7 +62,10 @@ function withDefault(commands: readonly CompletedCommand[]): CompletedCommand[] 
   return commands.map((command) => {
     if (command.path !== '' || serve === undefined) return command;
     const own = new Set(command.flags.flatMap(({ names }) => names));
-    return { ...command, flags: [...command.flags, ...serve.flags.filter(({ names }) => !names.some((name) => own.has(name)))] };
+    return {
+      ...command,
+      flags: [...command.flags, ...serve.flags.filter(({ names }) => !names.some((name) => own.has(name)))],
+    };
   });
 }
 

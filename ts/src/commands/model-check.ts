@@ -46,10 +46,7 @@ interface Checked extends ModelInspection {
  *
  * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
  */
-export async function modelCheck(
-  dir: string | undefined,
-  { json = false, ...flags }: ModelCheckFlags,
-): Promise<void> {
+export async function modelCheck(dir: string | undefined, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags: dir === undefined ? flags : { ...flags, model: dir } });
   for (const warning of warnings) tell(warning);
   const checked = await check(config);

@@ -63,7 +63,9 @@ function requireNoOptions(text: string, malformed: Malformed): void {
   if (after === '') throw malformed('it has no options behind =');
   const isSpaced = before !== '' && /^\s/.test(after);
   throw malformed(
-    isSpaced ? 'it has one option: put | or < between several' : 'the = in front of options needs a space on both sides',
+    isSpaced
+      ? 'it has one option: put | or < between several'
+      : 'the = in front of options needs a space on both sides',
   );
 }
 

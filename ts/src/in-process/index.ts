@@ -8,7 +8,6 @@ shareClass(EngineError, 'EngineError');
 
 export type { ModelInfo } from '../engine/engine.ts';
 export type { ErrorCode } from '../errors.ts';
-export { DecisionError, EngineError };
 export { type CallOptions, createEngine, type DecisionRequest, type LocalEngine } from './local-engine.ts';
 export type { LocalEngineOptions } from './options.ts';
 export type {
@@ -27,3 +26,4 @@ export type {
   Text,
   Usage,
 } from './questions.ts';
+export { DecisionError, EngineError };

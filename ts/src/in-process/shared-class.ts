@@ -10,9 +10,9 @@ export function shareClass(kind: { readonly prototype: Error }, name: string): v
   const brand = Symbol.for(`@svc/server ${name}`);
   Object.defineProperty(kind.prototype, brand, { value: true });
   Object.defineProperty(kind, Symbol.hasInstance, {
-    value(this: unknown, value: unknown): boolean {
+    value(this: new () => unknown, value: unknown): boolean {
       // A subclass inherits this function, and has instances of its own.
-      if (this !== kind) return Function.prototype[Symbol.hasInstance].call(this as Function, value);
+      if (this !== kind) return Function.prototype[Symbol.hasInstance].call(this, value);
       return typeof value === 'object' && value !== null && brand in value;
     },
   });

@@ -55,7 +55,10 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
  * Returns the warning of a server that listens on another port than `PORT`, which hosts of programs set; undefined when
  * there is nothing to warn of.
  */
-export function unusedPort({ PORT = '' }: Readonly<Record<string, string | undefined>>, port: number): string | undefined {
+export function unusedPort(
+  { PORT = '' }: Readonly<Record<string, string | undefined>>,
+  port: number,
+): string | undefined {
   const isPort = /^\d{1,5}$/.test(PORT) && Number(PORT) > 0;
   if (!isPort || Number(PORT) === port) return undefined;
   return `PORT has no effect: to listen on port ${PORT}, set listen in svc.json, or give --port ${PORT}`;

@@ -137,7 +137,8 @@ export class FolderCopy {
     for (const [key, calibration] of calibrations) text = changed(text, ['calibration', key], calibration);
     this.#write(CONFIG, text);
     const file = join(this.path, REFERENCES);
-    if (existsSync(file)) this.#write(REFERENCES, linesWithout(readFileSync(file, 'utf8'), new Set(calibrations.keys())));
+    if (existsSync(file))
+      this.#write(REFERENCES, linesWithout(readFileSync(file, 'utf8'), new Set(calibrations.keys())));
   }
 
   /** Moves the copy to its place; the folder that was there is gone. */

@@ -83,7 +83,11 @@ suite('svc ask --interactive', { concurrency: 2 }, () => {
     writeFileSync(join(cwd, 'mail.txt'), 'The parcel arrived crushed.');
     const questions = ['Is it late?', 'team: Which team? = 10 | 9', '', 'Angry? = calm < furious'];
     const args = ['ask', '-i', '--json', '--state', '@mail.txt'];
-    const { code, stdout, stderr } = await runSvc(t, args, { cwd, env: MODEL, input: `${questions.join('\n')}\n/quit\nlate` });
+    const { code, stdout, stderr } = await runSvc(t, args, {
+      cwd,
+      env: MODEL,
+      input: `${questions.join('\n')}\n/quit\nlate`,
+    });
     assert.deepEqual([code, stderr], [0, '']);
     const single = await Promise.all(
       questions

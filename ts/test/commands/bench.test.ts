@@ -46,7 +46,10 @@ suite('the report of a load', () => {
       ]),
     });
     const [head, , columns, total, wait, run] = text.split('\n');
-    assert.equal(head, 'http://a: 3 answers in 2.0 s, 1.5 a second, 2 at once; failed: 4 times 503, 1 times ECONNRESET');
+    assert.equal(
+      head,
+      'http://a: 3 answers in 2.0 s, 1.5 a second, 2 at once; failed: 4 times 503, 1 times ECONNRESET',
+    );
     assert.match(columns ?? '', /^ {2}ms +mean +p50 +p90 +p95 +p99 +max$/);
     assert.match(total ?? '', /^ {2}total +2\.00 +2\.00 +3\.00 +3\.00 +3\.00 +3\.00 {3}\S/);
     assert.match(wait ?? '', /^ {2}wait +– +– +– +– +– +– /);

@@ -26,13 +26,19 @@ if (process.platform !== 'win32') {
   suite('the completion of bash', { concurrency: 2 }, () => {
     for (const [words, expected] of [
       [['se'], ['serve']],
-      [['model', ''], ['check', 'manifest', '-h', '--help']],
+      [
+        ['model', ''],
+        ['check', 'manifest', '-h', '--help'],
+      ],
       [['model', 'check', '--d'], ['--device']],
       [['model', 'check', 'n'], ['nli']],
       [['--dev'], ['--device']],
       [['nothing'], []],
       [['serve', '--po'], ['--port']],
-      [['serve', '--device', 'c'], ['cpu', 'cuda', 'coreml']],
+      [
+        ['serve', '--device', 'c'],
+        ['cpu', 'cuda', 'coreml'],
+      ],
       [['serve', '--config', 's'], ['svc.json']],
       [['serve', '--threads', ''], []],
       [['serve', '--log-level', 'tr'], ['trace']],

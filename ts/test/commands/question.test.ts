@@ -86,6 +86,9 @@ suite('a question on the command line', () => {
 
   test('is refused in the words of the place that it was typed at', () => {
     const refusing = (line: string, why: string) => `${line} / ${why}`;
-    assert.throws(() => requestText('""', ['Which? = a | '], refusing), new WrongUsage('Which? = a |  / an option has no name'));
+    assert.throws(
+      () => requestText('""', ['Which? = a | '], refusing),
+      new WrongUsage('Which? = a |  / an option has no name'),
+    );
   });
 });

@@ -9,7 +9,10 @@ suite('the words to a newcomer', () => {
   test('name an address that a browser can open, and a command that works where it was started', () => {
     const [ask, browser] = welcome(serving, { npm_command: 'exec' });
     assert.match(ask ?? '', /^try in another terminal: npx @svc\/server ask --url http:\/\/127\.0\.0\.1:8080 --state /);
-    assert.match(browser ?? '', / http:\/\/127\.0\.0\.1:8080\/docs .* http:\/\/127\.0\.0\.1:8080\/ for the dashboard and its password$/);
+    assert.match(
+      browser ?? '',
+      / http:\/\/127\.0\.0\.1:8080\/docs .* http:\/\/127\.0\.0\.1:8080\/ for the dashboard and its password$/,
+    );
     assert.match(welcome({ ...serving, url: 'http://[::]:1' }, {}).join(), /http:\/\/\[::1\]:1\/docs/);
   });
 

@@ -12,8 +12,11 @@ import { REPOSITORY } from '../addon/model-folders.ts';
 /** Returns the text above each member of an interface in the package's types, by the member's name, in one line. */
 function hoversOf(file: string, name: string): ReadonlyMap<string, string> {
   const types = join(REPOSITORY, 'dist', 'lib', 'types', 'in-process', `${file}.d.ts`);
-  const [, body = ''] = new RegExp(`interface ${name}\\b[^{]*\\{\\n(.*?)\\n\\}`, 's').exec(readFileSync(types, 'utf8')) ?? [];
-  const members = body.matchAll(/(?:\/\*\*((?:(?!\*\/).)*)\*\/)?\s*(?:readonly )?(\[Symbol\.\w+\]|\w+)(?:\?|<[^(]*>)?[(:]/gs);
+  const [, body = ''] =
+    new RegExp(`interface ${name}\\b[^{]*\\{\\n(.*?)\\n\\}`, 's').exec(readFileSync(types, 'utf8')) ?? [];
+  const members = body.matchAll(
+    /(?:\/\*\*((?:(?!\*\/).)*)\*\/)?\s*(?:readonly )?(\[Symbol\.\w+\]|\w+)(?:\?|<[^(]*>)?[(:]/gs,
+  );
   return new Map(
     [...members].map(([, text = '', member = '']) => [member, text.replaceAll(/\s*\n\s*\*\s?/g, ' ').trim()]),
   );

@@ -295,8 +295,8 @@ suite('createEngine', () => {
 
 suite('a call with an argument that is none', () => {
   // A program in JavaScript has no types that would keep it from these.
-  const cyclic: Record<string, unknown> = {};
-  cyclic.self = cyclic;
+  const cyclic: unknown[] = [];
+  cyclic.push(cyclic);
   const request = 'request: must be an object with a state and questions';
   const body = 'body: must be a string or a Uint8Array, the JSON text of a request';
   const options = 'options: must be an object, such as { signal }';

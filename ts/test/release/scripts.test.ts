@@ -48,7 +48,10 @@ test('a platform that the list lacks is refused with the ones that it has', asyn
 
 test('a flag that a script does not know is refused as a flag', async () => {
   const { code, stderr } = await script('packages', '--help');
-  assert.deepEqual([code, stderr], [1, 'release: unknown flag --help; docs/releasing.md says what each command takes\n']);
+  assert.deepEqual(
+    [code, stderr],
+    [1, 'release: unknown flag --help; docs/releasing.md says what each command takes\n'],
+  );
 });
 
 test('packages that have not been made are not packed, and a line says what makes them', async (t) => {
@@ -58,7 +61,10 @@ test('packages that have not been made are not packed, and a line says what make
     env: { SVC_RELEASE_FOLDER: temporaryFolder(t) },
   });
   assert.equal(code, 1);
-  assert.match(stderr, /^release: \S+engine-darwin-arm64 is not there: run node scripts\/release\/packages\.mjs first\n$/);
+  assert.match(
+    stderr,
+    /^release: \S+engine-darwin-arm64 is not there: run node scripts\/release\/packages\.mjs first\n$/,
+  );
 });
 
 suite('a page in a package', () => {
@@ -86,7 +92,10 @@ suite('a page in a package', () => {
   });
 
   test('with a link to nothing is refused', async () => {
-    await assert.rejects(packed('[a](no.md)', 'docs/api.md'), /docs\/api\.md links to no\.md, and there is no docs\/no\.md/);
+    await assert.rejects(
+      packed('[a](no.md)', 'docs/api.md'),
+      /docs\/api\.md links to no\.md, and there is no docs\/no\.md/,
+    );
   });
 });
 

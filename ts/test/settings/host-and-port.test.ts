@@ -35,7 +35,10 @@ suite('--host and --port', () => {
     [{ host: 'a:80' }, '--host: must be a host name or an IP address, such as 0.0.0.0 or ::1'],
     [{ host: 'http://a' }, '--host: must be a host name or an IP address, such as 0.0.0.0 or ::1'],
     [{ listen: 'a:1', port: '2' }, '--port: --listen is the whole address; give one or the other'],
-    [{ listen: 'a:1', host: 'b', port: '2' }, '--host and --port: --listen is the whole address; give one or the other'],
+    [
+      { listen: 'a:1', host: 'b', port: '2' },
+      '--host and --port: --listen is the whole address; give one or the other',
+    ],
     [{ listen: 'a' }, '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
     [
       { listen: '8080' },

@@ -30,13 +30,19 @@ function examples(): Example[] {
 
 /** Returns the install line if the program needs it; some need only what the page has installed further up. */
 function neededBy({ language, text }: DocBlock, install: string): string {
-  const isImported = [...install.matchAll(/(?<= )(@?[\w./-]+)(?:@|==)/g)].some(([, name]) => text.includes(`'${name}'`));
+  const isImported = [...install.matchAll(/(?<= )(@?[\w./-]+)(?:@|==)/g)].some(([, name]) =>
+    text.includes(`'${name}'`),
+  );
   if (isImported || (language === 'python' && install.startsWith('pip'))) return install;
   return text.includes('@typesafe-ai/sdk') ? firstInstall() : '';
 }
 
 function firstInstall(): string {
-  return docBlocks('clients.md').find(({ language }) => language === 'sh')?.text.trim() ?? '';
+  return (
+    docBlocks('clients.md')
+      .find(({ language }) => language === 'sh')
+      ?.text.trim() ?? ''
+  );
 }
 
 suite('the examples for Node of the pages on clients', () => {

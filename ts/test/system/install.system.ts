@@ -1,14 +1,23 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { after, before, suite, type TestContext, test } from 'node:test';
-import { REPOSITORY } from '../addon/model-folders.ts';
 import { build } from 'esbuild';
+import { REPOSITORY } from '../addon/model-folders.ts';
 import { typeCheck } from '../in-process/consumer.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import type { IsolatedRegistry } from './isolated-registry.ts';
-import { platform, publishPackages, published } from './published.ts';
+import { platform, published, publishPackages } from './published.ts';
 
 /** The largest allowed size of the packages for one platform, in bytes. */
 const MAX_PACKED_BYTES = 60e6;
@@ -99,15 +108,17 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
     const ask = `createEngine().then((engine) => engine.decide({ state: 'x', questions: { refund: { type: 'noul' } } }))
       .then((answer) => console.log(JSON.stringify(answer)));`;
     writeFileSync(join(cwd, 'main.js'), `import { createEngine } from '@svc/server'; ${ask}`);
-    const plain = refund(await output(['node', '--input-type=module', '-e', readFileSync(join(cwd, 'main.js'), 'utf8')], { cwd }));
+    const plain = refund(
+      await output(['node', '--input-type=module', '-e', readFileSync(join(cwd, 'main.js'), 'utf8')], { cwd }),
+    );
     for (const [format, ending] of [
       ['esm', 'mjs'],
       ['cjs', 'cjs'],
     ] as const) {
       for (const external of [[], ['@svc/server']]) {
         const outfile = `out.${ending}`;
-        const options = { absWorkingDir: cwd, entryPoints: ['main.js'], bundle: true, platform: 'node', format } as const;
-        await build({ ...options, external, outfile, logLevel: 'silent' });
+        const options = { absWorkingDir: cwd, bundle: true, platform: 'node', format } as const;
+        await build({ ...options, entryPoints: ['main.js'], external, outfile, logLevel: 'silent' });
         assert.equal(refund(await output(['node', outfile], { cwd })), plain);
       }
     }
@@ -121,7 +132,10 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
       return files.filter((file) => file.endsWith('.md')).map((file) => join(folder, file));
     });
     const links = pages.flatMap((page) =>
-      [...readFileSync(page, 'utf8').matchAll(/\]\((?![#\s])([^)\s]+)\)/g)].map(([, target = '']) => ({ page, target })),
+      [...readFileSync(page, 'utf8').matchAll(/\]\((?![#\s])([^)\s]+)\)/g)].map(([, target = '']) => ({
+        page,
+        target,
+      })),
     );
     assert.ok(pages.length > 25 && links.length > 100, `${pages.length} pages, ${links.length} links`);
     for (const { page, target } of links) {
@@ -137,10 +151,7 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
       const { homepage, bugs, repository, preferUnplugged, keywords } = JSON.parse(text);
       const home = String(homepage).replace('#readme', '');
       assert.match(home, /^https:\/\/\S+$/);
-      assert.deepEqual(
-        [bugs, repository.url, preferUnplugged],
-        [`${home}/issues`, `git+${home}.git`, true],
-      );
+      assert.deepEqual([bugs, repository.url, preferUnplugged], [`${home}/issues`, `git+${home}.git`, true]);
       assert.equal(Array.isArray(keywords) && keywords.length > 5, name === 'server', name);
     }
     const examples = readdirSync(join(cwd, 'node_modules', '@svc', 'server', 'examples'));

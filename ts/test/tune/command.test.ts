@@ -118,7 +118,8 @@ suite('svc tune', { concurrency: 2 }, () => {
 
   test('leaves out what was published with the model, and references that no longer hold', async (t) => {
     const model = copyOfFixture(t, 'marker');
-    for (const name of ['package.json', 'README.md', 'calibration.svg', 'LICENSE']) writeFileSync(join(model, name), '{}');
+    for (const name of ['package.json', 'README.md', 'calibration.svg', 'LICENSE'])
+      writeFileSync(join(model, name), '{}');
     const golden = join(model, 'golden.jsonl');
     const others = readFileSync(golden, 'utf8');
     const wrong = '{"team":{"9":1,"10":0,"1":0}}';
@@ -128,7 +129,13 @@ suite('svc tune', { concurrency: 2 }, () => {
     const { code, stderr } = await tune(t, folder, '--data', file, '--out', 'mine', '--model', model);
     assert.equal(code, 0, stderr);
     const out = join(folder, 'mine');
-    assert.deepEqual(readdirSync(out).toSorted(), ['LICENSE', 'config.json', 'golden.jsonl', 'model.onnx', 'tokenizer.json']);
+    assert.deepEqual(readdirSync(out).toSorted(), [
+      'LICENSE',
+      'config.json',
+      'golden.jsonl',
+      'model.onnx',
+      'tokenizer.json',
+    ]);
     assert.equal(readFileSync(join(out, 'golden.jsonl'), 'utf8'), others);
     const checked = await runSvc(t, ['model', 'check', out, '--device', 'cpu'], { cwd: folder });
     assert.equal(checked.code, 0, checked.stdout);

@@ -1,6 +1,6 @@
 /** The load of `svc bench`: requests over a fixed number of connections, and the times of their answers. */
 import { once } from 'node:events';
-import { Agent as HttpAgent, type IncomingMessage, request as httpRequest } from 'node:http';
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { errorCode } from '../../files/system-error.ts';
 
