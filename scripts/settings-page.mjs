@@ -46,15 +46,17 @@ written beside \`svc.json\`. It is no setting of the file.
 function shownDefault(value) {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return 'none';
   if (typeof value !== 'number') return `\`${value}\``;
-  const mebibytes = value / 2 ** 20;
-  const size = value >= 2 ** 20 && Number.isInteger(mebibytes) ? ` (${mebibytes.toLocaleString('en')} MiB)` : '';
-  return `${value.toLocaleString('en')}${size}`;
+  const [unit, bytes] = value >= 2 ** 30 ? ['GiB', 2 ** 30] : ['MiB', 2 ** 20];
+  const isSize = value >= bytes && Number.isInteger(value / bytes);
+  return `${value.toLocaleString('en')}${isSize ? ` (${value / bytes} ${unit})` : ''}`;
 }
 
 /** Returns the condition that a value must meet, with its numbers grouped. */
 function shownRange(key) {
-  const wanted = wantedValue(key).replace(/\d{4,}/g, (digits) => Number(digits).toLocaleString('en'));
-  return key === 'listen' ? wanted : wanted.replace(/^a whole number from /, '');
+  const { type } = settingSchema(key);
+  if (type !== 'integer') return wantedValue(key);
+  const range = wantedValue(key).replace('a whole number from ', '');
+  return range.replace(/\d{4,}/g, (digits) => Number(digits).toLocaleString('en'));
 }
 
 function row(key) {

@@ -11,10 +11,10 @@ const NO_VARIABLE: Readonly<Partial<Record<ConfigKey, string>>> = {
   generated: 'it is a mark of the server in the svc.json that it makes',
 };
 
-/** The variables that other servers take for a part of their address, and the advice about each. */
-const OF_OTHERS: Readonly<Record<string, string>> = {
-  SVC_HOST: 'set listen in svc.json, or give --host HOST',
-  SVC_PORT: 'set listen in svc.json, or give --port PORT',
+/** The parts of an address for which other servers have a variable of that name, and the advice about each. */
+const OF_ADDRESS: Readonly<Record<string, string>> = {
+  host: 'set listen in svc.json, or give --host HOST',
+  port: 'set listen in svc.json, or give --port PORT',
 };
 
 /** The variables that stand for no key: those of the server, and of the programs and files that come with it. */
@@ -70,8 +70,8 @@ function isKnown(name: string, value: string): boolean {
 }
 
 function warning(name: string): string {
-  const ofKey = Object.entries(NO_VARIABLE).find(([key]) => variableName(key) === name)?.[1];
-  const instead = ofKey ?? OF_OTHERS[name];
+  const advice = Object.entries({ ...NO_VARIABLE, ...OF_ADDRESS });
+  const instead = advice.find(([key]) => variableName(key) === name)?.[1];
   if (instead !== undefined) return `${name} has no effect: ${instead}`;
   const nearest = nearestName(name, [...settingVariables(), 'SVC_CONFIG', 'SVC_DATA'], 'SVC_');
   return `${name} has no effect: there is no such variable${nearest ? `; is ${nearest} meant?` : ''}`;
