@@ -14,8 +14,9 @@ function hoversOf(file: string, name: string): ReadonlyMap<string, string> {
   const types = join(REPOSITORY, 'dist', 'lib', 'types', 'in-process', `${file}.d.ts`);
   const [, body = ''] =
     new RegExp(`interface ${name}\\b[^{]*\\{\\n(.*?)\\n\\}`, 's').exec(readFileSync(types, 'utf8')) ?? [];
+  // The types of a member that has several lines are indented further.
   const members = body.matchAll(
-    /(?:\/\*\*((?:(?!\*\/).)*)\*\/)?\s*(?:readonly )?(\[Symbol\.\w+\]|\w+)(?:\?|<[^(]*>)?[(:]/gs,
+    /(?:\/\*\*((?:(?!\*\/).)*)\*\/\n)?^ {4}(?:readonly )?(\[Symbol\.\w+\]|\w+)(?=[?<(:])/gms,
   );
   return new Map(
     [...members].map(([, text = '', member = '']) => [member, text.replaceAll(/\s*\n\s*\*\s?/g, ' ').trim()]),

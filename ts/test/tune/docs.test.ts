@@ -70,7 +70,7 @@ suite('docs/calibration.md', () => {
     symlinkSync(REPOSITORY, join(cwd, 'node_modules', '@svc', 'server'), 'junction');
     const { stdout, stderr, code } = await runSvc(t, argsOf(blocksOf('sh')[0] ?? ''), { cwd });
     assert.equal(code, 0, stdout + stderr);
-    assert.match(stderr, /^mine: [12] of 2 questions calibrated; /);
+    assert.match(stderr, /^mine: [12] of 2 questions calibrated; /m);
   });
 
   test('is linked from the pages that speak of it', () => {
