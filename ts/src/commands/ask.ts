@@ -79,7 +79,8 @@ async function askInTurn(options: AskOptions, config: Config): Promise<void> {
 function show(answer: Buffer, { json = false }: AskOptions): void {
   const { stdout } = process;
   const colors = stdout.isTTY && stdout.hasColors();
-  const columns = stdout.isTTY ? stdout.columns : undefined;
+  // A terminal that does not know its width says 0.
+  const columns = (stdout.isTTY && stdout.columns) || undefined;
   stdout.write(json ? Buffer.concat([answer, Buffer.from('\n')]) : answerTable(answer, { colors, columns }));
 }
 
