@@ -2,9 +2,8 @@
  * The engine as the shell sees it. This is the only file that loads the native addon; everything else
  * takes the `Engine` interface, which tests implement with a fake.
  */
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { engineFolder, missingEngine, missingModel, modelFolder, unsupportedPlatform } from './parts.ts';
+import { engineFolder, missingEngine, missingModel, modelFolder, requireHere, unsupportedPlatform } from './parts.ts';
 
 /** The options of an engine: its model, what the model runs on, and the limits that the engine itself enforces. */
 export interface EngineOptions {
@@ -306,7 +305,7 @@ function loadAddon(): Addon {
   if (addon) return addon;
   const path = join(installedEngine(), 'svc_engine.node');
   try {
-    addon = createRequire(import.meta.url)(path) as Addon;
+    addon = requireHere(path) as Addon;
   } catch (error) {
     const cause = unsupportedPlatform() ?? (error instanceof Error ? error.message.split('\n', 1)[0] : String(error));
     throw new EngineError({ code: 'runtime_failed', message: `the engine cannot be loaded from ${path}`, cause });

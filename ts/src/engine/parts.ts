@@ -3,7 +3,7 @@
  * and in the container they are next to the program; in an installation each is a package of its own.
  */
 import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import nodeModule from 'node:module';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DIST } from '../dist.ts';
@@ -34,7 +34,10 @@ const MODEL_PACKAGE = '@svc/model-small';
 /** The path of the model folder, relative to `dist`. */
 const MODEL_FOLDER = '../models/svc-small';
 
-const requireHere = createRequire(import.meta.url);
+/**
+ * A `require` of Node. It comes from the whole module, since webpack replaces a `createRequire` that is imported by name.
+ */
+export const requireHere = nodeModule.createRequire(import.meta.url);
 
 /** Returns the folder of the engine: the addon and ONNX Runtime. Undefined when it is not installed. */
 export function engineFolder(): string | undefined {

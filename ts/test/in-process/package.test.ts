@@ -91,6 +91,8 @@ suite('the package', () => {
     const text = readFileSync(join(REPOSITORY, 'dist', 'lib', 'index.js'), 'utf8');
     assert.doesNotMatch(text, /(?<![\w.])require\(|__require/);
     assert.match(text, /^export \{/m);
+    // This is the spelling that webpack replaces, so that neither the engine nor the model would be found.
+    assert.doesNotMatch(text, /\{ createRequire\b/);
   });
 
   test('has types for both module systems and for bundlers, also for who checks its declarations', async (t) => {

@@ -107,7 +107,10 @@ test('svc ask alone on a terminal asks for a state, then answers a question afte
   const ask = ['env', '-C', temporaryFolder(t), ...SVC, 'ask', '--model', fixture('marker')];
   const ended = await runScript('type_lines.py', [JSON.stringify(['I was late.', 'Is it?', '/help', '/quit']), ...ask]);
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
-  assert.match(ended.stdout, /state: [\s\S]*\? [\s\S]*q1 {2}.*confidence.*\r\n.*█{20} [\s\S]*A question is one line of text:/);
+  assert.match(
+    ended.stdout,
+    /state: [\s\S]*\? [\s\S]*q1 {2}.*confidence.*\r\n.*█{20} [\s\S]*A question is one line of text:/,
+  );
 });
 
 test('a terminal whose output is stopped holds up no answer, nor the end of the server', async (t) => {
