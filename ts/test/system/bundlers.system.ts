@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, write
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, type RunOptions, runCommand } from '../addon/program.ts';
 import { freePort } from '../gate/gate-under-test.ts';
@@ -54,7 +55,8 @@ before(async () => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 function here(command: string, options: RunOptions): Promise<Ended> {
-  const path = [join(folder, 'node_modules', '.bin'), process.env.PATH].join(':');
+  const { PATH = '' } = process.env;
+  const path = [join(folder, 'node_modules', '.bin'), PATH].join(':');
   return runCommand(command, { cwd: folder, timeoutMs: LONG_MS, ...options, env: { PATH: path, ...options.env } });
 }
 
@@ -173,6 +175,7 @@ async function pageOf(t: TestContext, cwd: string): Promise<string> {
   for (;;) {
     const response = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined);
     if (response?.ok) return response.text();
+    await sleep(100);
     if (server.exitCode !== null) throw new Error((await output.finished).stderr);
   }
 }
