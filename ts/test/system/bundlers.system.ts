@@ -10,6 +10,7 @@ import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, type RunOptions, runCommand } from '../addon/program.ts';
 import { freePort } from '../gate/gate-under-test.ts';
 import { ProcessOutput } from '../process-output.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { published } from './published.ts';
 
 const PAGE = readFileSync(join(REPOSITORY, 'docs', 'in-process.md'), 'utf8');
@@ -138,9 +139,9 @@ suite('another runtime gives the same answer', () => {
 });
 
 test('a page of Next decides on the server, in the output that stands alone', async (t) => {
-  const next = join(folder, 'next');
-  mkdirSync(join(next, 'app'), { recursive: true });
-  // Next looks for packages in the project's own folder.
+  // Next takes the outermost folder with a lockfile for the project's, and looks for packages in it.
+  const next = temporaryFolder(t);
+  mkdirSync(join(next, 'app'));
   renameSync(join(folder, 'node_modules'), join(next, 'node_modules'));
   t.after(() => renameSync(join(next, 'node_modules'), join(folder, 'node_modules')));
   writeFileSync(join(next, 'package.json'), '{"private":true}');
