@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LiveServer } from '../real/live-server.ts';
-import { openPage, textOf } from './browser.ts';
+import { inspect, openPage, textOf } from './browser.ts';
 
 test("the API's page shows every route and tries one out, asking nobody but the server", async (t) => {
   const server = await LiveServer.start(t);
@@ -15,6 +15,7 @@ test("the API's page shows every route and tries one out, asking nobody but the 
   await decide.locator('.opblock-summary').click();
   await decide.locator('.try-out__btn').click();
   await decide.locator('.execute').click();
+  await inspect(page, 'docs');
   const answer = decide.locator('.live-responses-table .response .highlight-code').first();
   await answer.waitFor();
   assert.match(await textOf(answer), /"model":\s*"svc"/);
