@@ -16,7 +16,7 @@ import { type Reader, readerInClone, readerOfPackage } from './readers.ts';
 
 const ORIGIN = 'http://127.0.0.1:21118';
 
-/** What a page needs in addition to a server. */
+/** The things that a page needs in addition to a server. */
 interface Preparation {
   /** The model folder that the page speaks of as `my-model`. */
   readonly model?: 'pair-deberta';
