@@ -114,7 +114,7 @@ function exampleTable(measured) {
       cost,
     ];
   });
-  const note = `An example: the price of ${EXAMPLE_PRICE} for a core and hour is made up to count with, as are the loads.`;
+  const note = `An example; its price, ${EXAMPLE_PRICE} for a core and hour, and its loads are invented.`;
   return [note, table([names, ...rows])].join('\n\n');
 }
 

@@ -12,8 +12,8 @@ import { parseArgs } from 'node:util';
 import { MODEL, readInputs, withNewState } from './inputs.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
-const { defaultRuntime, loadEngine } = await import('../dist/src/engine/engine.js');
-const { engineOptions } = await import('../dist/src/in-process/options.js');
+const { defaultRuntime, loadEngine } = await import('../dist/src/engine/addon.js');
+const { localEngineOptions } = await import('../dist/src/in-process/options.js');
 
 const { values: flags } = parseArgs({
   options: {
@@ -88,7 +88,7 @@ async function measure(engines, input) {
 
 async function open(device) {
   const runtime = resolve(flags.runtime);
-  return loadEngine(engineOptions({ model: resolve(MODEL), runtime, device, stateCacheBytes: 0 }));
+  return loadEngine(localEngineOptions({ model: resolve(MODEL), runtime, device, stateCacheBytes: 0 }));
 }
 
 const engines = [await open('cpu'), await open(flags.device)];

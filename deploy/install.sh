@@ -76,7 +76,7 @@ fail_because() {
 }
 
 parse_arguments() {
-  work='' fresh='' own_run=''
+  work='' fresh='' own_run='' has_turn=false
   action=install version='' from='' prefix='' config=${SVC_CONFIG:-} keeps_config=false force=false purge=false
   while [ $# -gt 0 ]; do
     case $1 in
@@ -213,10 +213,13 @@ order() {
 # time of that process, and goes on if it sees no other run. Of two runs that see each other, the one with the higher
 # number steps back. The file of a killed run belongs to no process, even if another process has got the same number.
 take_turn() {
+  standing=$home
+  while [ ! -d "$standing" ]; do standing=$(dirname "$standing"); done
   own_run=$home/.run.$$.$(start_of $$)
   waited_s=0
   while :; do
-    problem=$(mkdir -p "$home" 2>&1) || fail_because "$home cannot be made" "$problem"
+    # Another run may be removing the folders that it has made, so the second try counts.
+    mkdir -p "$home" 2>/dev/null || problem=$(mkdir -p "$home" 2>&1) || fail_because "$home cannot be made" "$problem"
     if ! problem=$( (: >"$own_run") 2>&1); then
       # Another run may have just removed everything.
       [ -d "$home" ] || continue
@@ -230,6 +233,7 @@ take_turn() {
     waited_s=$((waited_s + 1))
     sleep 1
   done
+  has_turn=true
   problem=$(mkdir -p "$home/versions" 2>&1) || fail_because "$home/versions cannot be made" "$problem"
 }
 
@@ -263,12 +267,23 @@ is_alive() {
   [ -n "$2" ] || kill -0 "$1" 2>/dev/null
 }
 
-# Removes the files of this run, including a version to which it has not switched. A signal may come just after the
-# switch, so that is checked.
+# Removes the files of this run, including a version to which it has not switched, and the folders that it has made and
+# that are empty. A signal may come just after the switch, so that is checked.
 clean_up() {
   [ -z "$fresh" ] || [ "$fresh" = "$home/$(target_of current)" ] || rm -rf "$fresh"
   [ -z "$work" ] || rm -rf "$work"
-  [ -z "$own_run" ] || rm -f "$own_run"
+  # Without its turn, another run may have made this folder to fill it.
+  [ "$has_turn" = false ] || rmdir "$home/versions" 2>/dev/null || true
+  [ -z "$own_run" ] || remove_run
+}
+
+# Removes the mark of this run, and each folder that did not stand before the run and is empty.
+remove_run() {
+  rm -f "$own_run"
+  innermost=$home
+  while [ "$innermost" != "$standing" ] && { [ ! -d "$innermost" ] || rmdir "$innermost" 2>/dev/null; }; do
+    innermost=$(dirname "$innermost")
+  done
 }
 
 # --- Getting a release -----------------------------------------------------------------------------------------------
@@ -581,6 +596,8 @@ uninstall() {
     if is_ours; then
       problem=$(rm "$prefix/bin/svc" 2>&1) || fail_because "$prefix/bin/svc cannot be removed" "$problem"
     fi
+    # This also removes the mark of this run, so its turn ends here.
+    has_turn=false
     problem=$(rm -rf "$home/current" "$home/previous" "$home/versions" "$work" "$own_run" 2>&1) ||
       fail_because "$home cannot be removed" "$problem"
     rmdir "$home" 2>/dev/null || true

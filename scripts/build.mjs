@@ -16,6 +16,7 @@ import {
 import { dirname, join } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { ADDON_TYPES, addonTypes } from './addon-types.mjs';
 import { bundle, bundleLibrary, bundleProgram } from './bundle.mjs';
 import { ADDON, builtLibrary, PLATFORM, RUNTIME_FILES } from './platform.mjs';
 import { filesUnder, whenChanged } from './stamp.mjs';
@@ -88,6 +89,9 @@ function bundleDocs() {
 function compileRust() {
   const whenMissing = 'cargo is not installed. Rust is needed: https://rustup.rs';
   run('cargo', ['build', '--release', '--locked', '-p', 'svc-engine'], whenMissing);
+  if (readFileSync(ADDON_TYPES, 'utf8') !== addonTypes()) {
+    stop(`${ADDON_TYPES} differs from the addon: node scripts/addon-types.mjs writes it again`);
+  }
   copy({ from: builtLibrary(process.platform), to: ADDON });
 }
 
@@ -162,7 +166,7 @@ whenChanged({
 });
 whenChanged({
   stamp: join(STAMPS, 'rust'),
-  inputs: ['crates', 'Cargo.toml', 'Cargo.lock'],
+  inputs: ['crates', 'Cargo.toml', 'Cargo.lock', ADDON_TYPES],
   outputs: [ADDON],
   work: compileRust,
 });

@@ -14,7 +14,7 @@ const { variableOf } = await import('../dist/src/settings/variables.js');
 const FLAGS = {
   listen: '`--listen`, or `--host` and `--port`',
   ...Object.fromEntries(
-    ['device', 'model', 'runtime', 'threads', 'log_level', 'log_format'].map((key) => [
+    ['device', 'model', 'model_file', 'runtime', 'threads', 'parallel', 'log_level', 'log_format'].map((key) => [
       key,
       `\`--${key.replaceAll('_', '-')}\``,
     ]),
@@ -23,8 +23,8 @@ const FLAGS = {
 
 /** The parts of the page, each with the keys that belong to it. */
 const PARTS = {
-  'Address and device': /^(generated|listen|device|runtime|threads)$/,
-  'The model': /^(model|s3|refresh)/,
+  'Address and device': /^(generated|listen|device|runtime|threads|parallel)$/,
+  'The model': /^(model|s3|hf|hub|refresh)/,
   'Who may call': /^(api_key|password|allow|cors)/,
   'The log': /^log/,
   'Limits and times': /./,

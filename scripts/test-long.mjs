@@ -1,7 +1,7 @@
 /**
  * The tests that take too long for every change: a million damaged bodies, damaged model folders, fuzzing that looks
- * for new branches, exits in the middle of runs, batches that are killed, models that are swapped under load, and a
- * mixed load with callers that hang up, under which the memory must stay flat. Writes the results into
+ * for new branches, exits in the middle of runs, runs over files that are killed, models that are swapped under load,
+ * and a mixed load with callers that hang up, under which the memory must stay flat. Writes the results into
  * docs/test-long.md.
  *
  *     npm run test:long -- [--bodies 1000000] [--damaged 1000] [--fuzz-minutes 10] [--exits 120] [--kills 10] [--rows 20000]
@@ -36,10 +36,10 @@ const { values } = parseArgs({
 });
 const [bodies, exits, minutes] = [values.bodies, values.exits, values.minutes].map(Number);
 const [damaged, fuzzMinutes] = [values.damaged, values['fuzz-minutes']].map(Number);
-const [kills, batchRows, swaps] = [values.kills, values.rows, values.swaps].map(Number);
+const [kills, fileRows, swaps] = [values.kills, values.rows, values.swaps].map(Number);
 const { differentRequest, manyQuestions } = await import('../dist/test/addon/requests.js');
-const { killedBatch } = await import('../dist/test/batch/killed-batch.js');
-const { outputFiles } = await import('../dist/test/batch/batch-files.js');
+const { killedRun } = await import('../dist/test/file-run/killed-run.js');
+const { outputFiles } = await import('../dist/test/file-run/run-files.js');
 const { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } = await import('../dist/test/real/swapped-load.js');
 
 const PAGE = join('docs', 'test-long.md');
@@ -141,27 +141,27 @@ async function exitInTheMiddle() {
   };
 }
 
-/** Runs a batch in a folder that is removed afterwards, and returns the batch's end and its output. */
-async function batchOf(name, most) {
+/** Runs a file in a folder that is removed afterwards, and returns the end of the run and its output. */
+async function runOf(name, most) {
   const folder = mkdtempSync(join(tmpdir(), 'svc-long-'));
   try {
-    const killed = await killedBatch({ folder, name, rows: batchRows, kills: most });
+    const killed = await killedRun({ folder, name, rows: fileRows, kills: most });
     return { ...killed, output: JSON.stringify(outputFiles(folder)) };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** Kills batches in each format; a batch that is done before it was killed often enough is begun again. */
-async function killBatches() {
+/** Kills runs of each format; a run that is done before it was killed often enough is begun again. */
+async function killRuns() {
   const problems = [];
   const counts = [];
   for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
-    const whole = await batchOf(name, 0);
+    const whole = await runOf(name, 0);
     if (!whole.end.startsWith('0 ')) problems.push(whole.end);
     let count = 0;
     while (count < kills && problems.length === 0) {
-      const killed = await batchOf(name, kills - count);
+      const killed = await runOf(name, kills - count);
       count += killed.kills;
       if (!killed.end.startsWith('0 ')) problems.push(killed.end);
       if (killed.output !== whole.output) problems.push(`${name} is not what it is without a kill`);
@@ -288,7 +288,7 @@ const PARTS = [
   { name: `${damaged.toLocaleString('en')} damaged tokenizers and graphs of each layout`, work: damageFolders },
   { name: `${fuzzMinutes} minutes of fuzzing of each parser`, work: fuzz },
   { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
-  { name: `${kills} kills of svc batch over ${batchRows.toLocaleString('en')} rows, each format`, work: killBatches },
+  { name: `${kills} kills of svc batch over ${fileRows.toLocaleString('en')} rows, each format`, work: killRuns },
   { name: `${swaps.toLocaleString('en')} swaps between two models under load`, work: swapModels },
   { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },
 ];

@@ -27,16 +27,16 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const TYPESCRIPT = {
   gate: { source: /^gate\//, tests: /^(gate\/.*|real\/gate)\.test/ },
   middleware: { source: /^server\/(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
-  batch: { source: /^batch\//, tests: /^batch\/.*\.test/ },
+  'file-run': { source: /^file-run\//, tests: /^file-run\/.*\.test/ },
   model: { source: /^model\//, tests: /^(model\/.*|real\/reload)\.(test|system)/ },
   metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };
 /** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {
-  queue: { files: ['queue*', 'queue/*'], tests: ['--lib'] },
-  wire: { files: ['wire/*', 'batch*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
-  onnx: { files: ['onnx/*'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
-  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'reading'] },
+  queue: { files: ['queue/*', 'stop.rs'], tests: ['--lib'] },
+  wire: { files: ['wire/*', 'batch/*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
+  onnx: { files: ['onnx/**'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
+  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'prefill'] },
 };
 
 const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';

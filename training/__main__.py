@@ -1,4 +1,5 @@
 """`python -m training COMMAND`: data, train, look, average, calibrate, export, settle, evaluate, card, finetune."""
+
 import argparse
 import importlib
 import sys
@@ -13,7 +14,7 @@ def main(arguments: list[str] | None = None) -> None:
     for name in COMMANDS:
         # Only the requested command is imported, because each needs other libraries.
         if name in (arguments or sys.argv[1:])[:1]:
-            module = importlib.import_module(f".{name}", __package__)
+            module = importlib.import_module(f".commands.{name}", __package__)
             own = commands.add_parser(name, help=module.__doc__, description=module.__doc__)
             module.add_arguments(own)
             own.set_defaults(run=module.run)

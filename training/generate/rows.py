@@ -1,14 +1,38 @@
 """Generates rows for kinds of questions without data; the same seed makes the same rows."""
-from random import Random
-from typing import Iterator
 
-from ..rows import Row
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+from ..data.rows import Row
 from . import comments, customers, issues, messages, records
 
 SOURCE = "generated"
-# The share of records, and the makers of the other rows, each with the upper end of its draws.
-RECORDS = 0.36
-ONE = ((0.44, messages.message), (0.6, customers.customer), (0.88, comments.comment), (1.0, issues.issue))
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of what is generated. Fields that end in `_below` divide one draw: each is the upper end of its
+    part."""
+
+    record_below: float = 0.36
+    message_below: float = 0.44
+    customer_below: float = 0.6
+    comment_below: float = 0.88
+    issue_below: float = 1.0
+    # Of further questions about a record.
+    band: float = 0.4
+    lookup: float = 0.4
+
+
+CHANCES = Chances()
+# The makers of rows that are not about records, each with the upper end of its draws.
+MAKERS = (
+    (CHANCES.message_below, messages.message),
+    (CHANCES.customer_below, customers.customer),
+    (CHANCES.comment_below, comments.comment),
+    (CHANCES.issue_below, issues.issue),
+)
 
 
 def about_record(rng: Random) -> Iterator[Row]:
@@ -23,13 +47,13 @@ def about_record(rng: Random) -> Iterator[Row]:
         else:
             kept.append(Row(SOURCE, state, question, answer))
     numbers = [key for key in fields if key in records.NUMBERS]
-    if rng.random() < 0.4:
+    if rng.random() < CHANCES.band:
         key = rng.choice(numbers)
-        kept.append(Row(SOURCE, state, *records.band(rng, key, fields[key])))
+        kept.append(Row(SOURCE, state, *records.band(rng, key, records.number_of(fields, key))))
     names = [key for key in fields if key in records.NAMES]
-    if names and rng.random() < 0.4:
+    if names and rng.random() < CHANCES.lookup:
         key = rng.choice(names)
-        kept.append(Row(SOURCE, state, *records.lookup(rng, key, fields[key])))
+        kept.append(Row(SOURCE, state, *records.lookup(rng, key, records.name_of(fields, key))))
     yield from kept
 
 
@@ -38,7 +62,7 @@ def generated(seed: int, count: int) -> Iterator[Row]:
     rng, made = Random(seed), 0
     while made < count:
         draw = rng.random()
-        one = next(make for limit, make in ONE if draw < limit)
-        rows = list(about_record(rng)) if draw < RECORDS else [Row(SOURCE, *one(rng))]
+        make = next(make for limit, make in MAKERS if draw < limit)
+        rows = list(about_record(rng)) if draw < CHANCES.record_below else [Row(SOURCE, *make(rng))]
         made += len(rows)
         yield from rows

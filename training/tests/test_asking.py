@@ -5,23 +5,27 @@ import numpy as np
 import pytest
 import torch
 
-from training import asking, properties, verdicts
-from training.asking import Draw, pick
-from training.batches import collate
-from training.fitting import applied, calibrated
-from training.figures import drawn, summary
-from training.layout import Asked, Group, encode
-from training.metrics import area_under_curve, best_threshold
-from training.mixture import Mixture
-from training.rows import Row
-from training.teacher import buckets
-from training.train import eye_loss, share_of_rate
+from training.calibration.fitting import applied, calibrated
+from training.calibration.metrics import area_under_curve, best_threshold
+from training.data.groups import Asked, Group
+from training.data.layout import encode
+from training.data.rows import Row
+from training.evaluate.figures import Judged, drawn, summary
+from training.model.batches import collate
+from training.recipes import asking, properties
+from training.recipes.asking import Draw, pick
+from training.recipes.mixture import Mixture
+from training.recipes.wordings.properties import SPAM
+from training.recipes.wordings.verdicts import RELATE_YES
+from training.similarity.teacher import buckets
+from training.train.loss import eye_loss
+from training.train.optimizer import share_of_rate
 
 from .test_groups import sources
 
 
 def test_held_out_wordings_are_never_trained_with():
-    for wordings in (asking.STRAIGHT, asking.QUESTIONED, properties.SPAM.asked, verdicts.RELATE_YES):
+    for wordings in (asking.STRAIGHT, asking.QUESTIONED, SPAM.asked, RELATE_YES):
         found = {}
         for held_out in (False, True):
             rng = Draw(1)
@@ -38,26 +42,43 @@ def test_yes_is_right_in_half_of_what_is_asked_and_in_no_wording_always():
             if asked.question["type"] == "noul":
                 by_source[row.group.source].append(asked.target[1])
                 by_wording[asked.question["instructions"]].add(asked.target[1] > 0.5)
-    for source in ("spamassassin", "cad_sentiment", "boolq_train1886", "perspectrum", "med_help", "snli_dev", "persona"):
+    for source in (
+        "spamassassin",
+        "cad_sentiment",
+        "boolq_train1886",
+        "perspectrum",
+        "med_help",
+        "snli_dev",
+        "persona",
+    ):
         values = by_source[source]
         # snli_dev and persona have only one side here, so only the wordings that turn a claim around give the other
         # side.
         low, high = (0.4, 0.6) if source not in ("snli_dev", "persona") else (0.05, 0.95)
         assert len(values) > 20 and low < np.mean(values) < high, (source, len(values), np.mean(values))
-    for known in (properties.SPAM,):
+    for known in (SPAM,):
         for statement in known.holds[:4]:
             assert by_wording[asking.whole(statement.format("the message"))] in ({True, False}, {True}, {False}, set())
 
 
 def test_what_a_property_row_says_does_not_depend_on_the_side_that_it_was_asked_from():
-    for text, label, holds in (("The message is spam.", True, 1.0), ("This is a legitimate email.", True, 0.0), ("Is this a genuine message that the recipient would want?", False, 1.0)):
+    for text, label, holds in (
+        ("The message is spam.", True, 1.0),
+        ("This is a legitimate email.", True, 0.0),
+        ("Is this a genuine message that the recipient would want?", False, 1.0),
+    ):
         row = Row("spamassassin", "x", {"type": "noul", "instructions": text}, label)
-        assert properties.property_of(row) == (properties.SPAM, holds)
+        assert properties.property_of(row) == (SPAM, holds)
 
 
 def test_the_rate_is_constant_until_the_end_comes_in_sight():
     rates = [share_of_rate(step, 10_000, 100, 2000) for step in range(10_000)]
-    assert rates[0] < 0.02 and rates[99] == rates[5000] == rates[7999] == 1.0 and rates[9000] == pytest.approx(0.5) and rates[-1] < 0.01
+    assert (
+        rates[0] < 0.02
+        and rates[99] == rates[5000] == rates[7999] == 1.0
+        and rates[9000] == pytest.approx(0.5)
+        and rates[-1] < 0.01
+    )
     # This is the same run after it was told to end sooner.
     assert share_of_rate(5000, 6000, 100, 2000) == 0.5
 
@@ -92,13 +113,21 @@ def test_sixteen_candidates_hold_the_right_one_and_are_the_same_each_time():
     assert drawn(row, 3) == drawn(row, 3) != drawn(row, 4) and drawn(row, 3)[0] == 7 and len(set(drawn(row, 3))) == 16
     logits = np.zeros(40)
     logits[7], logits[9] = 1.0, 0.5
-    figures = summary([row], [{"right": 1.0, "confidence": 0.5, "act": None, "loss": 0.1, "logits": logits}])
+    figures = summary([row], [Judged(True, 0.5, None, 0.1, logits)])
     assert figures["among_16"] == 1.0
 
 
 def test_a_held_out_mixture_asks_otherwise():
     rows = list(sources())
-    train, held = ({asked.question["instructions"] for row in Mixture(rows, 1, held_out).pool(0, 200) if row.group.source == "spamassassin" for asked in row.group.asked} for held_out in (False, True))
+    train, held = (
+        {
+            asked.question["instructions"]
+            for row in Mixture(rows, 1, held_out).pool(0, 200)
+            if row.group.source == "spamassassin"
+            for asked in row.group.asked
+        }
+        for held_out in (False, True)
+    )
     assert train and held and not train & held
     assert Random(1).random() == Draw(1).random()
 
@@ -119,11 +148,20 @@ def test_only_what_helps_sources_that_were_left_out_is_fitted():
             many = 12 if i % 2 else 2
             own = rng.normal(size=many) * 3
             label = int(rng.choice(many, p=np.exp(own) / np.exp(own).sum()))
-            rows.append(Row(f"s{source}", f"{i}", {"type": "choice", "instructions": "?", "criteria": {f"o{k}": "" for k in range(many)}}, f"o{label}"))
+            rows.append(
+                Row(
+                    f"s{source}",
+                    f"{i}",
+                    {"type": "choice", "instructions": "?", "criteria": {f"o{k}": "" for k in range(many)}},
+                    f"o{label}",
+                )
+            )
             logits.append(own * (3.0 if many == 12 else 1.0))
             labels.append(label)
     found = calibrated(rows, logits, labels)
-    assert set(found["bias"]["noul"]) == {"statement"} and found["bias"]["noul"]["statement"] == pytest.approx(1.0, abs=0.35)
+    assert set(found["bias"]["noul"]) == {"statement"} and found["bias"]["noul"]["statement"] == pytest.approx(
+        1.0, abs=0.35
+    )
     wide, narrow = found["temperature_by_options"]["choice"]["11+"], found["temperature_by_options"]["choice"]["2"]
     assert wide == pytest.approx(3.0, rel=0.25) and narrow == pytest.approx(1.0, rel=0.25)
     moved, temperature = applied({**found}, rows[0].question, np.array([0.0, 0.0]))

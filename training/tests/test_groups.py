@@ -4,46 +4,107 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from training import layout, moods
-from training.batches import collate
-from training.folder import labels
-from training.layout import Asked, Group, Tie, encode
-from training.mixture import DOCUMENTS, Mixture
-from training.model import load_model
-from training.rows import Row
-from training.train import NEAR, WHOLE, loss_of
-from training.unsettled import by_word, unsettled
+from training.data import layout
+from training.data.groups import Asked, Group, Tie
+from training.data.layout import encode
+from training.data.question import option_keys
+from training.data.rows import Row
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
+from training.model.batches import collate
+from training.model.weights import load_model
+from training.recipes import emotions
+from training.recipes.mixture import DOCUMENTS, Mixture
+from training.recipes.unsettled import by_word, unsettled
+from training.train.loss import NEAR, WHOLE, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
 
 
 def sources():
     """Yields a few rows of every kind of source."""
-    pair = {"type": "choice", "instructions": "How does `hypothesis` relate to `premise`?", "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), "")}
-    yield from (Row("mnli_dev", {"premise": f"A man sells {i} apples.", "hypothesis": "Somebody sells fruit."}, pair, "entailment") for i in range(20))
-    yield from (Row("snli_dev", {"premise": f"A dog sleeps on {i} mats.", "hypothesis": "The dog runs."}, pair, "contradiction") for i in range(20))
+    pair = {
+        "type": "choice",
+        "instructions": "How does `hypothesis` relate to `premise`?",
+        "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), ""),
+    }
+    yield from (
+        Row(
+            "mnli_dev",
+            {"premise": f"A man sells {i} apples.", "hypothesis": "Somebody sells fruit."},
+            pair,
+            "entailment",
+        )
+        for i in range(20)
+    )
+    yield from (
+        Row("snli_dev", {"premise": f"A dog sleeps on {i} mats.", "hypothesis": "The dog runs."}, pair, "contradiction")
+        for i in range(20)
+    )
     choice = {"type": "choice", "instructions": "What does the user want?", "criteria": INTENTS}
     yield from (Row("hwu64_fold1", f"please block card number {i}", choice, "card_lost") for i in range(20))
     yield from (Row("rasa_like", f"hello number {i}", choice, "greeting") for i in range(20))
-    score = {"type": "score", "instructions": "How positive is the tone?", "criteria": ["negative", "neutral", "positive"]}
+    score = {
+        "type": "score",
+        "instructions": "How positive is the tone?",
+        "criteria": ["negative", "neutral", "positive"],
+    }
     yield from (Row("goemotions", f"what a lovely day {i}", score, 2, [0.0, 0.1, 0.9]) for i in range(20))
-    feeling = {"type": "choice", "instructions": "Which emotion does the writer express?", "criteria": dict.fromkeys(("joy", "anger", "grief"), "")}
+    feeling = {
+        "type": "choice",
+        "instructions": "Which emotion does the writer express?",
+        "criteria": dict.fromkeys(("joy", "anger", "grief"), ""),
+    }
     yield from (Row("goemotions", f"my dog learned {i} tricks", feeling, "joy") for i in range(20))
-    yield from (Row("persona", {"statement": f"I like {i} books"}, {"type": "noul", "instructions": "The person who wrote it likes: reading."}, True) for i in range(20))
+    yield from (
+        Row(
+            "persona",
+            {"statement": f"I like {i} books"},
+            {"type": "noul", "instructions": "The person who wrote it likes: reading."},
+            True,
+        )
+        for i in range(20)
+    )
     for yes in (True, False):
         said = {"type": "noul", "instructions": "The message is spam."}
-        yield from (Row("spamassassin", {"subject": f"offer {i}", "body": "buy now" if yes else "see you at lunch"}, said, yes) for i in range(20))
+        yield from (
+            Row("spamassassin", {"subject": f"offer {i}", "body": "buy now" if yes else "see you at lunch"}, said, yes)
+            for i in range(20)
+        )
         liked = {"type": "noul", "instructions": "The reviewer liked the film."}
-        yield from (Row("cad_sentiment", {"review": f"{'A joy' if yes else 'A bore'} of {i} minutes."}, liked, yes) for i in range(20))
+        yield from (
+            Row("cad_sentiment", {"review": f"{'A joy' if yes else 'A bore'} of {i} minutes."}, liked, yes)
+            for i in range(20)
+        )
         asked = {"type": "noul", "instructions": "did the train leave at nine?"}
-        yield from (Row("boolq_train1886", {"passage": f"Train {i} left at {'nine' if yes else 'ten'}."}, asked, yes) for i in range(20))
+        yield from (
+            Row("boolq_train1886", {"passage": f"Train {i} left at {'nine' if yes else 'ten'}."}, asked, yes)
+            for i in range(20)
+        )
         stated = {"type": "noul", "instructions": "`argument` supports `claim`."}
-        yield from (Row("perspectrum", {"claim": "Trains should be free.", "argument": f"Argument {i}."}, stated, yes) for i in range(20))
-        follows = {"type": "choice", "instructions": "Does `hypothesis` follow from `premise`?", "criteria": {"follows": "", "does not follow": ""}}
-        yield from (Row("med_help", {"premise": f"All {i} aliens ate.", "hypothesis": "Some ate pork."}, follows, "follows" if yes else "does not follow") for i in range(20))
-    levels = {"type": "score", "instructions": "Rate the sentiment of the text.", "criteria": ["very negative", "negative", "neutral", "positive", "very positive"]}
+        yield from (
+            Row("perspectrum", {"claim": "Trains should be free.", "argument": f"Argument {i}."}, stated, yes)
+            for i in range(20)
+        )
+        follows = {
+            "type": "choice",
+            "instructions": "Does `hypothesis` follow from `premise`?",
+            "criteria": {"follows": "", "does not follow": ""},
+        }
+        yield from (
+            Row(
+                "med_help",
+                {"premise": f"All {i} aliens ate.", "hypothesis": "Some ate pork."},
+                follows,
+                "follows" if yes else "does not follow",
+            )
+            for i in range(20)
+        )
+    levels = {
+        "type": "score",
+        "instructions": "Rate the sentiment of the text.",
+        "criteria": ["very negative", "negative", "neutral", "positive", "very positive"],
+    }
     yield from (Row("vader_rated", f"It was what it was, {i}.", levels, i % 5, [0.2] * 5) for i in range(20))
     yield from generated(5, 200)
 
@@ -52,19 +113,32 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
     kinds = set()
     for row in Mixture(list(sources()), seed=1).pool(0, 300):
         for asked in row.group.asked:
-            assert len(asked.target) == len(labels(asked.question)) >= 2
+            assert len(asked.target) == len(option_keys(asked.question)) >= 2
             assert abs(sum(asked.target) - 1) < 1e-6
         for tie in row.group.ties:
-            one, other = (sum(row.group.asked[question].target[option] for question, option in side) for side in (tie.one, tie.other))
+            one, other = (
+                sum(row.group.asked[question].target[option] for question, option in side)
+                for side in (tie.one, tie.other)
+            )
             assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
             kinds.add((tie.at_most, len(tie.one)))
     assert kinds >= {(False, 1), (False, 2), (True, 1)}
 
 
 def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
-    question = {"type": "choice", "instructions": "What follows?", "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), "")}
-    pairs = (("The harbour of the island was closed.", "The island has a harbour."), ("A storm hit the island in spring.", "The harbour of the island lies north."), ("Taxes rose.", "People paid more."))
-    rows = [Row("mnli_dev", {"premise": premise, "hypothesis": claim}, question, "entailment") for premise, claim in pairs]
+    question = {
+        "type": "choice",
+        "instructions": "What follows?",
+        "criteria": dict.fromkeys(("entailment", "neutral", "contradiction"), ""),
+    }
+    pairs = (
+        ("The harbour of the island was closed.", "The island has a harbour."),
+        ("A storm hit the island in spring.", "The harbour of the island lies north."),
+        ("Taxes rose.", "People paid more."),
+    )
+    rows = [
+        Row("mnli_dev", {"premise": premise, "hypothesis": claim}, question, "entailment") for premise, claim in pairs
+    ]
     claims = by_word(rows)
     assert set(claims) == {"island", "harbour"}
     moved = unsettled(Random(1), rows[0], claims)
@@ -75,18 +149,20 @@ def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
 
 def test_an_emotion_tells_the_sentiment():
     joy = {"positive", "good", "happy", "POSITIVE", "favourable"}
-    signs = dict(moods.HOLDS)
+    signs = dict(emotions.HOLDS)
     found = {"sentiment": 0, "yes": 0, "levels": 0}
     for row in Mixture(list(sources()), seed=4).pool(0, 1500):
-        for question, target in ((asked.question, asked.target) for asked in row.group.asked if row.group.source == "goemotions"):
-            top = labels(question)[target.index(max(target))]
-            if question["instructions"] in moods.SENTIMENT:
+        for question, target in (
+            (asked.question, asked.target) for asked in row.group.asked if row.group.source == "goemotions"
+        ):
+            top = option_keys(question)[target.index(max(target))]
+            if question["instructions"] in emotions.SENTIMENT:
                 assert top in joy
                 found["sentiment"] += 1
             if question["type"] == "noul" and (sign := signs.get(question["instructions"])):
                 assert target[1] == (sign == 1)
                 found["yes"] += 1
-            if question["instructions"] in moods.HOW_POSITIVE and "my dog" in row.group.state:
+            if question["instructions"] in emotions.HOW_POSITIVE and "my dog" in row.group.state:
                 assert target == sorted(target)
                 found["levels"] += 1
     assert min(found.values()) > 0, found
@@ -119,8 +195,13 @@ def test_a_pool_follows_from_seed_and_place():
 def test_answers_do_not_depend_on_neighbours_padding_or_the_other_questions():
     torch.manual_seed(0)
     model = load_model().eval()
-    asked = [Asked({"type": "noul", "instructions": "Is it late?"}, [0.0, 1.0]),
-             Asked({"type": "choice", "instructions": "Which one?", "criteria": {"a": "first", "b": "second", "c": ""}}, [1.0, 0.0, 0.0])]
+    asked = [
+        Asked({"type": "noul", "instructions": "Is it late?"}, [0.0, 1.0]),
+        Asked(
+            {"type": "choice", "instructions": "Which one?", "criteria": {"a": "first", "b": "second", "c": ""}},
+            [1.0, 0.0, 0.0],
+        ),
+    ]
     long, empty = "The train left at nine. " * 60, ""
     together = collate([encode(Group("x", state, asked)) for state in (long, "short", empty)])
     alone = [collate([encode(Group("x", state, [one]))]) for state in (long, "short", empty) for one in asked]
@@ -139,9 +220,17 @@ def test_a_long_state_is_read_in_chunks_and_special_tokens_in_a_text_are_text():
 def test_a_tie_costs_what_it_is_apart():
     noul = {"type": "noul", "instructions": "Is it late?"}
     likely, unlikely = torch.tensor([0.2, 0.8]).log(), torch.tensor([0.7, 0.3]).log()
-    for tie, apart in ((Tie(((0, 1),), ((1, 1),)), 0.5), (Tie(((0, 1),), ((1, 0), (1, 1))), 0.2), (Tie(((0, 1),), ((1, 1),), at_most=True), 0.5), (Tie(((1, 1),), ((0, 1),), at_most=True), 0.0)):
+    for tie, apart in (
+        (Tie(((0, 1),), ((1, 1),)), 0.5),
+        (Tie(((0, 1),), ((1, 0), (1, 1))), 0.2),
+        (Tie(((0, 1),), ((1, 1),), at_most=True), 0.5),
+        (Tie(((1, 1),), ((0, 1),), at_most=True), 0.0),
+    ):
         # The tied group comes behind a group without ties, whose question is the first.
-        rows = [encode(Group("x", "a", [Asked(noul, [0.0, 1.0])])), encode(Group("x", "a", [Asked(noul, [0.0, 1.0])] * 2, [tie]))]
+        rows = [
+            encode(Group("x", "a", [Asked(noul, [0.0, 1.0])])),
+            encode(Group("x", "a", [Asked(noul, [0.0, 1.0])] * 2, [tie])),
+        ]
         batch, logits = collate(rows), torch.stack([unlikely, likely, unlikely])
         free, tied = (loss_of(logits, batch, weight).item() for weight in (0.0, 3.0))
         assert abs(tied - free - (apart - NEAR / 2 if apart > NEAR else 0)) < 1e-6
@@ -153,6 +242,8 @@ def test_a_whole_distribution_is_learned_to_its_smallest_probability():
     losses = []
     for logits in (target.log() + 3.0, torch.tensor([0.9, 0.01, 0.09]).log()):
         batch = collate([encode(Group("x", "a", [Asked(question, target.tolist(), whole)])) for whole in (True, False)])
-        losses.append(loss_of(torch.stack([logits, logits]), batch, 0.0).item() + (target * F.log_softmax(logits, 0)).sum().item())
+        losses.append(
+            loss_of(torch.stack([logits, logits]), batch, 0.0).item() + (target * F.log_softmax(logits, 0)).sum().item()
+        )
     gap = np.log([0.9, 0.01, 0.09]) - np.log([0.9, 0.09, 0.01])
     assert abs(losses[0]) < 1e-6 and abs(losses[1] - WHOLE * gap.var() / 2) < 1e-5

@@ -1,6 +1,6 @@
 import pytest
 
-from training.jevbench import jevbench
+from training.evaluate.jevbench import jevbench
 
 # A server that is started like ours and answers everything with equal probabilities.
 EVEN = """
@@ -10,7 +10,8 @@ if (verb !== 'serve' || listen !== '--listen') process.exit(1);
 const [host, port] = address.split(':');
 const even = (question) => {
   if (question.type === 'noul') return { type: 'noul', noul: 0.5 };
-  const names = question.type === 'choice' ? Object.keys(question.criteria) : question.criteria.map((_, i) => String(i));
+  const isChoice = question.type === 'choice';
+  const names = isChoice ? Object.keys(question.criteria) : question.criteria.map((_, i) => String(i));
   return { type: question.type, probabilities: Object.fromEntries(names.map((name) => [name, 1 / names.length])) };
 };
 http.createServer((request, response) => {
@@ -19,7 +20,8 @@ http.createServer((request, response) => {
   request.on('end', () => {
     response.setHeader('content-type', 'application/json');
     if (request.url === '/readyz') return response.end('{}');
-    const answers = Object.fromEntries(Object.entries(JSON.parse(body).questions).map(([key, question]) => [key, even(question)]));
+    const { questions } = JSON.parse(body);
+    const answers = Object.fromEntries(Object.entries(questions).map(([key, question]) => [key, even(question)]));
     response.end(JSON.stringify({ answers }));
   });
 }).listen(Number(port), host);

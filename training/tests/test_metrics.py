@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from training import metrics
+from training.calibration import metrics
 
 
 def test_confident_and_always_right_is_calibrated_and_leaves_no_error_to_remove():

@@ -9,32 +9,35 @@ import pytest
 import torch
 from onnx import numpy_helper
 
-from training.__main__ import main
-from training.export import write_folder
-from training.folder import Folder, labels
-from training.golden import DOCUMENTED, odd_requests
-from training.graph import build
-from training.layout import Asked, Group, encode, state_text
-from training.batches import collate
-from training.finetune import read_own
-from training.model import load_model, save_model
-from training.checkpoint import STATE
-from training.ranges import read_ranges, simulate
-from training.served import keep_integers, served_ranges
-from training.train import share_of_rate
+from training.commands.finetune import read_own
+from training.data.groups import Asked, Group
+from training.data.layout import encode, state_text
+from training.data.question import option_keys
+from training.folder.golden import DOCUMENTED, odd_requests
+from training.folder.graph import build
+from training.folder.reader import Folder
+from training.folder.writer import About, write_folder
+from training.model.batches import collate
+from training.model.served import keep_integers, served_ranges
+from training.model.weights import load_model, save_model
+from training.quantize.ranges import read_ranges, simulate
+from training.train.checkpoint import STATE
+from training.train.optimizer import share_of_rate
+
+from .command import command
 
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory):
     """Returns the folder of prepared generated rows."""
     folder = tmp_path_factory.mktemp("rows")
-    main(["data", "--out", str(folder), "--generated", "1500", "--likeness", "300"])
+    command("data", out=folder, generated=1500, likeness=300)
     return folder
 
 
 def train(rows, out, steps, *more):
     """Trains for `steps` small steps."""
-    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), "--batch-tokens", "256", "--pool", "32", *more])
+    command("train", *more, rows=rows, out=out, steps=steps, batch_tokens=256, pool=32)
 
 
 @pytest.fixture(scope="session")
@@ -47,8 +50,15 @@ def trained(prepared, tmp_path_factory):
 
 def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card(prepared, trained, tmp_path):
     calibrated, folder, results = tmp_path / "calibrated", tmp_path / "model", tmp_path / "results.json"
-    main(["calibrate", "--checkpoint", str(trained / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "30"])
-    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20"])
+    command("calibrate", checkpoint=trained / "checkpoint.safetensors", rows=prepared, out=calibrated, per_source=30)
+    command(
+        "export",
+        checkpoint=calibrated / "checkpoint.safetensors",
+        rows=prepared,
+        out=folder,
+        version="9.9.9",
+        samples=20,
+    )
     served = Folder(folder)
     assert served.config["version"] == "9.9.9"
     for line in (folder / "golden.jsonl").read_text(encoding="utf-8").splitlines()[:6]:
@@ -56,14 +66,21 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
         assert served.golden(golden["request"]["state"], golden["request"]["questions"]) == golden
     (tmp_path / "data/dev").mkdir(parents=True)
     (tmp_path / "data/dev/own.jsonl.gz").write_bytes((prepared / "held-out.jsonl.gz").read_bytes())
-    main(["evaluate", "--folder", str(folder), "--data", str(tmp_path / "data"), "--rows", str(prepared), "--out", str(results), "--limit", "5",
-          "--parts", "sets", "coherence", "cases"])
+    command(
+        "evaluate",
+        folder=folder,
+        data=tmp_path / "data",
+        rows=prepared,
+        out=results,
+        limit=5,
+        parts=["sets", "coherence", "cases"],
+    )
     found = json.loads(results.read_text(encoding="utf-8"))
     assert found["sets"]["own"]["rows"] == 5 and 0 <= found["coherence"]["and"]["deviation"] <= 1
     found["bias"] = {"toxic": {"tall": 0.1}, "positive": {"tall": 0.5}, "toxic_range": 0.0, "positive_range": 0.0}
     found["needle"] = {"cases": 1, "alone": 1.0, "buried": 1.0, "tokens": 16000}
     results.write_text(json.dumps(found), encoding="utf-8")
-    main(["card", "--folder", str(folder), "--results", str(results)])
+    command("card", folder=folder, results=results)
     assert "| own | 5 |" in (folder / "README.md").read_text(encoding="utf-8")
 
 
@@ -84,18 +101,25 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
     exact, rounded = (torch.load(folder / STATE, weights_only=True)["model"] for folder in (trained, tmp_path))
     start = load_model().state_dict()
     trained_weights = [name for name in start if name.startswith("layers.") and name.endswith("weight")]
-    apart, way = (sum((one[name] - other[name]).abs().sum().item() for name in trained_weights) for one, other in ((exact, rounded), (exact, start)))
+    apart, way = (
+        sum((one[name] - other[name]).abs().sum().item() for name in trained_weights)
+        for one, other in ((exact, rounded), (exact, start))
+    )
     assert 0 < apart < 0.2 * way
 
 
 def stop_after(patch, steps):
     """Interrupts training when it asks for the rate of the step after `steps`."""
+
     def rate(step, planned, *more):
         if step >= steps:
             raise KeyboardInterrupt
         return share_of_rate(step, planned, *more)
 
-    patch.setattr("training.train.share_of_rate", rate)
+    patch.setattr("training.commands.train.share_of_rate", rate)
+
+
+UNTITLED = About("test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
 
 
 def odd_model():
@@ -114,34 +138,52 @@ def asked():
     for state, questions in (DOCUMENTED[0], *odd_requests()):
         for question in questions.values():
             text = state_text(state)
-            yield text, question, collate([encode(Group("x", text, [Asked(question, [0.0] * len(labels(question)))]))])
+            yield (
+                text,
+                question,
+                collate([encode(Group("x", text, [Asked(question, [0.0] * len(option_keys(question)))]))]),
+            )
 
 
 def test_the_graph_answers_as_the_model_does(tmp_path):
     model = odd_model()
-    write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
+    write_folder(tmp_path, build(model), UNTITLED)
     folder = Folder(tmp_path)
     for state, question, batch in asked():
         with torch.no_grad():
             expected = model(batch)[0].numpy()
-        found, act, _ = folder.ask(state, question)
-        assert np.abs(found - expected).max() < 2e-3
-        assert 0 <= act <= 1
+        answer = folder.ask(state, question)
+        assert np.abs(answer.logits - expected).max() < 2e-3
+        assert 0 <= answer.act <= 1
 
 
 def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monkeypatch):
-    monkeypatch.setattr("training.train.RANGE_GROUPS", 24)
+    monkeypatch.setattr("training.commands.train.RANGE_GROUPS", 24)
     run, folder = tmp_path / "run", tmp_path / "model"
     train(prepared, run, 2, "--int8")
     calibrated, ranges = tmp_path / "calibrated", run / "ranges.json"
-    main(["calibrate", "--checkpoint", str(run / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(calibrated), "--per-source", "5", "--ranges", str(ranges)])
-    main(["export", "--checkpoint", str(calibrated / "checkpoint.safetensors"), "--rows", str(prepared), "--out", str(folder), "--version", "9.9.9", "--samples", "20",
-          "--ranges", str(ranges)])
+    command(
+        "calibrate",
+        checkpoint=run / "checkpoint.safetensors",
+        rows=prepared,
+        out=calibrated,
+        per_source=5,
+        ranges=ranges,
+    )
+    command(
+        "export",
+        checkpoint=calibrated / "checkpoint.safetensors",
+        rows=prepared,
+        out=folder,
+        version="9.9.9",
+        samples=20,
+        ranges=ranges,
+    )
     served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
     simulate(rounded, served_ranges(folder))
     apart = {"exact": 0.0, "rounded": 0.0}
     for state, question, batch in asked():
-        found = served.ask(state, question)[0]
+        found = served.ask(state, question).logits
         with torch.no_grad():
             for name, model in (("exact", exact), ("rounded", rounded)):
                 apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
@@ -157,15 +199,17 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
 
 def test_weights_of_a_served_folder_are_those_it_was_made_of(tmp_path):
     model = odd_model()
-    write_folder(tmp_path, build(model), "test", "0.0.0", dict.fromkeys(("choice", "score", "noul"), 1.0))
+    write_folder(tmp_path, build(model), UNTITLED)
     again = load_model(tmp_path).state_dict()
     for name, value in model.state_dict().items():
         assert torch.equal(value, again[name]), name
 
 
 def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_path):
-    main(["export", "--checkpoint", str(EMBEDDED), "--out", str(tmp_path), "--version", "9.9.9"])
-    config, again = (json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path))
+    command("export", checkpoint=EMBEDDED, out=tmp_path, version="9.9.9")
+    config, again = (
+        json.loads((folder / "config.json").read_text(encoding="utf-8")) for folder in (EMBEDDED, tmp_path)
+    )
     assert again == config | {"version": "9.9.9"}
     for name in ("model.onnx", "tokenizer.json"):
         assert (tmp_path / name).read_bytes() == (EMBEDDED / name).read_bytes(), name
@@ -173,11 +217,18 @@ def test_a_folder_that_is_exported_again_is_the_same_but_for_its_version(tmp_pat
 
 def test_integers_of_a_folder_that_saturate_are_not_taken_over(tmp_path):
     graph, older = (onnx.load(str(EMBEDDED / "model.onnx")) for _ in range(2))
-    weights = [tensor for tensor in older.graph.initializer if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")]
+    weights = [
+        tensor
+        for tensor in older.graph.initializer
+        if tensor.data_type == onnx.TensorProto.INT8 and not tensor.name.startswith("word.")
+    ]
     expected = {tensor.name: tensor.raw_data for tensor in graph.graph.initializer}
     # The change affects two neighbours of each output of a product, and two rows of the table of words, which is in no
     # product.
-    changed = {tensor.name: np.array(numpy_helper.to_array(tensor)) for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))}
+    changed = {
+        tensor.name: np.array(numpy_helper.to_array(tensor))
+        for tensor in (weights[0], *(it for it in older.graph.initializer if it.name == "word.weight"))
+    }
     for tensor in older.graph.initializer:
         if tensor.name in changed:
             changed[tensor.name][:2] = 127
@@ -196,15 +247,30 @@ def own_rows(path):
     """Writes labelled rows of a rule that no instruction tells: red things are x, green ones y."""
     rng, things = random.Random(0), {"x": ("tomato", "blood", "ruby"), "y": ("grass", "leaf", "lime")}
     rights = [rng.choice("xy") for _ in range(150)]
-    rows = [{"state": f"item {i}: {rng.choice(things[right])}", "type": "choice", "instructions": "Which bin?", "criteria": json.dumps(CRITERIA), "label": right}
-            for i, right in enumerate(rights)]
+    rows = [
+        {
+            "state": f"item {i}: {rng.choice(things[right])}",
+            "type": "choice",
+            "instructions": "Which bin?",
+            "criteria": json.dumps(CRITERIA),
+            "label": right,
+        }
+        for i, right in enumerate(rights)
+    ]
     if path.suffix == ".csv":
         with path.open("w", newline="", encoding="utf-8") as out:
             writer = csv.DictWriter(out, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
     else:
-        items = ({"state": row["state"], "q": {"type": "choice", "instructions": row["instructions"], "criteria": CRITERIA}, "label": row["label"]} for row in rows)
+        items = (
+            {
+                "state": row["state"],
+                "q": {"type": "choice", "instructions": row["instructions"], "criteria": CRITERIA},
+                "label": row["label"],
+            }
+            for row in rows
+        )
         path.write_text("\n".join(map(json.dumps, items)), encoding="utf-8")
     return path
 
@@ -223,10 +289,21 @@ def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, ste
         torch.manual_seed(0)
         start = tmp_path / "start.safetensors"
         save_model(load_model(), start)
-    main(["finetune", "--own", str(own_rows(tmp_path / "own.csv")), "--start", str(start), "--out", str(served), "--steps", str(steps),
-          "--batch-tokens", "512", "--generated", "1", "--rate", "3e-4"])
+    command(
+        "finetune",
+        own=own_rows(tmp_path / "own.csv"),
+        start=start,
+        out=served,
+        steps=steps,
+        batch_tokens=512,
+        generated=1,
+        rate="3e-4",
+    )
     folder, question = Folder(served), {"type": "choice", "instructions": "Which bin?", "criteria": CRITERIA}
-    answers = [labels(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())] for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")]
+    answers = [
+        option_keys(question)[int(folder.probabilities(f"item 500: {word}", question).argmax())]
+        for word in ("tomato", "blood", "ruby", "grass", "leaf", "lime")
+    ]
     assert sum(answer == right for answer, right in zip(answers, "xxxyyy")) >= 5
     if kind == "folder in int8":
         assert served_ranges(served) == served_ranges(start)
@@ -234,17 +311,25 @@ def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, ste
 
 def test_too_few_rows_to_judge_by_are_refused(tmp_path):
     path = tmp_path / "own.jsonl"
-    path.write_text("\n".join(json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)))
+    path.write_text(
+        "\n".join(
+            json.dumps({"state": f"s{i}", "q": {"type": "noul", "instructions": "?"}, "label": True}) for i in range(30)
+        )
+    )
     with pytest.raises(ValueError, match="30 rows leave 6 to judge by"):
-        main(["finetune", "--own", str(path), "--start", "unused", "--out", str(tmp_path / "served")])
+        command("finetune", own=path, start="unused", out=tmp_path / "served")
 
 
 def test_an_average_lies_between_its_two_models(prepared, trained, tmp_path):
     train(prepared, tmp_path / "other", 4, "--seed", "1")
-    first, second, out = trained / "checkpoint.safetensors", tmp_path / "other/checkpoint.safetensors", tmp_path / "average.safetensors"
-    main(["average", "--first", str(first), "--second", str(second), "--share", "0.25", "--out", str(out)])
+    first, second, out = (
+        trained / "checkpoint.safetensors",
+        tmp_path / "other/checkpoint.safetensors",
+        tmp_path / "average.safetensors",
+    )
+    command("average", first=first, second=second, share="0.25", out=out)
     one, two, between = (load_model(path).layers[5].out.weight for path in (first, second, out))
     assert not torch.equal(one, two)
     assert torch.allclose(between, 0.75 * one + 0.25 * two, atol=2e-4)
-    with pytest.raises(SystemExit, match="--share is 1.5, not 0 to 1"):
-        main(["average", "--first", str(first), "--second", str(second), "--share", "1.5", "--out", str(out)])
+    with pytest.raises(SystemExit, match=r"--share is 1\.5, not 0 to 1"):
+        command("average", first=first, second=second, share="1.5", out=out)

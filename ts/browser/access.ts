@@ -34,7 +34,7 @@ function tellBrowser(password: string): void {
  *
  * @param key - The API key, for a server whose password is off.
  */
-export function ask(path: string, init: RequestInit = {}, key?: string): Promise<Response> {
+export function askServer(path: string, init: RequestInit = {}, key?: string): Promise<Response> {
   const headers = new Headers(init.headers);
   const authorization = key ? `Bearer ${key}` : basic;
   if (authorization !== undefined) headers.set('Authorization', authorization);

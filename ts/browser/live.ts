@@ -2,10 +2,10 @@
 import { dashboardFields, type FieldName } from '../src/dashboard/fields.ts';
 import { formatTime } from '../src/dashboard/format.ts';
 import { histogramRows, histograms } from '../src/dashboard/histogram.ts';
-import { keptBar } from '../src/dashboard/kept-states.ts';
 import type { Snapshot } from '../src/dashboard/snapshot.ts';
+import { stateCacheBar } from '../src/dashboard/state-cache.ts';
 import { recentRows, seriesRows } from '../src/dashboard/tables.ts';
-import { ask } from './access.ts';
+import { askServer } from './access.ts';
 import { Charts } from './charts.ts';
 import { fill, find, findAll, write } from './page.ts';
 
@@ -50,7 +50,7 @@ const STATES = {
 /** Returns the server's current statistics, or the reason why there are none. */
 async function latestStats(): Promise<Snapshot | 'gone' | 'refused'> {
   try {
-    const response = await ask('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
+    const response = await askServer('/stats', { signal: AbortSignal.timeout(TIMEOUT_MS), cache: 'no-store' });
     if (!response.ok) return response.status === 401 ? 'refused' : 'gone';
     return (await response.json()) as Snapshot;
   } catch {
@@ -122,7 +122,7 @@ class LiveView {
     if (this.#series.open) fill(find(document, '[data-rows="series"]'), seriesRows(snapshot.series));
     fill(find(document, '[data-rows="confidence"]'), histogramRows(snapshot));
     fill(find(document, '[data-histograms]'), histograms(snapshot));
-    fill(find(document, '[data-kept-bar]'), keptBar(snapshot));
+    fill(find(document, '[data-cache-bar]'), stateCacheBar(snapshot));
   }
 }
 

@@ -8,7 +8,7 @@ import { recipeText } from '../src/dashboard/recipes/recipe.ts';
 import { MAX_SHARED_CHARACTERS, requestFragment, requestInFragment } from '../src/dashboard/shared-request.ts';
 import { snippets } from '../src/dashboard/snippets.ts';
 import { snippetTabs } from '../src/dashboard/tabs.ts';
-import { ask } from './access.ts';
+import { askServer } from './access.ts';
 import { copyField } from './copy.ts';
 import { fill, find, findAll, write } from './page.ts';
 import { RequestForm } from './request-form.ts';
@@ -95,7 +95,7 @@ class Playground {
     this.#decide.ariaDisabled = 'true';
     try {
       const key = find<HTMLInputElement>(this.#root, '#api-key').value;
-      const response = await ask('/playground', { method: 'POST', body: this.#request.text }, key);
+      const response = await askServer('/playground', { method: 'POST', body: this.#request.text }, key);
       const text = await response.text();
       if (response.ok) this.#showAnswer(text, readTiming(response.headers.get('Server-Timing')));
       else this.#showRefusal(response, text);

@@ -1,11 +1,5 @@
 /** The request of the playground: one request with two views, a form and JSON. */
-import {
-  NO_CRITERIA,
-  type QuestionDraft,
-  type RequestDraft,
-  readRequest,
-  requestText,
-} from '../src/dashboard/draft.ts';
+import { draftText, NO_CRITERIA, type QuestionDraft, type RequestDraft, readDraft } from '../src/dashboard/draft.ts';
 import { draw, find, findAll } from './page.ts';
 import { questionForms, readQuestions, withoutEmptyRows } from './question-form.ts';
 
@@ -33,13 +27,13 @@ export class RequestForm {
 
   /** The text of the request as it will be sent. */
   get text(): string {
-    return this.#view === 'json' ? this.#json.value : requestText(this.#draft());
+    return this.#view === 'json' ? this.#json.value : draftText(this.#draft());
   }
 
   /** Shows a request in the open view, or as JSON if the form cannot show it. */
   set text(text: string) {
     this.#json.value = text;
-    const draft = readRequest(text);
+    const draft = readDraft(text);
     if (typeof draft === 'string') this.#show('json');
     else this.#fill(draft);
     this.#onChange();
@@ -76,7 +70,7 @@ export class RequestForm {
       this.#show('json');
       return;
     }
-    const draft = readRequest(this.#json.value);
+    const draft = readDraft(this.#json.value);
     if (typeof draft === 'string') {
       this.#show('json');
       this.#note(`The form cannot show this request: ${draft}.`);
@@ -126,7 +120,7 @@ export class RequestForm {
     }
     for (const input of findAll<HTMLInputElement>(row, 'input')) input.value = '';
     button.before(row);
-    number(button.parentElement);
+    numberRows(button.parentElement);
     find<HTMLInputElement>(row, 'input').focus();
   }
 
@@ -152,13 +146,13 @@ function showCriteria(select: HTMLInputElement | HTMLSelectElement): void {
 function removeAndFocus(element: HTMLElement | null, form: HTMLFormElement): void {
   const [before, parent] = [element?.previousElementSibling, element?.parentElement];
   element?.remove();
-  number(parent ?? null);
+  numberRows(parent ?? null);
   const next = before?.querySelector<HTMLElement>('input, textarea') ?? find(form, '[data-action=add-question]');
   next.focus();
 }
 
 /** Numbers the remaining rows, because a level's position is its meaning. */
-function number(parent: HTMLElement | null): void {
+function numberRows(parent: HTMLElement | null): void {
   if (parent === null) return;
   for (const [index, row] of findAll(parent, ':scope > [data-row]').entries()) {
     const isLevel = row.querySelector('[name=level]') !== null;

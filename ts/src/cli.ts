@@ -6,6 +6,8 @@ import type { BenchFlags } from './commands/bench.ts';
 import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
 import type { ModelCheckFlags } from './commands/model-check.ts';
+import type { ModelListFlags } from './commands/model-list.ts';
+import type { ModelPullFlags } from './commands/model-pull.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { TuneFlags } from './commands/tune.ts';
 import { addHelp, exitCodeOf, refuseWrongUsage, unknownCommand } from './commands/usage.ts';
@@ -29,6 +31,9 @@ export interface Actions {
   readonly health: (flags: Flags) => Promise<void>;
   readonly modelCheck: (dir: string | undefined, flags: ModelCheckFlags) => Promise<void>;
   readonly modelManifest: (dir: string | undefined) => Promise<void>;
+  readonly modelPull: (model: string, flags: ModelPullFlags) => Promise<void>;
+  readonly modelList: (flags: ModelListFlags) => Promise<void>;
+  readonly modelRm: (model: string, flags: Flags) => Promise<void>;
   readonly completion: (shell: string, program: Command) => Promise<void>;
 }
 
@@ -48,6 +53,9 @@ const ACTIONS: Actions = {
   health: async (flags) => (await import('./commands/health.ts')).health(flags),
   modelCheck: async (dir, flags) => (await import('./commands/model-check.ts')).modelCheck(dir, flags),
   modelManifest: async (dir) => (await import('./commands/model-manifest.ts')).modelManifest(dir),
+  modelPull: async (model, flags) => (await import('./commands/model-pull.ts')).modelPull(model, flags),
+  modelList: async (flags) => (await import('./commands/model-list.ts')).modelList(flags),
+  modelRm: async (model, flags) => (await import('./commands/model-rm.ts')).modelRm(model, flags),
   completion: async (shell, program) => (await import('./commands/completion.ts')).completion(shell, program),
 };
 
@@ -62,6 +70,7 @@ Examples:
   svc bench http://127.0.0.1:21118                 how many requests a server answers, and how fast
   svc doctor                                       what is wrong, and what to do
   svc model check nli                              what the folder nli is, and whether it can be served
+  svc model pull hf:org/name                       fetch a model from a hub; svc serve --model hf:org/name serves it
 
 Settings come from svc.json, then from SVC_* variables, then from flags.`;
 
@@ -287,8 +296,8 @@ function addChecks(program: Command, actions: Actions): void {
 }
 
 function addModel(program: Command, actions: Actions): void {
-  const model = program.command('model').description('look at model folders').helpCommand(false);
-  withRunFlags(model.command('check'))
+  const model = program.command('model').description('look at models, fetch and remove them').helpCommand(false);
+  withGraphFlag(withRunFlags(model.command('check')))
     .description('say what a model folder is and what is wrong with it, and make one decision with it')
     .argument('[model]', 'model folder, archive, or where it is fetched from (default: that of the settings)')
     .option('--json', 'print it as JSON')
@@ -298,6 +307,19 @@ function addModel(program: Command, actions: Actions): void {
     .description('list the files of a model folder with their digests, for a source to offer')
     .argument('[dir]', 'model folder (default: the embedded model)')
     .action((dir: string | undefined) => actions.modelManifest(dir));
+  withGraphFlag(withRunFlags(model.command('pull')))
+    .description('fetch a model, check and try it, and keep it for the next start')
+    .argument('<model>', 'where it is fetched from: hf:org/name, https://… or s3://…')
+    .option('--json', 'print what it is as JSON')
+    .action((name: string, flags: ModelPullFlags) => actions.modelPull(name, flags));
+  withConfigFlag(model.command('list'))
+    .description('list the fetched models: where they lie, their sizes, families and licences')
+    .option('--json', 'print them as JSON')
+    .action((flags: ModelListFlags) => actions.modelList(flags));
+  withConfigFlag(model.command('rm'))
+    .description('remove a fetched model, from the cache of the hub too')
+    .argument('<model>', 'where it was fetched from')
+    .action((name: string, flags: Flags) => actions.modelRm(name, flags));
 }
 
 /** Adds the commands about the command line itself. */
@@ -333,19 +355,29 @@ function withServerFlags(command: Command): Command {
 
 /** Adds the flags of every command that loads a model. */
 function withEngineFlags(command: Command): Command {
-  return withRunFlags(command).option(
-    '--model <model>',
-    'model folder, archive, or where it is fetched from (default: the embedded model)',
+  return withGraphFlag(
+    withRunFlags(command).option(
+      '--model <model>',
+      'model folder, archive, or where it is fetched from (default: the embedded model)',
+    ),
   );
+}
+
+function withGraphFlag(command: Command): Command {
+  return command.option('--model-file <file>', 'which graph of several a model from a hub has');
 }
 
 /** Adds the flags that say what to run a model on, and where the settings are. */
 function withRunFlags(command: Command): Command {
-  return command
-    .option('--config <file>', 'settings (default: svc.json in the working folder)')
+  return withConfigFlag(command)
     .option('--device <name>', 'auto, cpu, gpu, cuda, coreml or directml')
     .option('--threads <n>', 'threads of one model run; 0 takes all there are')
+    .option('--parallel <n>', 'requests that may be on the model at once, or auto')
     .option('--runtime <file>', 'another build of the ONNX Runtime library');
+}
+
+function withConfigFlag(command: Command): Command {
+  return command.option('--config <file>', 'settings (default: svc.json in the working folder)');
 }
 
 function append(value: string, previous: readonly string[] = []): readonly string[] {

@@ -2,7 +2,7 @@
  * Every error that the server can give, and the one place where a code becomes an HTTP status.
  * `docs/errors.md` explains each of them; a test keeps the two lists equal.
  */
-import type { Failure } from './engine/engine.ts';
+import type { Failure } from './engine/contract.ts';
 import { DECISIONS_PATH } from './schemas/names.ts';
 import type { OpenAiError } from './schemas/wire.ts';
 
@@ -137,7 +137,7 @@ export function engineFailure({ code, message, retryAfterSeconds, param, cause }
 }
 
 /** Returns the header that tells a caller when to come again: whole seconds, at least 1. Empty without `seconds`. */
-export function retryAfter(seconds: number | undefined): Record<string, string> {
+function retryAfter(seconds: number | undefined): Record<string, string> {
   return seconds === undefined ? {} : { 'Retry-After': String(Math.max(1, Math.ceil(seconds))) };
 }
 
@@ -147,7 +147,7 @@ export function toHttpFailure(error: unknown): HttpFailure {
 }
 
 /** The body of an error and its content type. */
-export interface ErrorBody {
+interface ErrorBody {
   readonly type: string;
   readonly text: string;
 }
@@ -155,7 +155,7 @@ export interface ErrorBody {
 const JSON_TYPE = 'application/json; charset=utf-8';
 
 /** The parts of a request that decide how an error is written. */
-export interface ErrorReader {
+interface ErrorReader {
   /** The `Accept` header. */
   readonly accept: string | undefined;
   readonly path: string | undefined;

@@ -21,6 +21,9 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     health: noted('health'),
     modelCheck: async (dir, flags) => void calls.push(['model check', dir, { ...flags }]),
     modelManifest: async (dir) => void calls.push(['model manifest', dir]),
+    modelPull: async (model, flags) => void calls.push(['model pull', model, { ...flags }]),
+    modelList: noted('model list'),
+    modelRm: async (model, flags) => void calls.push(['model rm', model, { ...flags }]),
     completion: async (shell) => void calls.push(['completion', shell]),
   });
   await command.parseAsync(args, { from: 'user' });
@@ -36,6 +39,7 @@ suite('svc', () => {
 
   test('takes every flag of serve, with and without its name', async () => {
     const args = ['--config', 'c.json', '--listen', '127.0.0.1:0', '--model', 'm', '--device', 'cpu', '--host', 'h'];
+    args.push('--model-file', 'm.onnx');
     args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn', '--log-format', 'json', '-p', '1');
     const flags = {
       config: 'c.json',
@@ -43,6 +47,7 @@ suite('svc', () => {
       host: 'h',
       port: '1',
       model: 'm',
+      modelFile: 'm.onnx',
       device: 'cpu',
       threads: '2',
       runtime: 'r.so',
@@ -168,6 +173,23 @@ suite('svc', () => {
     assert.deepEqual(await parsed('model', 'manifest'), ['model manifest', undefined]);
   });
 
+  test('model pull, list and rm take the name of a model and the settings', async () => {
+    const flags = ['--model-file', 'onnx/a.onnx', '--device', 'cpu', '--json'];
+    assert.deepEqual(await parsed('model', 'pull', 'hf:org/name', ...flags), [
+      'model pull',
+      'hf:org/name',
+      { modelFile: 'onnx/a.onnx', device: 'cpu', json: true },
+    ]);
+    assert.deepEqual(await parsed('model', 'list', '--json', '--config', 'c'), [
+      'model list',
+      { json: true, config: 'c' },
+    ]);
+    assert.deepEqual(await parsed('model', 'rm', 'hf:org/name'), ['model rm', 'hf:org/name', {}]);
+    for (const args of [['pull'], ['rm'], ['list', 'x'], ['rm', 'a', 'b']]) {
+      await assert.rejects(parsed('model', ...args), CommanderError);
+    }
+  });
+
   test('an unknown command is refused, not served', async () => {
     const meant = new WrongUsage('unknown command "sevre" (Did you mean serve?); see svc --help');
     await assert.rejects(parsed('sevre'), meant);
@@ -200,6 +222,9 @@ suite('svc', () => {
       health: none,
       modelCheck: none,
       modelManifest: none,
+      modelPull: none,
+      modelList: none,
+      modelRm: none,
       completion: none,
     };
     const command = createCommand(actions);
@@ -217,7 +242,17 @@ suite('svc', () => {
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
     for (const flag of [
-      ...['--config', '--listen', '--model', '--device', '--threads', '--runtime', '--log-level', '--log-format'],
+      ...[
+        '--config',
+        '--listen',
+        '--model',
+        '--model-file',
+        '--device',
+        '--threads',
+        '--runtime',
+        '--log-level',
+        '--log-format',
+      ],
       ...['--state', '--question', '--url', '--json', '--questions', '--output', '--errors', '--format', '--keep'],
       ...['--delimiter', '--part-rows', '--resume', '--overwrite', '--concurrency', '--give-up'],
       ...['--allow-different-servers', '--data', '--out', '--seed', '--upstream', '--run', '--no-key'],

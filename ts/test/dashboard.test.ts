@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { readDecision } from '../src/dashboard/answer.ts';
-import { type RequestDraft, readRequest, requestText } from '../src/dashboard/draft.ts';
+import { draftText, type RequestDraft, readDraft } from '../src/dashboard/draft.ts';
 import {
   formatAmount,
   formatBytes,
@@ -107,7 +107,7 @@ const DRAFT: RequestDraft = {
 
 suite('a request in a form', () => {
   test('becomes JSON in the order of the form, with the raw text of its state', () => {
-    const text = requestText(DRAFT);
+    const text = draftText(DRAFT);
     assert.ok(text.includes('"state": { "price": 1.50, "2": 1e3 }'));
     assert.match(text, /"10": \{[\s\S]*"2": \{/);
     assert.match(text, /"10": "ten"[\s\S]*"2": ""/);
@@ -115,14 +115,14 @@ suite('a request in a form', () => {
   });
 
   test('comes back from its JSON as it was', () => {
-    assert.deepEqual(readRequest(requestText(DRAFT)), DRAFT);
+    assert.deepEqual(readDraft(draftText(DRAFT)), DRAFT);
   });
 
   test('comes back from every recipe', () => {
     for (const recipe of RECIPES) {
-      const draft = readRequest(recipeText(recipe));
+      const draft = readDraft(recipeText(recipe));
       assert.ok(typeof draft === 'object', recipe.name);
-      assert.deepEqual(JSON.parse(requestText(draft)), recipe.request, recipe.name);
+      assert.deepEqual(JSON.parse(draftText(draft)), recipe.request, recipe.name);
     }
   });
 
@@ -138,7 +138,7 @@ suite('a request in a form', () => {
     [`{"state": ${'['.repeat(100_000)}`, 'it is nested too deep'],
   ] as const) {
     test(`cannot show ${text.slice(0, 60)}: ${why}`, () => {
-      assert.equal(readRequest(text), why);
+      assert.equal(readDraft(text), why);
     });
   }
 });

@@ -4,7 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { cpuFeatures, judge } from '../src/doctor/cpu.ts';
+import { cpuFeatures, processorFinding } from '../src/doctor/cpu.ts';
 import type { Finding } from '../src/doctor/finding.ts';
 import { checkMemory, checkNode } from '../src/doctor/machine.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../src/doctor/settings.ts';
@@ -51,7 +51,7 @@ suite('the machine', () => {
     test(`the features of ${what} are read and judged`, () => {
       const features = cpuFeatures(`processor\t: 0\n${list}\nbugs\t: x\n`, arch) ?? assert.fail();
       assert.deepEqual([...features], names);
-      const finding = judge(what, arch, features);
+      const finding = processorFinding(what, arch, features);
       assert.equal(finding.status, status);
       assert.equal(finding.advice === undefined, status === 'ok');
       assert.equal(

@@ -10,7 +10,7 @@ import type {
   ModelInfo,
   QueueLoad,
   Reply,
-} from '../src/engine/engine.ts';
+} from '../src/engine/contract.ts';
 
 export const MODEL_INFO: ModelInfo = {
   name: 'fake',

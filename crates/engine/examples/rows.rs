@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use svc_engine::layout::{Layout, Row, marker, pair, shared_state};
 use svc_engine::question::Request;
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
 use svc_engine::wire::{Most, systemone};
 
@@ -44,7 +44,7 @@ fn layout(folder: &Path, tokenizer: &Tokenizer) -> Result<Box<dyn Layout>, Box<d
         }
         Some("pair") => {
             let settings = pair::Settings::deserialize(&config)?;
-            let frame = tokenizer.pair().ok_or("no post_processor")?;
+            let frame = tokenizer.pair_frame().ok_or("no post_processor")?;
             let layout = pair::Pair::new(&settings, tokenizer, frame);
             Box::new(layout.map_err(|(key, problem)| format!("{key}: {problem}"))?)
         }

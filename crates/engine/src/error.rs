@@ -2,151 +2,100 @@
 
 use std::path::PathBuf;
 
-/// The reason why a request got no answer, or why an engine did not start.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-#[allow(missing_docs)] // the message of each variant says what it is
-pub enum Error {
-    #[error("invalid JSON at byte {byte}")]
-    InvalidJson { byte: usize },
-    #[error("JSON nested too deep")]
-    NestedTooDeep,
-    #[error("body must be an object")]
-    BodyNotObject,
-    #[error("{} twice", line(field))]
-    DuplicateField { field: String },
-    #[error("state missing")]
-    StateMissing,
-    #[error("states missing")]
-    StatesMissing,
-    #[error("states must be a list")]
-    StatesNotList,
-    #[error("questions missing")]
-    QuestionsMissing,
-    #[error("questions must be an object")]
-    QuestionsNotObject,
-    #[error("{}: question id used twice", line(id))]
-    DuplicateQuestion { id: String },
-    #[error("{}: must be an object", line(id))]
-    QuestionNotObject { id: String },
-    #[error("{}: {} twice", line(id), line(field))]
-    DuplicateQuestionField { id: String, field: String },
-    #[error("{}: unknown type \"{}\"", line(id), line(kind))]
-    UnknownType { id: String, kind: String },
-    #[error("{}: instructions must be text", line(id))]
-    InstructionsNotText { id: String },
-    #[error("{}: missing criteria", line(id))]
-    MissingCriteria { id: String },
-    #[error("{}: criteria must be an object", line(id))]
-    CriteriaNotObject { id: String },
-    #[error("{}: criteria must be a list", line(id))]
-    CriteriaNotList { id: String },
-    #[error("{}: criteria \"{}\" must be text", line(id), line(option))]
-    CriterionNotText { id: String, option: String },
-    #[error("{}: option \"{}\" twice", line(id), line(option))]
-    DuplicateOption { id: String, option: String },
-    #[error("{}: need at least two options", line(id))]
-    TooFewOptions { id: String },
-    #[error("{path}: {problem}")]
-    BadField { path: String, problem: &'static str },
-    #[error("{actual} questions, the limit is {limit} (max_questions)")]
-    TooManyQuestions { limit: usize, actual: usize },
-    #[error("{actual} states, the limit is {limit} (max_batch_states)")]
-    TooManyStates { limit: usize, actual: usize },
-    #[error("too many tokens, the limit is {limit} (max_tokens)")]
-    TooManyTokens { limit: usize },
-    #[error("{tokens} tokens are beyond the model's window and truncate is \"error\"")]
-    TextTooLong { tokens: usize },
-    #[error(
-        "{tokens} tokens take at least {least_ms} ms on this machine, the limit is {limit_ms} ms (max_run_ms)"
-    )]
-    RunTooLong {
-        tokens: usize,
-        least_ms: u64,
-        limit_ms: u64,
-    },
-    #[error("too many requests are waiting")]
-    QueueFull { retry_after_seconds: u32 },
-    #[error("no turn on the model within {limit_ms} ms (request_timeout_ms)")]
-    QueueTimeout {
-        limit_ms: u64,
-        retry_after_seconds: u32,
-    },
-    #[error("no answer within the {limit_ms} ms that the request allows")]
-    DeadlineExceeded {
-        limit_ms: u64,
-        retry_after_seconds: u32,
-    },
-    #[error("not finished after {limit_ms} ms on the model (max_run_ms)")]
-    RunTimeout {
-        limit_ms: u64,
-        retry_after_seconds: u32,
-    },
-    #[error("the engine is closing")]
-    Closing,
-    #[error("the caller has gone")]
-    Cancelled,
-    #[error("the model run failed")]
-    ModelFailed { cause: String },
-    #[error("the engine failed on this request")]
-    Panicked,
-    #[error("ONNX Runtime library not found: {}", path.display())]
-    RuntimeNotFound { path: PathBuf },
-    #[error("ONNX Runtime library {}: {cause}", path.display())]
-    RuntimeFailed { path: PathBuf, cause: String },
-    #[error("threads must be a whole number from 1 to {limit}, not {actual}")]
-    BadThreads { limit: usize, actual: usize },
-    #[error("{}: {}", file.display(), cut_line(problem, MAX_PROBLEM_CHARS))]
-    BadModel { file: PathBuf, problem: String },
-    #[error("device {}: {}", line(device), cut_line(problem, MAX_PROBLEM_CHARS))]
-    BadDevice { device: String, problem: String },
+/// Declares the errors: each code, and the variants that have it, each with its fields and the text
+/// of its message. So no variant is without a code, and no code is missing from the list of all.
+macro_rules! errors {
+    ($($code:literal: $(
+        $variant:ident $({ $($field:ident: $kind:ty),* })? ($($message:tt)*)
+    ),+;)*) => {
+        /// The reason why a request got no answer, or why an engine did not start.
+        #[derive(Debug, Clone, PartialEq, thiserror::Error)]
+        #[non_exhaustive]
+        #[allow(missing_docs)] // the message of each variant says what it is
+        pub enum Error {
+            $($(
+                #[error($($message)*)]
+                $variant $({ $($field: $kind),* })?,
+            )+)*
+        }
+
+        impl Error {
+            /// Returns the stable name of this error, which programs compare and `docs/errors.md`
+            /// lists.
+            pub fn code(&self) -> &'static str {
+                match self {
+                    $($(Self::$variant { .. })|+ => $code,)*
+                }
+            }
+        }
+
+        /// Every code that [`Error::code`] can return, in the order of the enum.
+        pub const CODES: &[&str] = &[$($code),*];
+    };
+}
+
+errors! {
+    "invalid_json": InvalidJson { byte: usize } ("invalid JSON at byte {byte}");
+    "nested_too_deep": NestedTooDeep ("JSON nested too deep");
+    "body_not_object": BodyNotObject ("body must be an object");
+    "duplicate_field":
+        DuplicateField { field: String } ("{} twice", line(field)),
+        DuplicateQuestionField { id: String, field: String } ("{}: {} twice", line(id), line(field));
+    "state_missing": StateMissing ("state missing");
+    "states_missing": StatesMissing ("states missing");
+    "states_not_list": StatesNotList ("states must be a list");
+    "questions_missing": QuestionsMissing ("questions missing");
+    "questions_not_object": QuestionsNotObject ("questions must be an object");
+    "duplicate_question": DuplicateQuestion { id: String } ("{}: question id used twice", line(id));
+    "question_not_object": QuestionNotObject { id: String } ("{}: must be an object", line(id));
+    "unknown_type": UnknownType { id: String, kind: String }
+        ("{}: unknown type \"{}\"", line(id), line(kind));
+    "instructions_not_text": InstructionsNotText { id: String }
+        ("{}: instructions must be text", line(id));
+    "missing_criteria": MissingCriteria { id: String } ("{}: missing criteria", line(id));
+    "criteria_not_object": CriteriaNotObject { id: String }
+        ("{}: criteria must be an object", line(id));
+    "criteria_not_list": CriteriaNotList { id: String } ("{}: criteria must be a list", line(id));
+    "criterion_not_text": CriterionNotText { id: String, option: String }
+        ("{}: criteria \"{}\" must be text", line(id), line(option));
+    "duplicate_option": DuplicateOption { id: String, option: String }
+        ("{}: option \"{}\" twice", line(id), line(option));
+    "too_few_options": TooFewOptions { id: String } ("{}: need at least two options", line(id));
+    "bad_field": BadField { path: String, problem: &'static str } ("{path}: {problem}");
+    "too_many_questions": TooManyQuestions { limit: usize, actual: usize }
+        ("{actual} questions, the limit is {limit} (max_questions)");
+    "too_many_states": TooManyStates { limit: usize, actual: usize }
+        ("{actual} states, the limit is {limit} (max_batch_states)");
+    "too_many_tokens": TooManyTokens { limit: usize }
+        ("too many tokens, the limit is {limit} (max_tokens)");
+    "text_too_long": TextTooLong { tokens: usize }
+        ("{tokens} tokens are beyond the model's window and truncate is \"error\"");
+    "run_too_long": RunTooLong { tokens: usize, least_ms: u64, limit_ms: u64 }
+        ("{tokens} tokens take at least {least_ms} ms on this machine, the limit is {limit_ms} ms (max_run_ms)");
+    "queue_full": QueueFull { retry_after_seconds: u32 } ("too many requests are waiting");
+    "queue_timeout": QueueTimeout { limit_ms: u64, retry_after_seconds: u32 }
+        ("no turn on the model within {limit_ms} ms (request_timeout_ms)");
+    "deadline_exceeded": DeadlineExceeded { limit_ms: u64, retry_after_seconds: u32 }
+        ("no answer within the {limit_ms} ms that the request allows");
+    "run_timeout": RunTimeout { limit_ms: u64, retry_after_seconds: u32 }
+        ("not finished after {limit_ms} ms on the model (max_run_ms)");
+    "closing": Closing ("the engine is closing");
+    "cancelled": Cancelled ("the caller has gone");
+    "model_failed": ModelFailed { cause: String } ("the model run failed");
+    "panicked": Panicked ("the engine failed on this request");
+    "runtime_not_found": RuntimeNotFound { path: PathBuf }
+        ("ONNX Runtime library not found: {}", path.display());
+    "runtime_failed": RuntimeFailed { path: PathBuf, cause: String }
+        ("ONNX Runtime library {}: {cause}", path.display());
+    "bad_threads": BadThreads { limit: usize, actual: usize }
+        ("threads must be a whole number from 1 to {limit}, not {actual}");
+    "bad_model": BadModel { file: PathBuf, problem: String }
+        ("{}: {}", file.display(), cut_line(problem, MAX_PROBLEM_CHARS));
+    "bad_device": BadDevice { device: String, problem: String }
+        ("device {}: {}", line(device), cut_line(problem, MAX_PROBLEM_CHARS));
 }
 
 impl Error {
-    /// Returns the stable name of this error, which programs compare and `docs/errors.md` lists.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::InvalidJson { .. } => "invalid_json",
-            Self::NestedTooDeep => "nested_too_deep",
-            Self::BodyNotObject => "body_not_object",
-            Self::DuplicateField { .. } | Self::DuplicateQuestionField { .. } => "duplicate_field",
-            Self::StateMissing => "state_missing",
-            Self::StatesMissing => "states_missing",
-            Self::StatesNotList => "states_not_list",
-            Self::QuestionsMissing => "questions_missing",
-            Self::QuestionsNotObject => "questions_not_object",
-            Self::DuplicateQuestion { .. } => "duplicate_question",
-            Self::QuestionNotObject { .. } => "question_not_object",
-            Self::UnknownType { .. } => "unknown_type",
-            Self::InstructionsNotText { .. } => "instructions_not_text",
-            Self::MissingCriteria { .. } => "missing_criteria",
-            Self::CriteriaNotObject { .. } => "criteria_not_object",
-            Self::CriteriaNotList { .. } => "criteria_not_list",
-            Self::CriterionNotText { .. } => "criterion_not_text",
-            Self::DuplicateOption { .. } => "duplicate_option",
-            Self::TooFewOptions { .. } => "too_few_options",
-            Self::BadField { .. } => "bad_field",
-            Self::TooManyQuestions { .. } => "too_many_questions",
-            Self::TooManyStates { .. } => "too_many_states",
-            Self::TooManyTokens { .. } => "too_many_tokens",
-            Self::TextTooLong { .. } => "text_too_long",
-            Self::RunTooLong { .. } => "run_too_long",
-            Self::QueueFull { .. } => "queue_full",
-            Self::QueueTimeout { .. } => "queue_timeout",
-            Self::DeadlineExceeded { .. } => "deadline_exceeded",
-            Self::RunTimeout { .. } => "run_timeout",
-            Self::Closing => "closing",
-            Self::Cancelled => "cancelled",
-            Self::ModelFailed { .. } => "model_failed",
-            Self::Panicked => "panicked",
-            Self::RuntimeNotFound { .. } => "runtime_not_found",
-            Self::RuntimeFailed { .. } => "runtime_failed",
-            Self::BadThreads { .. } => "bad_threads",
-            Self::BadModel { .. } => "bad_model",
-            Self::BadDevice { .. } => "bad_device",
-        }
-    }
-
     /// Returns the part of the request that is wrong, where it is known: a question's id, or the
     /// path of a field.
     pub fn param(&self) -> Option<&str> {
@@ -190,48 +139,6 @@ impl Error {
         }
     }
 }
-
-/// Every code that [`Error::code`] can return, in the order of the enum.
-pub const CODES: [&str; 38] = [
-    "invalid_json",
-    "nested_too_deep",
-    "body_not_object",
-    "duplicate_field",
-    "state_missing",
-    "states_missing",
-    "states_not_list",
-    "questions_missing",
-    "questions_not_object",
-    "duplicate_question",
-    "question_not_object",
-    "unknown_type",
-    "instructions_not_text",
-    "missing_criteria",
-    "criteria_not_object",
-    "criteria_not_list",
-    "criterion_not_text",
-    "duplicate_option",
-    "too_few_options",
-    "bad_field",
-    "too_many_questions",
-    "too_many_states",
-    "too_many_tokens",
-    "text_too_long",
-    "run_too_long",
-    "queue_full",
-    "queue_timeout",
-    "deadline_exceeded",
-    "run_timeout",
-    "closing",
-    "cancelled",
-    "model_failed",
-    "panicked",
-    "runtime_not_found",
-    "runtime_failed",
-    "bad_threads",
-    "bad_model",
-    "bad_device",
-];
 
 /// The longest piece of a caller's text that a message repeats, in characters.
 const MAX_QUOTED_CHARS: usize = 200;
@@ -277,6 +184,14 @@ fn is_unseen(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_code_is_declared_once() {
+        let mut codes = CODES.to_vec();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), CODES.len());
+    }
 
     #[test]
     fn a_message_is_one_line_whatever_the_caller_wrote() {

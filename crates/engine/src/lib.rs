@@ -21,6 +21,7 @@ pub mod question;
 pub mod queue;
 pub mod session;
 pub mod stages;
+pub mod stop;
 pub mod tenure;
 pub mod tokenize;
 pub mod weights;

@@ -13,8 +13,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::layout::Plan;
-
 /// The least number of rows of one size in a turn for the turn to count as a measurement of that
 /// size.
 pub const LEAST_ROWS: usize = 8;
@@ -101,13 +99,12 @@ impl Pace {
         }
     }
 
-    /// Returns the least time that the questions of a plan take on a free model, as far as it is
-    /// known. The state does not count, since it may be in the cache.
-    pub fn least(&self, plan: &Plan, now: Instant) -> Duration {
-        let past = plan.state.iter().map(|row| row.ids.len()).sum();
+    /// Returns the least time that rows of these sizes take on a free model, as far as it is known.
+    /// A size is the number of the row's own tokens and the number of tokens that it looks at.
+    pub fn least(&self, rows: impl Iterator<Item = [usize; 2]>, now: Instant) -> Duration {
         let mut counts: BTreeMap<Size, u32> = BTreeMap::new();
-        for row in plan.questions.iter().flat_map(|question| &question.rows) {
-            *counts.entry(Size::of(row.ids.len(), past)).or_default() += 1;
+        for [tokens, past] in rows {
+            *counts.entry(Size::of(tokens, past)).or_default() += 1;
         }
         let known = self.known(now);
         let least = counts.into_iter().map(|(size, count)| {
@@ -135,25 +132,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{QuestionRows, Row};
-    use crate::question::Kind;
-
-    fn plan(rows: usize, tokens: usize, past: usize) -> Plan {
-        let row = |tokens| Row {
-            ids: vec![7; tokens],
-            ..Row::default()
-        };
-        let question = QuestionRows {
-            kind: Kind::Noul,
-            outcomes: 2,
-            rows: vec![row(tokens); rows],
-        };
-        Plan {
-            state: vec![row(past)],
-            questions: vec![question].into(),
-            truncated_tokens: 0,
-        }
-    }
+    use std::iter::repeat_n;
 
     const SIZE: [usize; 2] = [20, 1_000];
     const ROW: Duration = Duration::from_millis(100);
@@ -172,7 +151,7 @@ mod tests {
     #[test]
     fn nothing_is_known_before_two_turns_of_many_rows() {
         let (pace, now) = (Pace::default(), Instant::now());
-        let least = || pace.least(&plan(400, 20, 1_000), now);
+        let least = || pace.least(repeat_n(SIZE, 400), now);
         assert_eq!(least(), Duration::ZERO);
         turn(&pace, 1_000, ROW, now);
         assert_eq!(least(), Duration::ZERO, "one turn");
@@ -188,7 +167,7 @@ mod tests {
         turn(&pace, 100, ROW, now);
         turn(&pace, 100, 50 * ROW, now);
         assert_eq!(
-            pace.least(&plan(10, 20, 1_000), now),
+            pace.least(repeat_n(SIZE, 10), now),
             (10 * ROW).mul_f64(MARGIN)
         );
     }
@@ -198,7 +177,7 @@ mod tests {
         let (pace, now) = (Pace::default(), Instant::now());
         turn(&pace, 100, ROW, now);
         turn(&pace, 100, ROW, now);
-        let least = |tokens, past| pace.least(&plan(10, tokens, past), now);
+        let least = |tokens, past| pace.least(repeat_n([tokens, past], 10), now);
         let known = (10 * ROW).mul_f64(MARGIN);
         for (tokens, past) in [(20, 1_000), (20, 16_000), (200, 1_000), (200, 16_000)] {
             assert_eq!(least(tokens, past), known, "{tokens} {past}");
@@ -213,7 +192,7 @@ mod tests {
         let (pace, now) = (Pace::default(), Instant::now());
         turn(&pace, 100, ROW, now);
         turn(&pace, 100, ROW, now + HOLDS / 2);
-        let least = |now| pace.least(&plan(10, 20, 1_000), now);
+        let least = |now| pace.least(repeat_n(SIZE, 10), now);
         assert!(least(now + HOLDS * 3 / 4) > Duration::ZERO);
         assert_eq!(least(now + HOLDS), Duration::ZERO);
         for _ in 0..100 {

@@ -16,12 +16,12 @@ use crate::backend::Backend;
 use crate::decode::Logits;
 use crate::layout::{EncodedQuestions, Plan};
 use crate::question::{Kind, Question};
-use crate::queue::{Queue, Stop, Turn};
+use crate::queue::{Queue, Turn};
 use crate::session::allocator;
+use crate::stop::Stop;
 use crate::tenure::{Free, Held, Tenure};
 use crate::tokenize::Meter;
-use crate::wire::systemone::Usage;
-use crate::wire::{Format, Most};
+use crate::wire::{Format, Most, Usage};
 
 /// The durations of a request's stages.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -70,7 +70,7 @@ pub type Reply = Box<dyn FnOnce(Result<Answered, Error>) + Send>;
 /// An entry of the queue.
 pub enum Work {
     /// A request whose body has not been parsed.
-    Unread(Job),
+    Unparsed(Job),
     /// A request that is ready for the model.
     Encoded(Encoded),
 }
@@ -79,7 +79,7 @@ impl Work {
     /// Gives the caller the outcome.
     pub fn reply(self, outcome: Result<Answered, Error>) {
         match self {
-            Self::Unread(job) => (job.reply)(outcome),
+            Self::Unparsed(job) => (job.reply)(outcome),
             Self::Encoded(encoded) => (encoded.reply)(outcome),
         }
     }
@@ -219,7 +219,7 @@ impl Stages {
     /// # Errors
     /// [`Error::TooManyTokens`], [`Error::TextTooLong`], [`Error::RunTooLong`], the error of the
     /// meter's stop, and those of the model.
-    pub fn encode_state(
+    pub fn plan_within_bounds(
         &self,
         model: &Held,
         state: &str,
@@ -237,7 +237,7 @@ impl Stages {
                 tokens: plan.truncated_tokens,
             });
         }
-        let least = model.pace.least(&plan, Instant::now());
+        let least = model.pace.least(plan.question_sizes(), Instant::now());
         let limit = self.queue.max_run();
         if least > limit {
             return Err(Error::RunTooLong {
@@ -272,12 +272,12 @@ impl Stages {
     }
 
     /// Puts a request into the queue unparsed.
-    pub fn join_unread(&self, job: Job) {
+    pub fn join_unparsed(&self, job: Job) {
         let ticket = job.ticket;
         let tokens = job.body.len() / BYTES_PER_TOKEN;
         let joined = self
             .queue
-            .join(ticket, Work::Unread(job), tokens, Duration::ZERO);
+            .join(ticket, Work::Unparsed(job), tokens, Duration::ZERO);
         if let Some((work, error)) = joined {
             work.reply(Err(error));
         }
@@ -312,7 +312,7 @@ impl Stages {
         let request = job.format.parse(&job.body, self.bounds.most())?;
         let mut meter = Meter::new(self.bounds.max_tokens, &stop);
         let questions = job.model.encode_questions(&request.questions, &mut meter)?;
-        let plan = self.encode_state(&job.model, &request.state, &questions, &mut meter)?;
+        let plan = self.plan_within_bounds(&job.model, &request.state, &questions, &mut meter)?;
         stop.check()?;
         Ok((request.questions.into(), plan))
     }
@@ -332,7 +332,7 @@ pub fn serve(stages: &Arc<Stages>, tasks: &Receiver<Task>) {
 fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
     let work = match turn.work.take() {
         Some(Work::Encoded(encoded)) => encoded,
-        Some(Work::Unread(job)) => match stages.encode(job, &turn.stop) {
+        Some(Work::Unparsed(job)) => match stages.encode(job, &turn.stop) {
             Ok(encoded) => encoded,
             Err((reply, error)) => {
                 turn.tokens = 0;
@@ -348,7 +348,9 @@ fn run(stages: &Stages, mut turn: Turn<'_, Work>) {
         turn.stop.check()?;
         work.model.run(&work.plan, &turn.stop)
     }));
-    let (run, wait) = (started.elapsed(), turn.waited);
+    let held_up = turn.stop.held_up();
+    let run = started.elapsed().saturating_sub(held_up);
+    let wait = turn.waited + held_up;
     if let Some(pace) = &turn.stop.pace {
         work.model.pace.keep(pace, Instant::now());
     }

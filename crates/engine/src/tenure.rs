@@ -45,10 +45,10 @@ impl Drop for Held {
 /// The current model and the replaced ones that are still in use.
 pub struct Tenure {
     free: Free,
-    state: Mutex<State>,
+    inner: Mutex<Inner>,
 }
 
-struct State {
+struct Inner {
     current: Arc<Held>,
     /// The replaced models that were still held at the latest replacement.
     replaced: Vec<Weak<Held>>,
@@ -60,7 +60,7 @@ impl Tenure {
         let current = held(backend, &free);
         Self {
             free,
-            state: Mutex::new(State {
+            inner: Mutex::new(Inner {
                 current,
                 replaced: Vec::new(),
             }),
@@ -69,26 +69,26 @@ impl Tenure {
 
     /// Returns the model that answers the requests that arrive now.
     pub fn current(&self) -> Arc<Held> {
-        Arc::clone(&self.state.lock().current)
+        Arc::clone(&self.inner.lock().current)
     }
 
     /// Makes `backend` the current model; the one before it is freed when no request holds it any
     /// more.
     pub fn replace(&self, backend: Arc<dyn Backend>) {
         let next = held(backend, &self.free);
-        let mut state = self.state.lock();
-        let before = std::mem::replace(&mut state.current, next);
-        state.replaced.retain(|model| model.strong_count() > 0);
-        state.replaced.push(Arc::downgrade(&before));
-        drop(state);
+        let mut inner = self.inner.lock();
+        let before = std::mem::replace(&mut inner.current, next);
+        inner.replaced.retain(|model| model.strong_count() > 0);
+        inner.replaced.push(Arc::downgrade(&before));
+        drop(inner);
         drop(before);
     }
 
     /// Returns every model that is still in use.
     pub fn all(&self) -> Vec<Arc<Held>> {
-        let state = self.state.lock();
-        let replaced = state.replaced.iter().filter_map(Weak::upgrade);
-        replaced.chain([Arc::clone(&state.current)]).collect()
+        let inner = self.inner.lock();
+        let replaced = inner.replaced.iter().filter_map(Weak::upgrade);
+        replaced.chain([Arc::clone(&inner.current)]).collect()
     }
 }
 

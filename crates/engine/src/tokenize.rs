@@ -8,7 +8,7 @@ use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper,
 
 use crate::Error;
 use crate::caught::caught;
-use crate::queue::Stop;
+use crate::stop::Stop;
 use crate::words::{Words, pieces, words};
 
 /// A Hugging Face tokenizer that adds no tokens, cuts nothing, and treats special tokens written in
@@ -103,7 +103,7 @@ impl Tokenizer {
 
     /// Returns how the tokenizer's own template puts two texts into one row; `None` where no
     /// template does.
-    pub fn pair(&self) -> Option<Pair> {
+    pub fn pair_frame(&self) -> Option<PairFrame> {
         const FIRST: u32 = u32::MAX;
         const SECOND: u32 = u32::MAX - 1;
         let stand_in = |id, type_id| {
@@ -129,7 +129,7 @@ impl Tokenizer {
         let (first, second) = (place(What::First)?, place(What::Second)?);
         // Without a token between the two texts the model cannot tell where the one ends and the
         // other begins.
-        (first + 1 < second).then_some(Pair { parts })
+        (first + 1 < second).then_some(PairFrame { parts })
     }
 
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
@@ -224,7 +224,7 @@ fn has_cut(text: &str) -> bool {
 
 /// The template of a row of two texts and special tokens: `[CLS] A [SEP] B [SEP]` and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pair {
+pub struct PairFrame {
     parts: Vec<Part>,
 }
 
@@ -241,7 +241,7 @@ enum What {
     Special(i64),
 }
 
-impl Pair {
+impl PairFrame {
     /// Returns the number of special tokens.
     pub fn specials(&self) -> usize {
         self.parts.len() - 2
@@ -437,7 +437,7 @@ mod tests {
     #[test]
     fn two_texts_make_a_row_as_the_family_has_it() {
         let rows = CROSS_ENCODERS.map(|folder| {
-            let pair = tokenizer(folder).pair().expect("a template");
+            let pair = tokenizer(folder).pair_frame().expect("a template");
             pair.row(&[100, 101], &[200])
         });
         assert_eq!(rows[0].1, [0, 0, 0, 0, 1, 1]);
@@ -493,7 +493,7 @@ mod tests {
         );
         let nameless = spoilt("\"special_tokens\":", "\"special_tokens\":{},\"old\":");
         // Where the library accepts such a template, it panics when the template is used.
-        assert!(nameless.is_ok_and(|tokenizer| tokenizer.pair().is_none()));
+        assert!(nameless.is_ok_and(|tokenizer| tokenizer.pair_frame().is_none()));
     }
 
     #[test]

@@ -16,7 +16,7 @@ const WORD_BYTES: usize = 24;
 /// The most digits of a word that is kept. A word with more is a number, an identifier or a secret,
 /// which seldom occurs again.
 const WORD_DIGITS: usize = 4;
-/// The most words in one generation of the memory; there are two generations.
+/// The most words in one generation of the cache; there are two generations.
 const GENERATION: usize = 16 * 1024;
 
 /// Returns a text in pieces of at most [`PIECE_BYTES`], cut where no token can stand across: before
@@ -83,7 +83,7 @@ fn is_at_punctuation(text: &str, at: usize) -> bool {
 
 type Generation = HashMap<Box<str>, Box<[i64]>>;
 
-/// The tokens of recently seen words. The memory holds single common words, never a text, and is
+/// The tokens of recently seen words. The cache holds single common words, never a text, and is
 /// bounded.
 #[derive(Default)]
 pub struct Words {
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_word_with_more_than_four_digits_or_24_bytes_is_not_kept() {
-        let memory = Words::default();
+        let cache = Words::default();
         let (longest, longer) = ("x".repeat(24), "x".repeat(25));
         let tokenize = |word: &str| Ok::<_, ()>(Box::from([word.len() as i64]));
         for word in [
@@ -168,9 +168,9 @@ mod tests {
             &longest,
             &longer,
         ] {
-            memory.tokens(word, tokenize, |_| Ok(())).expect("no error");
+            cache.tokens(word, tokenize, |_| Ok(())).expect("no error");
         }
-        let mut kept: Vec<String> = memory.generations.read()[0]
+        let mut kept: Vec<String> = cache.generations.read()[0]
             .keys()
             .map(|word| word.to_string())
             .collect();
@@ -180,15 +180,15 @@ mod tests {
 
     #[test]
     fn numbers_and_long_words_are_not_kept_and_the_memory_is_bounded() {
-        let memory = Words::default();
+        let cache = Words::default();
         let ask = |text: &str| {
             let tokenize = |word: &str| Ok::<_, ()>(Box::from([word.len() as i64]));
-            memory.tokens(text, tokenize, |_| Ok(())).expect("no error");
+            cache.tokens(text, tokenize, |_| Ok(())).expect("no error");
         };
         ask(
             "card 4929123412341234 a-very-long-word-indeed-of-thirty-letters xxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
         );
-        let kept: Vec<String> = memory.generations.read()[0]
+        let kept: Vec<String> = cache.generations.read()[0]
             .keys()
             .map(|word| word.to_string())
             .collect();
@@ -205,7 +205,7 @@ mod tests {
                 .collect();
             ask(&letters);
         }
-        let sizes: Vec<usize> = memory.generations.read().iter().map(HashMap::len).collect();
+        let sizes: Vec<usize> = cache.generations.read().iter().map(HashMap::len).collect();
         assert!(sizes.iter().all(|size| *size <= GENERATION), "{sizes:?}");
     }
 }

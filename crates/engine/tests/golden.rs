@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use svc_engine::layout::{Layout, Plan, Row, marker, shared_state};
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
 use svc_engine::wire::{Most, systemone};
 

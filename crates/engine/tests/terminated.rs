@@ -4,9 +4,10 @@ mod common;
 
 use common::{fixture, options};
 use svc_engine::Error;
+use svc_engine::backend::Backend;
 use svc_engine::layout::Plan;
 use svc_engine::model::Model;
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::Meter;
 use svc_engine::wire::{Most, systemone};
 

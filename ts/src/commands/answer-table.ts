@@ -92,10 +92,10 @@ function optionLine({ name, probability }: Option, { nameCells, barCells, bold }
   const shown = letters.length > nameCells ? `${letters.slice(0, nameCells - 1).join('')}…` : name;
   const padding = ' '.repeat(nameCells - Math.min(letters.length, nameCells));
   const percent = `${(probability * 100).toFixed(1)}%`;
-  return `  ${bold(shown)}${padding}  ${bar(probability, barCells)}  ${percent.padStart(6)}`;
+  return `  ${bold(shown)}${padding}  ${textBar(probability, barCells)}  ${percent.padStart(6)}`;
 }
 
-function bar(probability: number, cells: number): string {
+function textBar(probability: number, cells: number): string {
   const eighths = Math.round(probability * cells * 8);
   const filled = '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
   return filled.padEnd(cells);

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
 import { Refusal } from '../refusal.ts';
 import { stateJson } from './ask-input.ts';
-import { QUESTION_HELP, type Refusing, requestText } from './question.ts';
+import { QUESTION_HELP, type Refusing, requestFromLines } from './question.ts';
 
 export interface Session {
   /** The state to begin with, as JSON text; without one, the first line is the state. */
@@ -67,7 +67,7 @@ async function turn(session: Session, state: string | undefined, line: string): 
   else if (/^\/state(\s|$)/.test(line)) return newState(line.slice('/state'.length).trim());
   else if (/^\/\w+$/.test(line)) throw new Refusal(`${line}: there is no such command; /help lists them`);
   else if (state === undefined) return newState(line);
-  else session.show(await session.ask(Buffer.from(requestText(state, [line], refusing))));
+  else session.show(await session.ask(Buffer.from(requestFromLines(state, [line], refusing))));
   return state;
 }
 

@@ -5,7 +5,7 @@ import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
 import { inputName, readInput, stateJson } from './ask-input.ts';
 import { openAsker, WrongRequest } from './asker.ts';
-import { requestText } from './question.ts';
+import { requestFromLines } from './question.ts';
 
 export interface AskOptions extends Flags {
   /** A text, `@FILE`, or `-` for stdin. */
@@ -97,5 +97,5 @@ async function readRequest(file: string | undefined, { state, question = [] }: A
   if (state === undefined)
     throw new WrongUsage('what is it about? Give --state TEXT, or a request file; see svc ask --help');
   if (question.length === 0) throw new WrongUsage('nothing is asked: give --question TEXT; see svc ask --help');
-  return Buffer.from(requestText(await stateJson(state), question));
+  return Buffer.from(requestFromLines(await stateJson(state), question));
 }

@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { Writable } from 'node:stream';
-import type { Journal } from '../batch/journal.ts';
-import type { Run } from '../batch/run.ts';
-import { streamBatch } from '../batch/stream.ts';
+import type { Journal } from '../file-run/journal.ts';
+import type { Run } from '../file-run/run.ts';
+import { streamBatch } from '../file-run/stream.ts';
 import { errorCode } from '../files/system-error.ts';
 import { printableJson } from '../log/printable.ts';
 import { Refusal } from '../refusal.ts';

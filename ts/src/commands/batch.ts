@@ -1,18 +1,19 @@
 /** `svc batch`: answers one set of questions about many states from a file, and writes the answers to a file. */
-import type { Decider } from '../batch/decider.ts';
-import { decideHere } from '../batch/here.ts';
-import type { Journal } from '../batch/journal.ts';
-import { type BatchOptions, type BatchPlan, batchPlan, wholeNumber } from '../batch/plan.ts';
-import { duration, ERASE_LINE, grouped, showProgress } from '../batch/progress.ts';
-import type { Source } from '../batch/row.ts';
-import { beginning, openInput, runBatch } from '../batch/run.ts';
-import { decideThere } from '../batch/servers.ts';
+import type { Decider } from '../file-run/decider.ts';
+import { engineDecider } from '../file-run/here.ts';
+import type { Journal } from '../file-run/journal.ts';
+import { type FileRunOptions, type FileRunPlan, fileRunPlan, wholeNumber } from '../file-run/plan.ts';
+import { duration, ERASE_LINE, grouped, showProgress } from '../file-run/progress.ts';
+import type { Source } from '../file-run/row.ts';
+import { beginning, openInput, runFile } from '../file-run/run.ts';
+import { serversDecider } from '../file-run/servers.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig, processEnvironment } from '../settings/config.ts';
+import { Stopped, stopSignal } from './stop-signal.ts';
 import { programName } from './welcome.ts';
 
-export interface BatchFlags extends Flags, BatchOptions {
+export interface BatchFlags extends Flags, FileRunOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */
   readonly url?: readonly string[];
   readonly concurrency?: string;
@@ -23,26 +24,16 @@ export interface BatchFlags extends Flags, BatchOptions {
 const DEFAULT_CONCURRENCY = '8';
 const DEFAULT_GIVE_UP_SECONDS = '300';
 
-/** The error that ends a batch after a signal. */
-class Stopped extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number) {
-    super('stopped');
-    this.exitCode = exitCode;
-  }
-}
-
 /**
- * Resolves once every row has its answer or the reason why it has none, or a signal has ended the batch; the command
+ * Resolves once every row has its answer or the reason why it has none, or a signal has ended the run; the command
  * that goes on with it is then printed.
  *
- * @throws Refusal when the batch cannot begin or go on.
+ * @throws Refusal when the run cannot begin or go on.
  */
 export async function batch(input: string, flags: BatchFlags): Promise<void> {
   const { config, warnings } = loadConfig({ flags });
   for (const warning of warnings) tell(warning);
-  const plan = batchPlan(input, flags);
+  const plan = fileRunPlan(input, flags);
   if (plan.input === '-' && process.stdin.isTTY)
     tell('type the rows, one on each line; the end of the input ends them');
   const source = await openInput(plan, config.maxBodyBytes);
@@ -60,7 +51,7 @@ export async function batch(input: string, flags: BatchFlags): Promise<void> {
 }
 
 interface StreamWork {
-  readonly plan: BatchPlan;
+  readonly plan: FileRunPlan;
   readonly source: Source;
   readonly flags: BatchFlags;
   readonly config: Config;
@@ -72,7 +63,7 @@ interface Work extends StreamWork {
 
 async function stream({ plan, source, flags, config }: StreamWork): Promise<void> {
   const startMs = performance.now();
-  const stop = stopOnSignal();
+  const stop = stopSignal();
   const decider = await openDecider(flags, config, stop);
   let rows = 0;
   try {
@@ -93,12 +84,12 @@ async function stream({ plan, source, flags, config }: StreamWork): Promise<void
 }
 
 function openDecider(flags: BatchFlags, config: Config, stop: AbortSignal): Promise<Decider> {
-  return flags.url ? decideThere(servers(flags.url, flags, config), stop) : decideHere(config, stop);
+  return flags.url ? serversDecider(servers(flags.url, flags, config), stop) : engineDecider(config, stop);
 }
 
 async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
   const startMs = performance.now();
-  const stop = stopOnSignal();
+  const stop = stopSignal();
   const decider = await openDecider(flags, config, stop);
   let journal = begun;
   const onRow = (now: Journal) => {
@@ -111,18 +102,18 @@ async function work({ plan, source, begun, flags, config }: Work): Promise<void>
     state,
   });
   try {
-    journal = await runBatch({ plan, source, decider, stop, onRow }, begun);
+    journal = await runFile({ plan, source, decider, stop, onRow }, begun);
     endProgress();
     tell(`${plan.output}: ${counts(journal, plan)}, in ${duration((performance.now() - startMs) / 1000)}`);
   } catch (error) {
     endProgress();
-    end(error, state().rows);
+    endRun(error, state().rows);
   } finally {
     await decider.close();
   }
 }
 
-function end(error: unknown, rows: number): void {
+function endRun(error: unknown, rows: number): void {
   if (error instanceof Stopped) {
     tell(`stopped after ${grouped(rows)} rows; this goes on:`);
     // The command is written as it was typed, since it is meant to be pasted.
@@ -147,31 +138,18 @@ function tellBetween(line: string): void {
   tell(line);
 }
 
-function counts({ answered, bad, parts }: Journal, { paths }: BatchPlan): string {
+function counts({ answered, bad, parts }: Journal, { paths }: FileRunPlan): string {
   const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad, see ${paths.errors}`;
   return `${grouped(answered)} rows answered${parts > 0 ? ` in ${grouped(parts)} parts` : ''}, ${refused}`;
-}
-
-/** Returns a signal that fires at the first SIGINT or SIGTERM; a second one ends the process at once, like a kill. */
-function stopOnSignal(): AbortSignal {
-  const controller = new AbortController();
-  const on = (signal: NodeJS.Signals, exitCode: number) =>
-    process.on(signal, () => {
-      if (controller.signal.aborted) process.exit(exitCode);
-      controller.abort(new Stopped(exitCode));
-    });
-  on('SIGINT', 130);
-  on('SIGTERM', 143);
-  return controller.signal;
 }
 
 /** Returns the command with `--resume`, to be pasted into a shell. */
 export function resumeCommand(args: readonly string[], program = programName(processEnvironment())): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
-  return `${program} ${[...again, '--resume'].map(quoted).join(' ')}`;
+  return `${program} ${[...again, '--resume'].map(shellQuoted).join(' ')}`;
 }
 
-function quoted(arg: string): string {
+function shellQuoted(arg: string): string {
   if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
   return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
 }

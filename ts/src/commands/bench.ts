@@ -1,6 +1,6 @@
 /** `svc bench`: a load test of a server, with requests of the user's own or of the README's kind. */
 import { readFileSync } from 'node:fs';
-import { wholeNumber } from '../batch/plan.ts';
+import { wholeNumber } from '../file-run/plan.ts';
 import { errorCode } from '../files/system-error.ts';
 import { tell } from '../log/tell.ts';
 import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';

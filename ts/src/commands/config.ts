@@ -28,12 +28,13 @@ export async function config({ json = false, ...flags }: ConfigFlags): Promise<v
   const loaded = loadConfig({ flags, listens: true });
   for (const line of loaded.warnings) tell(line);
   const settings = shownSettings(loaded);
-  const { file = null, configDir, dataDir = null, workDir } = loaded.config;
+  const { file = null, configDir, dataDir = null, workDir, hub } = loaded.config;
   const all = {
     file,
     config_dir: configDir,
     data_dir: dataDir,
     work_dir: workDir,
+    hub: shownHub(hub),
     settings: Object.fromEntries(settings),
   };
   process.stdout.write(json ? `${JSON.stringify(all, null, 2)}\n` : table(loaded.config, settings));
@@ -53,10 +54,14 @@ export async function addMissingSettings(file: string): Promise<void> {
 
 function shownSettings({ config, origins }: LoadedConfig): (readonly [ConfigKey, Shown])[] {
   const keys = Object.keys(ConfigSchema.properties) as ConfigKey[];
-  return keys.map((key) => [key, { value: shown(config, key), origin: origins.get(key) ?? 'default' }]);
+  return keys.map((key) => [key, { value: shownValue(config, key), origin: origins.get(key) ?? 'default' }]);
 }
 
-function shown(config: Config, key: ConfigKey): unknown {
+function shownHub({ endpoint, token, isOffline, cache }: Config['hub']): Readonly<Record<string, unknown>> {
+  return { endpoint: publicSource(endpoint), token: token ?? null, offline: isOffline, cache };
+}
+
+function shownValue(config: Config, key: ConfigKey): unknown {
   if (key === 'listen') return formatAddress(config.listen);
   if (key === 'password') return config.password?.toJSON() ?? null;
   const name = key.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()) as keyof Config;
@@ -64,11 +69,13 @@ function shown(config: Config, key: ConfigKey): unknown {
   return typeof value === 'string' ? publicSource(value) : value;
 }
 
-function table({ file, workDir }: Config, settings: readonly (readonly [ConfigKey, Shown])[]): string {
+function table({ file, workDir, hub }: Config, settings: readonly (readonly [ConfigKey, Shown])[]): string {
   const rows = settings.map(([key, { value, origin }]) => [key, text(value), origin] as const);
   const [keys, values] = [0, 1].map((column) => Math.max(...rows.map((row) => row[column as 0 | 1].length)));
   const lines = rows.map(([key, value, origin]) => `${key.padEnd(keys ?? 0)}  ${value.padEnd(values ?? 0)}  ${origin}`);
-  return [`settings: ${printable(file ?? `no svc.json in ${workDir}`)}`, '', ...lines, ''].join('\n');
+  const hubLine = Object.entries(shownHub(hub)).map(([key, value]) => `${key} ${text(value)}`);
+  const head = `settings: ${printable(file ?? `no svc.json in ${workDir}`)}`;
+  return [head, '', ...lines, '', `hub: ${hubLine.join(', ')}`, ''].join('\n');
 }
 
 /** Returns the value of a setting as text; a dash when it is empty or not set. */

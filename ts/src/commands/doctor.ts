@@ -2,6 +2,7 @@
 
 import { checkCpu } from '../doctor/cpu.ts';
 import { type Finding, problem } from '../doctor/finding.ts';
+import { checkHub } from '../doctor/hub.ts';
 import { checkMemory, checkNode } from '../doctor/machine.ts';
 import { checkModel } from '../doctor/model.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../doctor/settings.ts';
@@ -36,6 +37,7 @@ async function checkSettings(flags: Flags): Promise<Finding[]> {
     ...checkFolders(config),
     ...checkCredentials(config, processEnvironment().SVC_CONTAINER === '1'),
     await checkPort(config),
+    ...checkHub(config),
     ...(await checkModel(config)),
   ];
 }

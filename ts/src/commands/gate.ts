@@ -38,7 +38,7 @@ export async function gate(flags: GateFlags): Promise<void> {
   const http = createHttpServer({
     app,
     config: { ...config, drainMs: config.drainMs - closeMs },
-    engine: { model: undefined },
+    slot: { model: undefined },
     lifecycle,
     log,
     metrics: UNCOUNTED,

@@ -1,9 +1,10 @@
 /** `svc model check`: says what a model folder is, what is wrong with it, and makes one decision with it. */
 
 import { formatBytes } from '../dashboard/format.ts';
-import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/engine.ts';
+import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/contract.ts';
 import { printable } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
+import { type Family, familyOf } from '../model/family.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
 import { tryReferences } from '../model/references.ts';
 import { Refusal } from '../refusal.ts';
@@ -32,6 +33,8 @@ const REQUEST = Buffer.from(
 
 /** The findings: either problems, or an answer. */
 interface Checked extends ModelInspection {
+  /** The family of the model, and the file by which it was known. */
+  readonly family?: Family;
   readonly answer?: Buffer;
   /** The number of reference answers that the folder has, all of which the model gave. */
   readonly references?: number;
@@ -56,17 +59,19 @@ export async function modelCheck(dir: string | undefined, { json = false, ...fla
 
 /** Returns the findings. The decision comes last: it stops at the first problem, while the inspection finds all. */
 async function check(config: Config): Promise<Checked> {
-  const inspection = await inspectConfiguredModel(config);
+  const found = await inspectConfiguredModel(config);
+  const family = await familyOf(found.dir);
+  const inspection = { ...found, ...(family !== undefined && { family }) };
   if (inspection.problems.length > 0) return inspection;
   try {
-    return { ...inspection, ...(await decideOnce(config)) };
+    return { ...inspection, ...(await decideAndTry(config)) };
   } catch (error) {
     if (error instanceof Refusal) return { ...inspection, problems: [error.message] };
     throw error;
   }
 }
 
-async function decideOnce(config: Config): Promise<Partial<Checked>> {
+async function decideAndTry(config: Config): Promise<Partial<Checked>> {
   const { engine, model } = await loadConfiguredEngine(config);
   try {
     const reply = await engine.decide(REQUEST);
@@ -96,9 +101,11 @@ function asJson({ answer, ...inspection }: Checked): object {
 
 function report(checked: Checked): string {
   const { dir, layout, name, version, labels, problems, answer, references = 0, exactness, exactnessNote } = checked;
+  const { family } = checked;
   const blocks = [
     block('folder', [dir]),
     block('model', [[name, version].filter(Boolean).join(' ')]),
+    block('family', family === undefined ? [] : [`${family.name}, by ${family.file}`]),
     block('layout', [layout ?? '']),
     block('files', fileLines(checked)),
     block('inputs', tensorLines(checked.inputs)),

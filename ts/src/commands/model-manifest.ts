@@ -1,7 +1,7 @@
 /** `svc model manifest`: the list of a model folder's files, which a source of models offers next to them. */
 import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { defaultModel } from '../engine/engine.ts';
+import { defaultModel } from '../engine/addon.ts';
 import { sha256Of } from '../files/sha256.ts';
 import { manifestText } from '../model/manifest.ts';
 import { Refusal } from '../refusal.ts';

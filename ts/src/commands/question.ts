@@ -28,7 +28,11 @@ const AS_FLAG: Refusing = (line, why) => `--question ${JSON.stringify(line)}: ${
  * @param stateJson - The state as JSON text.
  * @throws WrongUsage when a question is not spelled as `QUESTION_HELP` says.
  */
-export function requestText(stateJson: string, questions: readonly string[], refusing: Refusing = AS_FLAG): string {
+export function requestFromLines(
+  stateJson: string,
+  questions: readonly string[],
+  refusing: Refusing = AS_FLAG,
+): string {
   const members = questions.map((line, index) =>
     questionMember(line, `q${index + 1}`, (why) => new WrongUsage(refusing(line, why))),
   );

@@ -7,7 +7,7 @@ import { errorCode } from '../files/system-error.ts';
 import { bareHost } from '../gate/loop.ts';
 import type { GateFlags } from '../gate/settings.ts';
 import { type Address, formatAddress } from '../network/address.ts';
-import { requireFree } from '../network/listen.ts';
+import { requireFreeAddress } from '../network/listen.ts';
 import type { Environment } from '../settings/config.ts';
 
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
@@ -20,7 +20,17 @@ const MAX_ANSWER_MS = 1000;
 const TELL_EVERY_MS = 60_000;
 
 /** The flags that go to the server, by their names in `GateFlags`. */
-const SERVER_FLAGS = ['config', 'device', 'model', 'runtime', 'threads', 'logLevel', 'logFormat'] as const;
+const SERVER_FLAGS = [
+  'config',
+  'device',
+  'model',
+  'modelFile',
+  'runtime',
+  'threads',
+  'parallel',
+  'logLevel',
+  'logFormat',
+] as const;
 
 export class ServerProcess {
   /** Resolves with the way in which the process ended, in words. */
@@ -35,7 +45,7 @@ export class ServerProcess {
    */
   static async start(upstream: URL, flags: GateFlags, env: Environment): Promise<ServerProcess> {
     const address = addressOf(upstream);
-    await requireFree(address);
+    await requireFreeAddress(address);
     const args = ['--listen', formatAddress(address), ...serverArguments(flags)];
     return new ServerProcess(upstream, args, serverEnvironment(env));
   }

@@ -1,5 +1,5 @@
 /** `svc tune`: fits the probabilities of a user's own questions to labelled rows, and writes a model folder. */
-import { grouped, showProgress } from '../batch/progress.ts';
+import { grouped, showProgress } from '../file-run/progress.ts';
 import { printableLines } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel } from '../model/load.ts';
@@ -7,7 +7,8 @@ import { Refusal, WrongUsage } from '../refusal.ts';
 import { type Flags, loadConfig } from '../settings/config.ts';
 import { readLabels } from '../tune/labels.ts';
 import { reportJson, reportText, type Tuned } from '../tune/report.ts';
-import { tune as fitRows, type TuneRun } from '../tune/run.ts';
+import { runTune, type TuneRun } from '../tune/run.ts';
+import { Stopped, stopSignal } from './stop-signal.ts';
 
 export interface TuneFlags extends Flags {
   readonly data?: string;
@@ -15,16 +16,6 @@ export interface TuneFlags extends Flags {
   readonly seed?: string;
   readonly overwrite?: boolean;
   readonly json?: boolean;
-}
-
-/** The error that ends a fit after a signal. */
-class Stopped extends Error {
-  readonly exitCode: number;
-
-  constructor(exitCode: number) {
-    super('stopped; nothing is written');
-    this.exitCode = exitCode;
-  }
 }
 
 /**
@@ -49,7 +40,7 @@ export async function tune(flags: TuneFlags): Promise<void> {
     await report(tuned, { out, json });
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
-    tell(error.message);
+    tell('stopped; nothing is written');
     process.exitCode = error.exitCode;
   }
 }
@@ -64,7 +55,7 @@ async function fitWithProgress(run: Omit<TuneRun, 'stop' | 'onRows'>): Promise<T
     write: (text) => process.stderr.write(text),
     state: () => ({ rows: answered, bad: 0, share: answered / run.rows.length }),
   });
-  return fitRows({ ...run, stop: stopOnSignal(), onRows }).finally(endProgress);
+  return runTune({ ...run, stop: stopSignal(), onRows }).finally(endProgress);
 }
 
 async function report(tuned: readonly Tuned[], { out, json }: { readonly out: string; readonly json: boolean }) {
@@ -74,15 +65,4 @@ async function report(tuned: readonly Tuned[], { out, json }: { readonly out: st
   if (count === 0) throw new Refusal(`no question gets a calibration, so ${out} is not written`);
   const counts = `${grouped(count)} of ${grouped(tuned.length)} questions calibrated`;
   tell(`${out}: ${counts}; svc serve --model ${out}`);
-}
-
-/**
- * Returns a signal that fires at the first SIGINT or SIGTERM, so that unfinished files are removed; a second signal of
- * the same kind ends the process at once.
- */
-function stopOnSignal(): AbortSignal {
-  const controller = new AbortController();
-  process.once('SIGINT', () => controller.abort(new Stopped(130)));
-  process.once('SIGTERM', () => controller.abort(new Stopped(143)));
-  return controller.signal;
 }

@@ -1,5 +1,5 @@
 /** A decision's answers as bars, with words and numbers next to them. */
-import type { Answer, Decision, Outcome } from './answer.ts';
+import type { Answer, Decision, NamedProbability } from './answer.ts';
 import { formatCount, formatMs, formatPercent } from './format.ts';
 import { type Html, html } from './html.ts';
 
@@ -36,7 +36,10 @@ function answerView(answer: Answer): Html {
 </section>`;
 }
 
-function outcomeRow({ name, label, probability }: Outcome, { type, isBest }: { type: string; isBest: boolean }): Html {
+function outcomeRow(
+  { name, label, probability }: NamedProbability,
+  { type, isBest }: { type: string; isBest: boolean },
+): Html {
   const number = type === 'score' && html`<span class="level">${name}</span> `;
   return html`<tr${isBest && html` class="best"`}>
   <th scope="row">${number}${type === 'noul' ? YES_NO[label] : label}</th>

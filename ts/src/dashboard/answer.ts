@@ -2,7 +2,7 @@
 import { type Node, parseTree } from 'jsonc-parser';
 import type { QuestionType } from '../schemas/names.ts';
 
-export interface Outcome {
+export interface NamedProbability {
   /** The caller's name of the outcome: an option, `true` or `false`, or the number of a level. */
   readonly name: string;
   /** The text of a level; for other outcomes, the name. */
@@ -16,7 +16,7 @@ export interface Answer {
   /** The option, the expected level or the probability of yes, as in the answer. */
   readonly value: string | number;
   /** The outcomes in the order of the request; `true` before `false`. */
-  readonly outcomes: readonly Outcome[];
+  readonly outcomes: readonly NamedProbability[];
   readonly confidence: number;
   readonly answerConfidence: number;
   readonly actProbability: number | undefined;
@@ -36,9 +36,9 @@ export function readDecision(body: string): Decision {
   const usage = members(root.get('usage'));
   return {
     answers: [...members(root.get('answers'))].map(([id, node]) => readAnswer(id, members(node))),
-    inputTokens: number(usage.get('input_tokens')),
-    truncatedTokens: number(usage.get('truncated_tokens')),
-    serverMs: number(usage.get('server_ms')),
+    inputTokens: numberOf(usage.get('input_tokens')),
+    truncatedTokens: numberOf(usage.get('truncated_tokens')),
+    serverMs: numberOf(usage.get('server_ms')),
   };
 }
 
@@ -50,7 +50,7 @@ function readAnswer(id: string, fields: Members): Answer {
   const outcomes = [...members(fields.get('probabilities'))].map(([name, node]) => ({
     name,
     label: labelOf(legend.get(name)) ?? name,
-    probability: number(node),
+    probability: numberOf(node),
   }));
   const act = members(fields.get('action')).get('act_probability');
   return {
@@ -58,9 +58,9 @@ function readAnswer(id: string, fields: Members): Answer {
     type,
     value: fields.get(type)?.value as string | number,
     outcomes: type === 'noul' ? outcomes.sort((a, b) => b.name.localeCompare(a.name)) : outcomes,
-    confidence: number(fields.get('confidence')),
-    answerConfidence: number(fields.get('answer_confidence')),
-    actProbability: act && number(act),
+    confidence: numberOf(fields.get('confidence')),
+    answerConfidence: numberOf(fields.get('answer_confidence')),
+    actProbability: act && numberOf(act),
   };
 }
 
@@ -68,7 +68,7 @@ function members(node: Node | undefined): Members {
   return new Map((node?.children ?? []).map(({ children }) => [String(children?.[0]?.value), children?.[1] as Node]));
 }
 
-function number(node: Node | undefined): number {
+function numberOf(node: Node | undefined): number {
   return typeof node?.value === 'number' ? node.value : 0;
 }
 

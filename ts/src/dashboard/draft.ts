@@ -35,18 +35,24 @@ export interface RequestDraft {
 const INDENT = '  ';
 
 /** Returns the JSON text of a request, in the order of the form. Raw JSON is inserted unchanged, valid or not. */
-export function requestText({ isJson, state, questions }: RequestDraft): string {
-  const members = questions.map((question) => member(question.id, questionText(question), 2));
+export function draftText({ isJson, state, questions }: RequestDraft): string {
+  const members = questions.map((question) => memberLine(question.id, questionText(question), 2));
   return object(
-    [member('state', isJson ? state.trim() : JSON.stringify(state), 1), member('questions', object(members, 1), 1)],
+    [
+      memberLine('state', isJson ? state.trim() : JSON.stringify(state), 1),
+      memberLine('questions', object(members, 1), 1),
+    ],
     0,
   );
 }
 
 function questionText({ type, instructions, ...criteria }: QuestionDraft): string {
   const text = criteriaText(type, criteria);
-  const members = [member('type', JSON.stringify(type), 3), member('instructions', JSON.stringify(instructions), 3)];
-  if (text !== undefined) members.push(member('criteria', text, 3));
+  const members = [
+    memberLine('type', JSON.stringify(type), 3),
+    memberLine('instructions', JSON.stringify(instructions), 3),
+  ];
+  if (text !== undefined) members.push(memberLine('criteria', text, 3));
   return object(members, 2);
 }
 
@@ -57,19 +63,19 @@ function criteriaText(type: QuestionType, { options, levels, yes, no }: Criteria
   if (type === 'choice') {
     if (options.every(({ description }) => description === '')) return list(options.map(({ name }) => name));
     return object(
-      options.map(({ name, description }) => member(name, JSON.stringify(description), 4)),
+      options.map(({ name, description }) => memberLine(name, JSON.stringify(description), 4)),
       3,
     );
   }
   const sides = [
-    yes !== '' && member('true', JSON.stringify(yes), 4),
-    no !== '' && member('false', JSON.stringify(no), 4),
+    yes !== '' && memberLine('true', JSON.stringify(yes), 4),
+    no !== '' && memberLine('false', JSON.stringify(no), 4),
   ];
   const given = sides.filter((side) => side !== false);
   return given.length === 0 ? undefined : object(given, 3);
 }
 
-function member(name: string, value: string, depth: number): string {
+function memberLine(name: string, value: string, depth: number): string {
   return `${INDENT.repeat(depth)}${JSON.stringify(name)}: ${value}`;
 }
 
@@ -85,7 +91,7 @@ function list(texts: readonly string[]): string {
 class NotShowable extends Error {}
 
 /** Returns the request in `text`, or the reason why a form cannot show it, as the end of a sentence. */
-export function readRequest(text: string): RequestDraft | string {
+export function readDraft(text: string): RequestDraft | string {
   try {
     const errors: ParseError[] = [];
     const root = parseTree(text, errors, { disallowComments: true });

@@ -4,15 +4,15 @@ import { PHASES } from '../schemas/names.ts';
 import { type FieldName, fieldWriter } from './fields.ts';
 import { histogramRows, histograms } from './histogram.ts';
 import { type Html, html } from './html.ts';
-import { keptCard } from './kept-states.ts';
 import { type AssetPaths, page } from './page.ts';
 import { playground } from './playground.ts';
 import type { Snapshot } from './snapshot.ts';
 import { snippets } from './snippets.ts';
+import { stateCacheCard } from './state-cache.ts';
 import { recentRows, seriesRows } from './tables.ts';
 import { tile } from './tile.ts';
 
-export interface HomeOptions {
+interface HomeOptions {
   readonly snapshot: Snapshot;
   readonly assets: AssetPaths;
   /** The scheme, host and port that the page was requested from. */
@@ -36,7 +36,7 @@ ${playground({ origin, needsKey: snapshot.api_key })}
 ${recentCard(snapshot)}
 ${confidenceCard(snapshot)}
 </div>
-${keptCard(snapshot, write)}
+${stateCacheCard(snapshot, write)}
 <div class="columns">
 ${modelCard(write)}
 ${callCard(snapshot, origin)}

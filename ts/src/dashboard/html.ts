@@ -22,7 +22,7 @@ export type { Html };
  * A value in a template: HTML is inserted as it is, text and numbers are escaped, lists are inserted item by item, and
  * undefined, null and false insert nothing.
  */
-export type Part = Html | string | number | undefined | null | false | readonly Part[];
+type Part = Html | string | number | undefined | null | false | readonly Part[];
 
 const ESCAPED: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -34,12 +34,12 @@ const ESCAPED: Readonly<Record<string, string>> = {
 
 /** Returns the HTML of a template. Attribute values must stand in quotes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return new Html(strings.reduce((text, string, index) => text + write(parts[index - 1]) + string));
+  return new Html(strings.reduce((text, string, index) => text + partText(parts[index - 1]) + string));
 }
 
-function write(part: Part): string {
+function partText(part: Part): string {
   if (part === undefined || part === null || part === false) return '';
   if (part instanceof Html) return part.text;
-  if (typeof part === 'object') return part.map(write).join('');
+  if (typeof part === 'object') return part.map(partText).join('');
   return String(part).replace(/[&<>"']/g, (character) => ESCAPED[character] ?? '');
 }

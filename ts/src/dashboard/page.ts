@@ -8,7 +8,7 @@ export interface AssetPaths {
   readonly icon: string;
 }
 
-export interface PageOptions {
+interface PageOptions {
   readonly title: string;
   /** The path of the navigation entry of this page, or of the page above it. */
   readonly path: '/' | '/recipes';

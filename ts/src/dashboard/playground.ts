@@ -4,7 +4,7 @@
 import { type Html, html } from './html.ts';
 import { RECIPES } from './recipes/index.ts';
 
-export interface PlaygroundOptions {
+interface PlaygroundOptions {
   readonly origin: string;
   readonly needsKey: boolean;
 }

@@ -12,7 +12,7 @@ import { snippetTabs } from './tabs.ts';
 /** The answer of the loaded model, or the reason why there is none. */
 export type RecipeAnswer = RecipeReply | { readonly problem: string };
 
-export interface RecipeReply {
+interface RecipeReply {
   /** The body of the answer as the engine wrote it. */
   readonly body: string;
   readonly timing: TimingSplit;
@@ -42,7 +42,7 @@ function listEntry({ name, title, summary, request }: Recipe): Html {
   }</p></li>`;
 }
 
-export interface RecipePageOptions {
+interface RecipePageOptions {
   readonly recipe: Recipe;
   readonly answer: RecipeAnswer;
   readonly assets: AssetPaths;

@@ -1,6 +1,6 @@
 /** A decision request as commands and programs that work when pasted. They send exactly the bytes of the text. */
 
-export interface SnippetOptions {
+interface SnippetOptions {
   /** The scheme, host and port of the server, without a slash at the end. */
   readonly origin: string;
   /** The body of the request. */
@@ -34,7 +34,7 @@ function curl({ origin, body, needsKey }: SnippetOptions): string {
 function typescript({ origin, body, needsKey }: SnippetOptions): string {
   const isRaw = !/`|\$\{|\\$|\r/.test(body);
   const key = needsKey ? `\n  headers: { authorization: \`Bearer \${process.env.SVC_API_KEY}\` },` : '';
-  return `const body = ${isRaw ? `String.raw\`${body}\`` : escaped(body)};
+  return `const body = ${isRaw ? `String.raw\`${body}\`` : stringLiteral(body)};
 
 const response = await fetch('${origin}${PATH}', {
   method: 'POST',${key}
@@ -50,7 +50,7 @@ function python({ origin, body, needsKey }: SnippetOptions): string {
   const key = needsKey ? '\n    headers={"Authorization": f"Bearer {os.environ[\'SVC_API_KEY\']}"},' : '';
   return `${needsKey ? 'import os\n\n' : ''}import requests
 
-body = ${isRaw ? `r"""${body}"""` : escaped(body)}
+body = ${isRaw ? `r"""${body}"""` : stringLiteral(body)}
 
 response = requests.post(
     "${origin}${PATH}",${key}
@@ -65,6 +65,6 @@ print(response.json()["answers"])`;
  * Returns a string literal that is valid in JavaScript and in Python: the two differ in escapes outside the basic
  * plane, where nothing is escaped.
  */
-function escaped(text: string): string {
+function stringLiteral(text: string): string {
   return JSON.stringify(text);
 }

@@ -3,7 +3,7 @@ import { formatCount, formatMs, formatRate, formatTime, NOTHING } from './format
 import { type Html, html } from './html.ts';
 import { BUCKET_SECONDS, type Bucket, isAnswered, type RecentRequest } from './snapshot.ts';
 
-export interface RowOptions {
+interface RowOptions {
   /** The time zone of the times; left out in the browser, which knows its own. */
   readonly timeZone?: string;
   /** Whether only failed requests are shown; false by default. */

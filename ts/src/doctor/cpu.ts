@@ -20,10 +20,10 @@ export function checkCpu(): Finding {
   const { arch, platform } = process;
   const model = cpus()[0]?.model.trim() || arch;
   // Every Mac with an Apple processor has this feature; on other systems than Linux, Node cannot tell.
-  if (platform === 'darwin' && arch === 'arm64') return judge(model, arch, new Set(['NEON dot product']));
+  if (platform === 'darwin' && arch === 'arm64') return processorFinding(model, arch, new Set(['NEON dot product']));
   const features = platform === 'linux' ? linuxFeatures() : undefined;
   if (features === undefined) return ok('cpu', `${model}; what it can do for 8-bit models is not known here`);
-  return judge(model, arch, features);
+  return processorFinding(model, arch, features);
 }
 
 function linuxFeatures(): ReadonlySet<string> | undefined {
@@ -47,7 +47,7 @@ export function cpuFeatures(cpuinfo: string, arch: NodeJS.Architecture): Readonl
 }
 
 /** Returns the finding about the speed that these features allow. */
-export function judge(model: string, arch: string, features: ReadonlySet<string>): Finding {
+export function processorFinding(model: string, arch: string, features: ReadonlySet<string>): Finding {
   const names = [...features].join(', ');
   if ([...features].some((name) => DOT_PRODUCT.has(name))) {
     return ok('cpu', `${model}: ${names}; 8-bit models run at their full speed`);

@@ -1,6 +1,7 @@
 /** Checks of the runtime library and the model: both are loaded, and the model makes one decision. */
 
-import { defaultRuntime, type Engine, EngineError } from '../engine/engine.ts';
+import { defaultRuntime } from '../engine/addon.ts';
+import { type Engine, EngineError } from '../engine/contract.ts';
 import type { ErrorCode } from '../errors.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { Refusal } from '../refusal.ts';

@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import { canMakeFiles } from '../files/exclusive-file.ts';
 import { formatAddress } from '../network/address.ts';
 import { healthOf } from '../network/health.ts';
-import { requireFree } from '../network/listen.ts';
+import { requireFreeAddress } from '../network/listen.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config, LoadedConfig } from '../settings/config.ts';
 import { requireContainerCredentials } from '../settings/container.ts';
@@ -39,7 +39,7 @@ export function checkCredentials(config: Config, isContainer: boolean): Finding[
     ...credential('api key', () => resolveApiKeys(config, { create: false })),
     ...credential('password', () => resolvePassword(config, { create: false })),
   ];
-  if (isContainer) findings.push(...refusal('container', () => containerCredentials(config)));
+  if (isContainer) findings.push(...findingsOf('container', () => containerCredentials(config)));
   const { file, apiKey, password } = config;
   const isInFile = [...apiKey, password].some((secret) => secret !== undefined && !/^SVC_/.test(secret.origin));
   if (file !== undefined && isInFile && process.platform !== 'win32' && (statSync(file).mode & OTHERS) !== 0) {
@@ -56,14 +56,14 @@ function containerCredentials(config: Config): Finding[] {
 }
 
 function credential(check: string, resolve: () => Credential): Finding[] {
-  return refusal(check, () => {
+  return findingsOf(check, () => {
     const { status, warnings } = resolve();
     return [...warnings.map((line) => warning(check, line)), ok(check, status)];
   });
 }
 
 /** Returns the findings of `work`, or the problem with which it refuses. */
-function refusal(check: string, work: () => Finding[]): Finding[] {
+function findingsOf(check: string, work: () => Finding[]): Finding[] {
   try {
     return work();
   } catch (error) {
@@ -79,7 +79,7 @@ function refusal(check: string, work: () => Finding[]): Finding[] {
 export async function checkPort({ listen }: Config): Promise<Finding> {
   const address = formatAddress(listen);
   try {
-    await requireFree(listen);
+    await requireFreeAddress(listen);
     return ok('port', `${address} is free`);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

@@ -4,7 +4,7 @@ import { closeSync, linkSync, lstatSync, openSync, readdirSync, rmSync, writeFil
 import { dirname, join } from 'node:path';
 import { errorCode } from './system-error.ts';
 
-export interface NewFile {
+interface NewFile {
   readonly path: string;
   readonly text: string;
   /** Permission bits, such as `0o600`; a platform without permission bits ignores them. */

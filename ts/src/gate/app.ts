@@ -13,7 +13,7 @@ import { requireHttp } from './headers.ts';
 import { gateName, refuseLoops } from './loop.ts';
 import { targetAccess } from './target.ts';
 
-export interface GateParts extends ForwardParts, Pick<Config, 'listen' | 'allowedHosts'> {
+interface GateParts extends ForwardParts, Pick<Config, 'listen' | 'allowedHosts'> {
   /** The accepted keys; if empty, no key is checked. */
   readonly keys: readonly ApiKey[];
 }

@@ -33,7 +33,7 @@ const OWN = new Set([
 ]);
 
 /** The headers that the gate sends to the server itself. */
-export interface OwnHeaders {
+interface OwnHeaders {
   readonly requestId: string;
   /** The value of `Via`. */
   readonly via: string;

@@ -23,7 +23,7 @@ export interface GateFlags extends Flags {
   readonly key?: boolean;
 }
 
-export interface GateSettings {
+interface GateSettings {
   readonly listen: Address;
   /** Scheme, host and port of the server behind the gate. */
   readonly upstream: URL;

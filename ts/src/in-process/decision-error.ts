@@ -1,5 +1,5 @@
 /** The error of a request without an answer, for callers in the same process. */
-import type { Failure } from '../engine/engine.ts';
+import type { Failure } from '../engine/contract.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 
 /** The error of a request that got no answer. Its message and status are those that a server would send. */

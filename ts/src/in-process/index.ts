@@ -1,12 +1,12 @@
 /** The exports of `@svc/server`: the engine in the caller's own process. */
-import { EngineError } from '../engine/engine.ts';
+import { EngineError } from '../engine/contract.ts';
 import { DecisionError } from './decision-error.ts';
 import { shareClass } from './shared-class.ts';
 
 shareClass(DecisionError, 'DecisionError');
 shareClass(EngineError, 'EngineError');
 
-export type { ModelInfo } from '../engine/engine.ts';
+export type { ModelInfo } from '../engine/contract.ts';
 export type { ErrorCode } from '../errors.ts';
 export { type CallOptions, createEngine, type DecisionRequest, type LocalEngine } from './local-engine.ts';
 export type { LocalEngineOptions } from './options.ts';

@@ -1,10 +1,11 @@
 /** The engine for programs that call it directly, without a server. */
-import { type Engine, EngineError, type EngineOptions, loadEngine, type ModelInfo } from '../engine/engine.ts';
+import { loadEngine } from '../engine/addon.ts';
+import { type Engine, EngineError, type EngineOptions, type ModelInfo } from '../engine/contract.ts';
 import { hasReferences, tryReferences } from '../model/references.ts';
 import { Refusal } from '../refusal.ts';
 import { bodyBytes, callSignal, modelPath, requestJson } from './arguments.ts';
 import { DecisionError } from './decision-error.ts';
-import { engineOptions, type LocalEngineOptions } from './options.ts';
+import { type LocalEngineOptions, localEngineOptions } from './options.ts';
 import type { Decision, Questions } from './questions.ts';
 
 /** A decision request: a state, and the questions about it by their ids. */
@@ -73,7 +74,7 @@ export interface LocalEngine {
  * @throws EngineError when the runtime, the model or the device cannot be used; TypeError when an option is wrong.
  */
 export async function createEngine(options: LocalEngineOptions = {}): Promise<LocalEngine> {
-  const checked = engineOptions(options);
+  const checked = localEngineOptions(options);
   return new InProcessEngine(await loadEngine(checked), checked);
 }
 

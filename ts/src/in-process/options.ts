@@ -1,7 +1,8 @@
 /** The options of an engine in the caller's process, checked like the settings of a server. */
 import { resolve } from 'node:path';
 import { Check } from 'typebox/schema';
-import { defaultModel, defaultRuntime, type EngineOptions } from '../engine/engine.ts';
+import { defaultModel, defaultRuntime } from '../engine/addon.ts';
+import { type EngineOptions, requestsAtOnce } from '../engine/contract.ts';
 import { type ConfigKey, settingSchema, wantedValue } from '../schemas/config.ts';
 import { nearestName } from '../schemas/nearest.ts';
 import { modelPath } from './arguments.ts';
@@ -30,6 +31,11 @@ export interface LocalEngineOptions {
    * machine. Default: 0.
    */
   readonly threads?: number | undefined;
+  /**
+   * The most calls on the model at once, 1 to 256, or `auto` for one for each thread. More than one share the threads: that answers
+   * more short calls a second, and each of them later. Default: 1.
+   */
+  readonly parallel?: number | 'auto' | undefined;
   /**
    * The treatment of a text that is longer than the model's window: `count` cuts it and counts the cut tokens in
    * `usage.truncated_tokens`, `error` refuses the call with status 413. Default: `count`.
@@ -81,6 +87,7 @@ const NAMES = {
   runtime: 'runtime',
   device: 'device',
   threads: 'threads',
+  parallel: 'parallel',
   truncate: 'truncate',
   maxQuestions: 'max_questions',
   maxTokens: 'max_tokens',
@@ -97,7 +104,7 @@ const NAMES = {
  *
  * @throws TypeError when an option is unknown or has a wrong value, or `options` is no object.
  */
-export function engineOptions(options: LocalEngineOptions): EngineOptions {
+export function localEngineOptions(options: LocalEngineOptions): EngineOptions {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new TypeError("options: must be an object, such as { model: 'folder', threads: 2 }");
   }
@@ -108,9 +115,10 @@ export function engineOptions(options: LocalEngineOptions): EngineOptions {
     if (!Check(settingSchema(key), value)) throw new TypeError(`${name}: must be ${wantedValue(key)}`);
     return [name, value];
   });
-  const { model, runtime, ...checked }: EngineOptions = Object.fromEntries(entries);
+  const { model, runtime, parallel, ...checked } = Object.fromEntries(entries);
   return {
     ...checked,
+    parallel: requestsAtOnce(parallel),
     model: model === '' ? defaultModel() : modelPath(model),
     runtime: runtime === '' ? defaultRuntime() : resolve(runtime),
   };

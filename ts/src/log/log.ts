@@ -14,7 +14,7 @@ interface Line {
   readonly [field: string]: unknown;
 }
 
-export interface LogOptions {
+interface LogOptions {
   /** A `log_level` of `svc.json`. */
   readonly level: string;
   /** A `log_format` of `svc.json`. */
@@ -24,7 +24,7 @@ export interface LogOptions {
 }
 
 /** The log of the process. */
-export interface Log {
+interface Log {
   readonly log: Logger;
   /** Returns how many lines were lost since the start because they could not be written. */
   readonly lostLines: () => number;

@@ -34,6 +34,8 @@ const EntrySchema = Type.Object({
   folder: Type.String({ minLength: 1 }),
   version: Type.String(),
   bytes: Type.Integer({ minimum: 0 }),
+  source: Type.Optional(Type.String()),
+  revision: Type.Optional(Type.String()),
   files: Type.Record(Type.String(), Type.Object({ bytes: Type.Integer(), sha256: Type.String() })),
 });
 
@@ -44,10 +46,11 @@ const GoodSchema = Type.Object({
   sha256: Type.String({ pattern: NAME.source }),
   version: Type.String(),
   etag: Type.Optional(Type.String()),
+  revision: Type.Optional(Type.String()),
 });
 
 /** The last good model of a source: the one that answered last. */
-export type Good = Static<typeof GoodSchema>;
+type Good = Static<typeof GoodSchema>;
 
 /** A checked model in the cache, which stays there until it is released. */
 export interface CachedModel {
@@ -56,6 +59,20 @@ export interface CachedModel {
   readonly folder: string;
   readonly version: string;
   release(): Promise<void>;
+}
+
+/** A model in the cache, as its record describes it. Its files have not been checked. */
+export interface KeptModel extends Pick<CachedModel, 'sha256' | 'folder' | 'version'> {
+  readonly bytes: number;
+  /** The paths of its files, with `/` between their parts. */
+  readonly paths: readonly string[];
+  /** The place that the model was fetched from, and its revision there; models of earlier releases have none. */
+  readonly source?: string;
+  readonly revision?: string;
+  /** When a process last began or ended to use the model, in milliseconds since 1970. */
+  readonly usedMs: number;
+  /** Whether a running process uses the model. */
+  readonly isInUse: boolean;
 }
 
 /** A folder that is filled from elsewhere. `remove` deletes it, except for a model that was moved into the cache. */
@@ -67,10 +84,13 @@ export interface Workspace {
 interface KeepOptions {
   /** The name that the entry gets. */
   readonly sha256: string;
+  /** The place that the model was fetched from, without secrets, and its revision there. */
+  readonly source?: string | undefined;
+  readonly revision?: string | undefined;
   readonly signal: AbortSignal;
 }
 
-export interface CacheOptions {
+interface CacheOptions {
   readonly folder: string;
   /** The most bytes of all models together. Models that are needed stay even beyond this limit. */
   readonly maxBytes: number;
@@ -113,7 +133,8 @@ export class ModelCache {
   }
 
   /** Moves a model folder of a workspace into the cache, complete and under its digest, unless it is there already. */
-  async keep(workspace: Workspace, folder: string, { sha256, signal }: KeepOptions): Promise<void> {
+  async keep(workspace: Workspace, folder: string, options: KeepOptions): Promise<void> {
+    const { sha256, source, revision, signal } = options;
     const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder, signal)];
     const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
     // A model folder named `entry.json` would collide with the record, so it gets the default name.
@@ -121,7 +142,8 @@ export class ModelCache {
     await mkdir(entry);
     await rename(folder, join(entry, name));
     const { version } = await namesOf(join(entry, name));
-    const record: Entry = { folder: name, version, bytes, files };
+    const origin = { ...(source !== undefined && { source }), ...(revision !== undefined && { revision }) };
+    const record: Entry = { folder: name, version, bytes, ...origin, files };
     await writeFile(join(entry, ENTRY_FILE), JSON.stringify(record));
     // A damaged entry was removed when it was looked for, so an entry that is there now was made by another process.
     await renameFolder(entry, join(this.#folder, sha256)).catch(async (error: unknown) => {
@@ -192,6 +214,40 @@ export class ModelCache {
       if (bytes <= this.#maxBytes) return;
       const folder = join(this.#folder, name);
       if (!needed.has(name) && !(await isInUse(folder)) && (await this.#remove(folder))) bytes -= size;
+    }
+  }
+
+  /** Returns all models, the one that was used last in front. */
+  async kept(): Promise<KeptModel[]> {
+    const names = (await readdir(this.#folder).catch(() => [])).filter((name) => NAME.test(name));
+    const models = await Promise.all(names.map((name) => this.#keptModel(name)));
+    return models.flat().sort((a, b) => b.usedMs - a.usedMs);
+  }
+
+  async #keptModel(sha256: string): Promise<KeptModel[]> {
+    const folder = join(this.#folder, sha256);
+    const entry = await readJson(EntrySchema, join(folder, ENTRY_FILE));
+    if (entry === undefined || modelFolderName(entry.folder) !== entry.folder) return [];
+    const { version, bytes, source, revision, files } = entry;
+    const origin = { ...(source !== undefined && { source }), ...(revision !== undefined && { revision }) };
+    const use = { usedMs: (await this.#size(sha256)).usedMs, isInUse: await isInUse(folder) };
+    const model = { sha256, folder: join(folder, entry.folder), version, bytes, paths: Object.keys(files) };
+    return [{ ...model, ...origin, ...use }];
+  }
+
+  /** Removes a model that nobody uses; returns whether it is gone. */
+  async discard(sha256: string): Promise<boolean> {
+    const folder = join(this.#folder, sha256);
+    return !(await isInUse(folder)) && this.#remove(folder);
+  }
+
+  /** Removes the notes of the last good models of a source, which are found by the name that the source has in them. */
+  async forget(source: string): Promise<void> {
+    const folder = join(this.#folder, SOURCES);
+    for (const name of await readdir(folder).catch(() => [])) {
+      const path = join(folder, name);
+      const good = await readJson(GoodSchema, path);
+      if (good?.source === source) await rm(path, { force: true });
     }
   }
 

@@ -27,6 +27,17 @@ export interface DownloadOptions {
   readonly what: string;
   /** The length that the object must have in bytes, where that is known. */
   readonly bytes?: number | undefined;
+  readonly progress?: FetchProgress | undefined;
+}
+
+/** The person who waits for a model, and is told how far it is. */
+export interface FetchProgress {
+  /** Takes note of the bytes that the wanted files have together. */
+  expects(bytes: number): void;
+  /** Takes note of bytes that are there now. A negative number means that they have to come once more. */
+  got(bytes: number): void;
+  /** Takes note of graphs that the source also has, and that are not fetched. */
+  leavesOut(graphs: readonly string[]): void;
 }
 
 /**
@@ -71,7 +82,7 @@ interface Limit {
  *
  * @throws SourceError as `download` does.
  */
-async function* received(
+export async function* received(
   opened: Opened,
   options: DownloadOptions,
   limit: Limit = { bytes: options.limits.maxBytes, setting: 'model_max_bytes' },
@@ -82,11 +93,12 @@ async function* received(
   try {
     if (bytes !== undefined && opened.bytes !== undefined && opened.bytes !== bytes)
       throw wrongLength(opened.bytes, options);
-    if ((opened.bytes ?? 0) > limit.bytes) throw tooLarge(what, limit);
+    if ((opened.bytes ?? 0) > limit.bytes) throw overLimit(what, limit);
     for await (const chunk of body as AsyncIterable<Buffer>) {
       watch.count(chunk.length);
+      options.progress?.got(chunk.length);
       if (watch.total() > (bytes ?? limit.bytes))
-        throw bytes === undefined ? tooLarge(what, limit) : wrongLength(watch.total(), options);
+        throw bytes === undefined ? overLimit(what, limit) : wrongLength(watch.total(), options);
       yield chunk;
     }
     if (bytes !== undefined && watch.total() !== bytes) throw wrongLength(watch.total(), options);
@@ -129,7 +141,7 @@ function watchProgress({ body }: Opened, { limits, signal, what }: DownloadOptio
   };
 }
 
-function tooLarge(what: string, { bytes, setting }: Limit): SourceError {
+function overLimit(what: string, { bytes, setting }: Limit): SourceError {
   return new SourceError(`${what}: more than ${bytes} bytes${setting === undefined ? '' : ` (${setting})`}`);
 }
 

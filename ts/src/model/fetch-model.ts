@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../files/sha256.ts';
-import { type DownloadOptions, download, downloadText, type FetchLimits } from './download.ts';
+import { type DownloadOptions, download, downloadText, type FetchLimits, type FetchProgress } from './download.ts';
 import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat, Packaging } from './location.ts';
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, manifestText, namesOf, parseManifest } from './manifest.ts';
@@ -10,9 +10,8 @@ import { SourceError } from './source-error.ts';
 import type { Listed, Opened, Store } from './store.ts';
 import { modelFolderIn, unpack } from './unpack.ts';
 
-export interface FetchRequest {
-  readonly store: Store;
-  readonly packaging: Packaging;
+/** The order to fetch a model, wherever it comes from. */
+export interface FetchOrder {
   /** The name of the source in messages. */
   readonly source: string;
   /** The name of the model folder where the source gives none. */
@@ -29,6 +28,13 @@ export interface FetchRequest {
   workspace(): Promise<string>;
   /** Takes note of the version that the source offers, as soon as it is known. */
   offered(version: string): void;
+  readonly progress?: FetchProgress | undefined;
+}
+
+/** The order to fetch a model from a store. */
+export interface FetchRequest extends FetchOrder {
+  readonly store: Store;
+  readonly packaging: Packaging;
 }
 
 /** The offer of a source. */
@@ -36,6 +42,8 @@ export interface Fetched {
   /** Hex sha256 of the archive, or of the manifest. */
   readonly sha256: string;
   readonly etag?: string | undefined;
+  /** The revision of the source that the model belongs to, such as a commit; absent where there are none. */
+  readonly revision?: string | undefined;
   /** The folder that the model was put into; absent when the model was here already. */
   readonly folder?: string;
 }
@@ -46,8 +54,20 @@ export interface Fetched {
  *
  * @throws SourceError when there is no model, or a part of it is not as it must be. No part of it counts then.
  */
-export async function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
-  const { signal, source, limits } = request;
+export function fetchModel(request: FetchRequest): Promise<Fetched | 'unchanged'> {
+  return inTime(request, fetchPackaged);
+}
+
+/**
+ * Returns what `fetch` makes of the order. Its signal fires after `limits.totalMs`.
+ *
+ * @throws SourceError when that takes longer.
+ */
+export async function inTime<Order extends FetchOrder, Result>(
+  order: Order,
+  fetch: (order: Order) => Promise<Result>,
+): Promise<Result> {
+  const { signal, source, limits } = order;
   const stop = new AbortController();
   const end = () => stop.abort(signal.reason);
   const isLate = new SourceError(`${source}: not there after ${limits.totalMs / 1000} s`, { isAway: true });
@@ -55,7 +75,7 @@ export async function fetchModel(request: FetchRequest): Promise<Fetched | 'unch
   signal.addEventListener('abort', end, { once: true });
   if (signal.aborted) end();
   try {
-    return await fetchPackaged({ ...request, signal: stop.signal });
+    return await fetch({ ...order, signal: stop.signal });
   } catch (error) {
     stop.signal.throwIfAborted();
     throw error;
@@ -87,9 +107,10 @@ class Fetch {
     const opened = await store.open(undefined, this.#request);
     if (opened === 'unchanged') return opened;
     const { etag } = opened;
+    if (opened.bytes !== undefined) this.#request.progress?.expects(opened.bytes);
     const folder = await this.#workspaceFor(opened);
     const file = join(folder, 'archive');
-    const { sha256 } = await download(opened, file, this.#downloadOptions(source));
+    const { sha256 } = await download(opened, file, this.#fileOptions(source));
     this.#requirePinned(sha256);
     if (await this.#request.isHere(sha256)) return { sha256, etag };
     const unpacked = join(folder, this.#request.name);
@@ -180,7 +201,7 @@ class Fetch {
       throw error;
     });
     const what = `${this.#request.source}: ${path}`;
-    return (await download(opened, file, { ...this.#downloadOptions(what), bytes })).sha256;
+    return (await download(opened, file, { ...this.#fileOptions(what), bytes })).sha256;
   }
 
   async #modelFolder(): Promise<string> {
@@ -204,18 +225,17 @@ class Fetch {
     return { limits, signal, what };
   }
 
+  /** Returns the options for a file of the model, whose bytes count for the person who waits. */
+  #fileOptions(what: string): DownloadOptions {
+    return { ...this.#downloadOptions(what), progress: this.#request.progress };
+  }
+
   #requireSize(files: readonly { readonly bytes: number }[]): void {
-    const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-    const { maxBytes } = this.#request.limits;
-    if (bytes > maxBytes) {
-      throw new SourceError(`${this.#request.source}: ${bytes} bytes, the limit is ${maxBytes} (model_max_bytes)`);
-    }
+    requireSize(this.#request, files);
   }
 
   #requirePinned(sha256: string): void {
-    const { pinned, source } = this.#request;
-    if (pinned !== '' && pinned !== sha256)
-      throw new SourceError(`${source}: has the sha256 ${sha256}, not that of model_sha256`);
+    requirePinned(this.#request, sha256);
   }
 
   /** Returns the result of `work`; its errors get the source in front. */
@@ -228,4 +248,29 @@ class Fetch {
       throw error;
     }
   }
+}
+
+/**
+ * Requires that the files together have no more bytes than a model may have, and tells the person who waits how many
+ * they are.
+ *
+ * @throws SourceError when they have more.
+ */
+export function requireSize(
+  { source, limits: { maxBytes }, progress }: Pick<FetchOrder, 'source' | 'limits' | 'progress'>,
+  files: readonly { readonly bytes: number }[],
+): void {
+  const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
+  if (bytes > maxBytes) throw new SourceError(`${source}: ${bytes} bytes, the limit is ${maxBytes} (model_max_bytes)`);
+  progress?.expects(bytes);
+}
+
+/**
+ * Requires that a model has the digest that is set for it.
+ *
+ * @throws SourceError when it has another.
+ */
+export function requirePinned({ source, pinned }: Pick<FetchOrder, 'source' | 'pinned'>, sha256: string): void {
+  if (pinned !== '' && pinned !== sha256)
+    throw new SourceError(`${source}: has the sha256 ${sha256}, not that of model_sha256`);
 }

@@ -2,7 +2,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Refusal } from '../refusal.ts';
 import type { CachedModel, ModelCache, Workspace } from './cache.ts';
-import { type FetchRequest, fetchModel } from './fetch-model.ts';
+import type { FetchProgress } from './download.ts';
+import type { Fetched, FetchOrder } from './fetch-model.ts';
 import type { FoundModel, ModelSource, SourceListener, SourceStatus } from './source.ts';
 import { reason, SourceError } from './source-error.ts';
 import type { TrialNote } from './trial-note.ts';
@@ -13,8 +14,16 @@ const LONGEST_RETRY_MS = { away: 5 * 60_000, wrong: 60 * 60_000 };
 /** A model is refused once this many of its trials have ended the process; a single one may have been an accident. */
 const MAX_DEATHS = 2;
 
-export interface FetchedSourceOptions
-  extends Pick<FetchRequest, 'store' | 'packaging' | 'name' | 'source' | 'pinned' | 'limits'> {
+export interface FetchedSourceOptions extends Pick<FetchOrder, 'name' | 'source' | 'pinned' | 'limits'> {
+  /**
+   * Fetches the model that the source offers, unless it is the one that is known already.
+   *
+   * @throws SourceError when there is no model, or a part of it is not as it must be.
+   */
+  readonly fetch: (order: FetchOrder) => Promise<Fetched | 'unchanged'>;
+  /** Returns the name of the source at a revision; needed where models have revisions. */
+  readonly atRevision?: (revision: string) => string;
+  readonly progress?: FetchProgress | undefined;
   readonly cache: ModelCache;
   /** The source as the settings name it, secrets included: it tells one source from another. */
   readonly identity: string;
@@ -42,6 +51,7 @@ export interface FetchedSourceOptions
 interface Seen {
   readonly sha256: string;
   readonly etag?: string | undefined;
+  readonly revision?: string | undefined;
 }
 
 export class FetchedSource implements ModelSource {
@@ -52,9 +62,13 @@ export class FetchedSource implements ModelSource {
   #reported: SourceStatus = this.#status;
   /** The number of failed looks since the last successful one. */
   #failures = 0;
+  /** The time before which the source does not want to be asked again, by the clock of `performance`. */
+  #notBeforeMs = 0;
   #isAsked = false;
   /** The reasons why models could not be taken, by digest: these models are not tried again before a `refresh`. */
   readonly #rejected = new Map<string, string>();
+  /** The revisions that models belong to, by digest. */
+  readonly #revisions = new Map<string, string>();
   /** The models that this process has open, by digest. */
   readonly #open = new Map<string, CachedModel>();
   /** The digests of the model that answers, and of the last good one, which a later start begins with. */
@@ -85,7 +99,7 @@ export class FetchedSource implements ModelSource {
     try {
       return await this.#ask(signal);
     } catch (error) {
-      if (isLocal || !(error instanceof SourceError)) throw refusal(error);
+      if (isLocal || !(error instanceof SourceError)) throw sourceRefusal(error);
       return this.#embedded(error.message, 'the embedded model answers until it can be had');
     }
   }
@@ -93,13 +107,13 @@ export class FetchedSource implements ModelSource {
   async refresh(signal: AbortSignal): Promise<FoundModel> {
     // The faults that models were rejected for may have been repaired.
     this.#rejected.clear();
-    await this.#note.end();
+    await this.#note.forget();
     // A model that was good in another process need not be fetched or tried again.
     if (this.#seen === undefined) await this.#cached(signal);
     try {
       return await this.#ask(signal);
     } catch (error) {
-      throw refusal(error);
+      throw sourceRefusal(error);
     }
   }
 
@@ -115,7 +129,9 @@ export class FetchedSource implements ModelSource {
     this.#rejected.delete(model.sha256);
     this.#good = model.sha256;
     const etag = this.#seen?.sha256 === model.sha256 ? this.#seen.etag : undefined;
-    const good = { source, sha256: model.sha256, version: model.version, ...(etag !== undefined && { etag }) };
+    const revision = this.#revisions.get(model.sha256);
+    const known = { ...(etag !== undefined && { etag }), ...(revision !== undefined && { revision }) };
+    const good = { source, sha256: model.sha256, version: model.version, ...known };
     // A cache that cannot be written can still be read.
     await cache.remember(identity, good).catch(() => {});
     await cache.prune(new Set([model.sha256])).catch(() => {});
@@ -168,6 +184,11 @@ export class FetchedSource implements ModelSource {
 
   /** Returns the milliseconds until the source is asked again; undefined when it never is. */
   #nextLookMs(): number | undefined {
+    const waitMs = this.#regularWaitMs();
+    return waitMs === undefined ? undefined : Math.max(waitMs, this.#notBeforeMs - performance.now());
+  }
+
+  #regularWaitMs(): number | undefined {
     const { pinned, refreshMs, retryMs = FIRST_RETRY_MS } = this.#options;
     if (pinned !== '' && this.#answering === pinned) return undefined;
     // The waits get longer where a wrong model is offered, which takes as long to fetch as a right one.
@@ -239,6 +260,7 @@ export class FetchedSource implements ModelSource {
       const problem =
         error instanceof SourceError ? error : new SourceError(`${this.source}: ${reason(error)}`, { cause: error });
       this.#failures += 1;
+      this.#notBeforeMs = performance.now() + (problem.retryMs ?? 0);
       const { isRefused: _, ...status } = this.#status;
       this.#status = { ...status, offline: problem.isAway, ...(!problem.isAway && { isRefused: true }) };
       throw problem;
@@ -249,27 +271,25 @@ export class FetchedSource implements ModelSource {
   }
 
   async #fetched(signal: AbortSignal, makeWorkspace: () => Promise<Workspace>): Promise<CachedModel> {
-    const { cache, ...options } = this.#options;
+    const { cache, fetch, name, source, pinned, limits, progress } = this.#options;
     let workspace: Workspace | undefined;
     // A tag helps only while its model is still in the cache.
     const known = this.#seen && (await this.#model(this.#seen.sha256, signal)) ? this.#seen : undefined;
-    const fetched = await fetchModel({
-      ...options,
+    const fetched = await fetch({
+      ...{ name, source, pinned, limits, progress, signal },
       etag: known?.etag,
-      signal,
       isHere: async (sha256) => (await this.#model(sha256, signal)) !== undefined,
       workspace: async () => {
         workspace = await makeWorkspace();
         return workspace.folder;
       },
-      offered: (remoteVersion) => {
-        this.#status = { ...this.#status, remoteVersion };
-      },
+      offered: (version) => this.#offers(version),
     });
     if (fetched === 'unchanged' && known === undefined) throw new SourceError(`${this.source}: sent nothing`);
     const seen = fetched === 'unchanged' ? known : fetched;
     if (fetched !== 'unchanged' && fetched.folder !== undefined && workspace !== undefined) {
-      await cache.keep(workspace, fetched.folder, { sha256: fetched.sha256, signal });
+      const { sha256, revision } = fetched;
+      await cache.keep(workspace, fetched.folder, { sha256, source, revision, signal });
     }
     return this.#opened(seen, signal);
   }
@@ -297,16 +317,22 @@ export class FetchedSource implements ModelSource {
       await this.#release(sha256);
       throw error;
     } finally {
-      if (deaths < MAX_DEATHS) await this.#note.end();
+      await this.#note.end({ isKept: deaths >= MAX_DEATHS });
     }
   }
 
   async #opened(seen: Seen | undefined, signal: AbortSignal): Promise<CachedModel> {
     const model = seen && (await this.#model(seen.sha256, signal));
     if (seen === undefined || model === undefined) throw new SourceError(`${this.source}: was lost from the cache`);
-    this.#seen = { sha256: seen.sha256, etag: seen.etag };
-    this.#status = { ...this.#status, remoteVersion: model.version };
+    this.#seen = seen;
+    this.#noteRevision(seen);
+    this.#offers(model.version);
     return model;
+  }
+
+  /** Takes note of the offered version. Exported models have none in their files, and the engine says `0` then. */
+  #offers(version: string): void {
+    this.#status = { ...this.#status, remoteVersion: version || undefined };
   }
 
   async #model(sha256: string, signal?: AbortSignal): Promise<CachedModel | undefined> {
@@ -325,8 +351,13 @@ export class FetchedSource implements ModelSource {
     const model = await this.#model(good.sha256, signal);
     if (model === undefined) return undefined;
     this.#good = good.sha256;
-    this.#seen ??= { sha256: good.sha256, etag: good.etag };
+    this.#seen ??= good;
+    this.#noteRevision(good);
     return model;
+  }
+
+  #noteRevision({ sha256, revision }: Seen): void {
+    if (revision !== undefined) this.#revisions.set(sha256, revision);
   }
 
   async #release(sha256: string): Promise<void> {
@@ -336,7 +367,9 @@ export class FetchedSource implements ModelSource {
   }
 
   #found({ folder, sha256 }: CachedModel): FoundModel {
-    return { folder, sha256, source: this.source, fallback: false, notes: [], ...this.#status };
+    const revision = this.#revisions.get(sha256);
+    const source = revision === undefined ? this.source : (this.#options.atRevision?.(revision) ?? this.source);
+    return { folder, sha256, source, fallback: false, notes: [], ...this.#status };
   }
 
   /**
@@ -371,6 +404,6 @@ function isSame(before: SourceStatus, now: SourceStatus): boolean {
   return before.offline === now.offline && before.remoteVersion === now.remoteVersion && isRefused[0] === isRefused[1];
 }
 
-function refusal(error: unknown): unknown {
+function sourceRefusal(error: unknown): unknown {
   return error instanceof SourceError ? new Refusal(error.message, { cause: error }) : error;
 }

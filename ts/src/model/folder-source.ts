@@ -1,5 +1,5 @@
 /** The source of a model folder on this machine; the embedded model is one of them. */
-import { defaultModel } from '../engine/engine.ts';
+import { defaultModel } from '../engine/addon.ts';
 import { sha256Of } from '../files/sha256.ts';
 import { Refusal } from '../refusal.ts';
 import { manifestText } from './manifest.ts';

@@ -1,6 +1,7 @@
 /** Loads the configured model into an engine. */
 
-import { type Engine, inspectModel, loadEngine, type ModelInspection } from '../engine/engine.ts';
+import { inspectModel, loadEngine } from '../engine/addon.ts';
+import type { Engine, ModelInspection } from '../engine/contract.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
@@ -61,7 +62,7 @@ export async function inspectConfiguredModel(config: Config): Promise<ModelInspe
   try {
     return await inspectModel(engineOptions(config, folder));
   } catch (error) {
-    throw refusal(error);
+    throw loadRefusal(error);
   }
 }
 
@@ -76,7 +77,7 @@ async function openEngine(config: Config, model: FoundModel): Promise<Engine> {
   try {
     return await loadEngine(engineOptions(config, model.folder));
   } catch (error) {
-    throw refusal(error);
+    throw loadRefusal(error);
   }
 }
 
@@ -98,6 +99,6 @@ function withNotes(notes: readonly string[], error: unknown): unknown {
   return notes.length === 0 ? error : new Refusal([...notes, reason(error)].join('; '), { cause: error });
 }
 
-function refusal(error: unknown): unknown {
+function loadRefusal(error: unknown): unknown {
   return error instanceof Error ? new Refusal(error.message.replace(/\s*\n\s*/g, ' '), { cause: error }) : error;
 }

@@ -2,6 +2,7 @@
 
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
+import { type HubName, isHubName, parseHubName } from './hub/name.ts';
 
 export type ArchiveFormat = 'tar' | 'zip';
 
@@ -15,7 +16,8 @@ export type Location =
   | { readonly at: 'folder'; readonly path: string }
   | { readonly at: 'file'; readonly path: string; readonly packaging: Packaging }
   | { readonly at: 'url'; readonly url: URL; readonly packaging: Packaging }
-  | { readonly at: 's3'; readonly bucket: string; readonly key: string; readonly packaging: Packaging };
+  | { readonly at: 's3'; readonly bucket: string; readonly key: string; readonly packaging: Packaging }
+  | { readonly at: 'hub'; readonly name: HubName };
 
 const ENDINGS: readonly (readonly [RegExp, Packaging])[] = [
   [/\.(tar\.gz|tgz)$/i, { kind: 'archive', format: 'tar' }],
@@ -30,11 +32,14 @@ const ENDINGS: readonly (readonly [RegExp, Packaging])[] = [
  */
 export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 'modelAllowHttp'>): Location {
   if (model === '') return { at: 'embedded' };
+  if (isHubName(model)) return { at: 'hub', name: parseHubName(model) };
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(model)?.[1]?.toLowerCase();
   if (scheme === undefined) return localLocation(model);
   if (scheme === 's3') return s3Location(model);
   if (scheme !== 'https' && scheme !== 'http') {
-    throw new Refusal(`model: ${publicSource(model)}: must be a folder, an archive, or begin with https:// or s3://`);
+    throw new Refusal(
+      `model: ${publicSource(model)}: must be a folder, an archive, or begin with hf:, https:// or s3://`,
+    );
   }
   if (!URL.canParse(model)) throw new Refusal(`model: ${publicSource(model)}: is not a URL`);
   const url = new URL(model);

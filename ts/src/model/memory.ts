@@ -1,4 +1,4 @@
-/** The memory that the process may take, and the part of it that a model leaves for kept states. */
+/** The memory that the process may take, and the part of it that a model leaves for the KV cache. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { Refusal } from '../refusal.ts';
 
 const MIB = 2 ** 20;
 
-/** Memory of a server under load that keeps no states, without its graph. With less the kernel ends it. */
+/** Memory of a server under load without a KV cache and without its graph. With less the kernel ends it. */
 const SERVER_BYTES = 190 * MIB;
 
 /** Memory that a server reserves in addition when it loads a model: for itself, and for the stack of each thread. */
@@ -26,22 +26,22 @@ export interface MemoryLimit {
   readonly serverBytes: number;
 }
 
-export interface Fit {
-  /** The bytes of states that can be kept. */
+interface Fit {
+  /** The most bytes that the KV cache can take. */
   readonly stateCacheBytes: number;
   /** The settings that do not fit, one line each. */
   readonly notes: readonly string[];
 }
 
 /** The settings that decide how much memory a server takes. */
-export interface MemorySettings {
+interface MemorySettings {
   readonly stateCacheBytes: number;
   readonly maxTokens: number;
 }
 
 /**
- * Returns how the model in `folder` fits into the memory that the process may take. Where the kept states would not
- * fit, fewer states are kept.
+ * Returns how the model in `folder` fits into the memory that the process may take. A KV cache that would not fit gets
+ * a lower limit.
  *
  * @throws Refusal when the model itself does not fit: the process would be killed by its first requests.
  */
@@ -70,11 +70,11 @@ export function fitMemory(folder: string, settings: MemorySettings, limits = mem
 }
 
 /** Returns the limits of this process; an empty list where it may use the whole machine. */
-export function memoryLimits(): MemoryLimit[] {
+function memoryLimits(): MemoryLimit[] {
   const { constrainedMemory } = process as { readonly constrainedMemory?: () => number | undefined };
   const group = constrainedMemory?.() ?? 0;
-  const data = /^Max data size +(\d+)/m.exec(textOf('/proc/self/limits'))?.[1];
-  const reserved = Number(/^VmData:\s+(\d+) kB/m.exec(textOf('/proc/self/status'))?.[1] ?? 0) * 1024;
+  const data = /^Max data size +(\d+)/m.exec(fileText('/proc/self/limits'))?.[1];
+  const reserved = Number(/^VmData:\s+(\d+) kB/m.exec(fileText('/proc/self/status'))?.[1] ?? 0) * 1024;
   const limits: MemoryLimit[] = [
     { bytes: group, origin: 'memory of its control group', serverBytes: SERVER_BYTES },
     {
@@ -87,7 +87,7 @@ export function memoryLimits(): MemoryLimit[] {
 }
 
 /** Returns the text of a file in which Linux describes the process; empty on other systems. */
-function textOf(file: string): string {
+function fileText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch {
@@ -96,10 +96,15 @@ function textOf(file: string): string {
 }
 
 /**
- * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one graph
- * in several precisions, of which one is loaded. A folder that cannot be read is reported by the load.
+ * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one
+ * graph in several precisions, of which one is loaded. Where the folder has none, those in its folder `onnx` count. A
+ * folder that cannot be read is reported by the load.
  */
 function graphBytes(folder: string): number {
+  return smallestGraph(folder) ?? smallestGraph(join(folder, 'onnx')) ?? 0;
+}
+
+function smallestGraph(folder: string): number | undefined {
   try {
     const files = readdirSync(folder).map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
     const graphs = files.filter(({ name }) => name.endsWith('.onnx'));
@@ -107,9 +112,9 @@ function graphBytes(folder: string): number {
       const parts = files.filter(({ name }) => name.startsWith(graph.name));
       return parts.reduce((sum, { bytes }) => sum + bytes, 0);
     });
-    return whole.length === 0 ? 0 : Math.min(...whole);
+    return whole.length === 0 ? undefined : Math.min(...whole);
   } catch {
-    return 0;
+    return undefined;
   }
 }
 

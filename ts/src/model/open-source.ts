@@ -1,5 +1,7 @@
 /** Opens the source that the settings name. */
+import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
+import type { FetchProgress } from './download.ts';
 import { FolderSource } from './folder-source.ts';
 import { parseLocation } from './location.ts';
 import type { ModelSource } from './source.ts';
@@ -7,10 +9,11 @@ import type { ModelSource } from './source.ts';
 /**
  * Returns the source of this process's models. Nothing is read from it yet.
  *
+ * @param progress - The person who waits for a model from elsewhere.
  * @throws Refusal when the settings name no place that a model can come from.
  */
-export async function openModelSource(config: Config): Promise<ModelSource> {
-  const source = await open(config);
+export async function openModelSource(config: Config, progress?: FetchProgress): Promise<ModelSource> {
+  const source = await open(config, progress);
   identities.set(source, identityOf(config));
   return source;
 }
@@ -28,18 +31,22 @@ export async function reopenModelSource(config: Config, before: ModelSource): Pr
 const identities = new WeakMap<ModelSource, string>();
 
 function identityOf(config: Config): string {
-  const { model, modelSha256, modelAllowHttp, modelMaxBytes, modelFetchMs, modelCacheBytes, modelCache } = config;
+  const { model, modelFile, modelSha256, modelAllowHttp } = config;
+  const { modelMaxBytes, modelFetchMs, modelCacheBytes, modelCache } = config;
   const { refreshMinutes, s3Endpoint, s3Region, s3PathStyle } = config;
   const cache = [modelCache, modelCacheBytes, modelMaxBytes, modelFetchMs, refreshMinutes];
-  return JSON.stringify([model, modelSha256, modelAllowHttp, cache, s3Endpoint, s3Region, s3PathStyle]);
+  return JSON.stringify([model, modelFile, modelSha256, modelAllowHttp, cache, s3Endpoint, s3Region, s3PathStyle]);
 }
 
-async function open(config: Config): Promise<ModelSource> {
+async function open(config: Config, progress: FetchProgress | undefined): Promise<ModelSource> {
   const location = parseLocation(config);
+  if (config.modelFile !== '' && location.at !== 'hub') {
+    throw new Refusal('model_file: only a model from a hub (hf:…) is chosen by it');
+  }
   const pinned = config.modelSha256.toLowerCase();
   if (location.at === 'embedded') return new FolderSource({ folder: '', pinned });
   if (location.at === 'folder') return new FolderSource({ folder: location.path, pinned });
   // A start that needs no fetching or unpacking does not load the code for them.
   const { openElsewhere } = await import('./elsewhere.ts');
-  return openElsewhere(location, config);
+  return openElsewhere(location, config, progress);
 }

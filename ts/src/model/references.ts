@@ -1,7 +1,7 @@
 /** The reference answers that may come with a model folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Engine, Reply } from '../engine/engine.ts';
+import type { Engine, Reply } from '../engine/contract.ts';
 import { memberText } from '../files/json-member.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
@@ -102,13 +102,13 @@ function parseReference(text: string, line: number, file: string): Reference {
   try {
     const { body, probabilities, input_tokens: inputTokens } = JSON.parse(text);
     if (typeof probabilities !== 'object' || probabilities === null) throw new Error('no probabilities');
-    return { line, body: typeof body === 'string' ? body : requestText(text), probabilities, inputTokens };
+    return { line, body: typeof body === 'string' ? body : rawRequest(text), probabilities, inputTokens };
   } catch (error) {
     throw new Refusal(`${file}: line ${line}: is no reference answer`, { cause: error });
   }
 }
 
-function requestText(line: string): string {
+function rawRequest(line: string): string {
   const text = memberText(line, 'request');
   if (text === undefined) throw new Error('no request');
   return text;

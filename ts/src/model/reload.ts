@@ -1,6 +1,6 @@
 /** Replaces the model while requests go on: when a reload is asked for, and when the source has a newer model. */
 import type { Logger } from 'pino';
-import { EngineError, type ModelInfo } from '../engine/engine.ts';
+import { EngineError, type ModelInfo } from '../engine/contract.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import { Refusal } from '../refusal.ts';
 import type { LoadedEngine } from './load.ts';
@@ -8,7 +8,7 @@ import type { EngineSlot } from './slot.ts';
 import type { FoundModel, ModelSource, SourceListener } from './source.ts';
 import { reason } from './source-error.ts';
 
-export interface ReloaderParts {
+interface ReloaderParts {
   readonly slot: EngineSlot;
   /** The model to start with. */
   readonly loaded: Promise<LoadedEngine>;

@@ -4,7 +4,7 @@ import type { GetObjectCommandOutput, ListObjectsV2CommandOutput, S3Client } fro
 import { reason, SourceError } from './source-error.ts';
 import type { Listed, Opened, OpenOptions, Store } from './store.ts';
 
-export interface S3Options {
+interface S3Options {
   readonly bucket: string;
   /** The key of the object, or the prefix of all wanted objects, without a slash at its end. */
   readonly key: string;
@@ -44,9 +44,9 @@ export class S3Store implements Store {
     const { s3, sdk } = await this.#connected();
     const command = new sdk.GetObjectCommand({ Bucket: this.#options.bucket, Key: key, IfNoneMatch: etag });
     try {
-      return opened(await this.#inTime(signal, (abortSignal) => s3.send(command, { abortSignal })));
+      return openedObject(await this.#inTime(signal, (abortSignal) => s3.send(command, { abortSignal })));
     } catch (error) {
-      if (statusOf(error) === 304) return 'unchanged';
+      if (httpStatusOf(error) === 304) return 'unchanged';
       throw this.#failed(key, error, signal);
     }
   }
@@ -141,7 +141,7 @@ export class S3Store implements Store {
         cause: error,
       });
     }
-    const isMissing = statusOf(error) === 404 && error instanceof Error && error.name !== 'NoSuchBucket';
+    const isMissing = httpStatusOf(error) === 404 && error instanceof Error && error.name !== 'NoSuchBucket';
     const problem = isMissing ? 'no such object' : described(error);
     return new SourceError(`${this.#name(key)}: ${problem}`, { isAway: true, isMissing, cause: error });
   }
@@ -162,7 +162,7 @@ function bounded(body: Readable): Readable {
   return body.pipe(limit);
 }
 
-function opened({ Body, ContentLength, ETag }: GetObjectCommandOutput): Opened {
+function openedObject({ Body, ContentLength, ETag }: GetObjectCommandOutput): Opened {
   // In Node the body is always a stream of Node, although its type allows others.
   return { body: Body as Readable, bytes: ContentLength, etag: ETag };
 }
@@ -182,7 +182,7 @@ function listed({ Contents = [] }: ListObjectsV2CommandOutput, prefix: string): 
   });
 }
 
-function statusOf(error: unknown): number | undefined {
+function httpStatusOf(error: unknown): number | undefined {
   const metadata = error instanceof Error && '$metadata' in error ? error.$metadata : undefined;
   return (metadata as { readonly httpStatusCode?: number } | undefined)?.httpStatusCode;
 }
@@ -194,7 +194,7 @@ function described(error: unknown): string {
   const isTold = error instanceof Error && (!LANGUAGE_ERRORS.some((kind) => error instanceof kind) || 'code' in error);
   const text = isTold ? withoutAdvice(reason(error)) : 'what it answers makes no sense';
   if (text === 'Region is missing') return 'no region: set s3_region';
-  const status = statusOf(error);
+  const status = httpStatusOf(error);
   return status === undefined ? text : `${text} (status ${status})`;
 }
 

@@ -1,5 +1,5 @@
 /** The slot of the one loaded model, and the health record about it. */
-import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine/engine.ts';
+import type { CacheStats, Engine, ModelInfo, QueueLoad } from '../engine/contract.ts';
 import { type ErrorCode, HttpFailure } from '../errors.ts';
 import { publicSource } from './location.ts';
 import type { SourceStatus } from './source.ts';
@@ -24,7 +24,7 @@ export interface LoadedModel {
 }
 
 /** The facts that the loader knows of a model, besides the engine that runs it. */
-export type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'offline'>> & {
+type Origin = Partial<Pick<LoadedModel, 'fallback' | 'remoteVersion' | 'offline'>> & {
   /** The folder, file or URL of the model; a URL's user, password and query are taken out. */
   readonly source: string;
 };
@@ -113,7 +113,7 @@ export class EngineSlot {
     return this.#model?.engine.queue() ?? { running: 0, waiting: 0, newestFirst: false };
   }
 
-  /** Returns the statistics of the states that the loaded model keeps; zeros while there is no model. */
+  /** Returns the statistics of the loaded model's KV cache; zeros while there is no model. */
   cache(): CacheStats {
     return this.#model?.engine.cache() ?? NO_CACHE;
   }

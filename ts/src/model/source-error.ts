@@ -3,6 +3,7 @@
 interface SourceErrorOptions {
   readonly isAway?: boolean;
   readonly isMissing?: boolean;
+  readonly retryMs?: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -20,10 +21,14 @@ export class SourceError extends Error {
   /** Whether the source was reached and says that there is no such object. */
   readonly isMissing: boolean;
 
-  constructor(message: string, { isAway = false, isMissing = false, cause }: SourceErrorOptions = {}) {
+  /** The milliseconds for which the source wants to be left alone; undefined where it has not said so. */
+  readonly retryMs: number | undefined;
+
+  constructor(message: string, { isAway = false, isMissing = false, retryMs, cause }: SourceErrorOptions = {}) {
     super(message.replace(CONTROL_CHARACTERS, ' ').slice(0, MAX_LENGTH), { cause });
     this.isAway = isAway;
     this.isMissing = isMissing;
+    this.retryMs = retryMs;
   }
 }
 

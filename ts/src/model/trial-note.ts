@@ -20,8 +20,8 @@ const NoteSchema = Type.Object({
 
 type Note = Static<typeof NoteSchema>;
 
-/** The note files of the trials that run in this process. */
-const running = new Set<string>();
+/** How many trials run in this process, by their note file: several sources may try the same model at once. */
+const running = new Map<string, number>();
 
 /** The note of the trials of one source. Where it cannot be written, no earlier trial is known. */
 export class TrialNote {
@@ -33,10 +33,11 @@ export class TrialNote {
 
   /** Notes that a trial begins, and returns how many earlier trials of the same model have ended their process. */
   async begin(sha256: string): Promise<number> {
+    const others = running.get(this.#file) ?? 0;
+    running.set(this.#file, others + 1);
     const before = await this.#read();
     const isSame = before?.sha256 === sha256;
-    const deaths = isSame ? before.deaths + (this.#hasDied(before) ? 1 : 0) : 0;
-    running.add(this.#file);
+    const deaths = isSame ? before.deaths + (hasDied(before, others) ? 1 : 0) : 0;
     const note: Note = { sha256, deaths, pid: process.pid, host: hostname() };
     await mkdir(dirname(this.#file), { recursive: true })
       .then(() => writeFile(this.#file, JSON.stringify(note)))
@@ -44,9 +45,17 @@ export class TrialNote {
     return deaths;
   }
 
-  /** Notes that a trial is over. */
-  async end(): Promise<void> {
-    running.delete(this.#file);
+  /** Ends a trial that has begun. Its note goes with the last trial of this process, unless it is kept. */
+  async end({ isKept = false } = {}): Promise<void> {
+    if (!isKept && running.get(this.#file) === 1) await this.forget();
+    // The trial counts as running until its note is gone: no other trial may take the note for that of a death.
+    const others = (running.get(this.#file) ?? 1) - 1;
+    if (others > 0) running.set(this.#file, others);
+    else running.delete(this.#file);
+  }
+
+  /** Removes the note of earlier trials. */
+  async forget(): Promise<void> {
     await rm(this.#file, { force: true }).catch(() => {});
   }
 
@@ -58,15 +67,15 @@ export class TrialNote {
       return undefined;
     }
   }
+}
 
-  /**
-   * Whether the process that wrote the note has ended. In a container each process has the number of the one before it,
-   * so its own number says nothing.
-   */
-  #hasDied({ pid, host }: Note): boolean {
-    if (host !== hostname()) return false;
-    return pid === process.pid ? !running.has(this.#file) : !isRunning(pid);
-  }
+/**
+ * Whether the process that wrote the note has ended. In a container each process has the number of the one before it,
+ * so a note with this process's own number is an earlier process's if no `others` of this process's trials run.
+ */
+function hasDied({ pid, host }: Note, others: number): boolean {
+  if (host !== hostname()) return false;
+  return pid === process.pid ? others === 0 : !isRunning(pid);
 }
 
 function isRunning(pid: number): boolean {

@@ -1,5 +1,5 @@
 /** The trial of a model in an engine of its own, before it may answer anybody. */
-import { loadEngine } from '../engine/engine.ts';
+import { loadEngine } from '../engine/addon.ts';
 import type { Config } from '../settings/config.ts';
 import { engineOptions } from './engine-options.ts';
 import { tryReferences } from './references.ts';

@@ -15,7 +15,7 @@ import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat } from './location.ts';
 import { reason, SourceError } from './source-error.ts';
 
-export interface UnpackOptions {
+interface UnpackOptions {
   readonly format: ArchiveFormat;
   /** The most bytes of all files together. */
   readonly maxBytes: number;
@@ -97,7 +97,7 @@ class UnpackTarget {
     const { folder, signal } = this.#options;
     signal.throwIfAborted();
     const path = join(folder, ...this.#names.add(name, kind).split('/'));
-    if (isAttributes(name)) return drain(chunks);
+    if (isAttributes(name)) return discard(chunks);
     await mkdir(kind === 'folder' ? path : dirname(path), { recursive: true });
     if (kind === 'file') await pipeline(chunks, createWriteStream(path, { flags: 'wx' }), { signal });
   }
@@ -118,7 +118,7 @@ class UnpackTarget {
   }
 }
 
-async function drain(chunks: AsyncIterable<Uint8Array>): Promise<void> {
+async function discard(chunks: AsyncIterable<Uint8Array>): Promise<void> {
   for await (const _ of chunks);
 }
 

@@ -1,17 +1,12 @@
 /** The store of files on a web server. */
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { request as httpsRequest } from 'node:https';
-import { publicLookup, type Resolve, requirePublicHost } from './addresses.ts';
-import { isLoopbackName, publicSource } from './location.ts';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { publicLookup, type Resolve } from './addresses.ts';
+import { publicSource } from './location.ts';
 import { reason, SourceError } from './source-error.ts';
 import type { Opened, OpenOptions, Store } from './store.ts';
+import { ANSWER_MS, answerOf, MAX_REDIRECTS, redirectOf, redirectTarget } from './web-answer.ts';
 
-const MAX_REDIRECTS = 5;
-const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
-/** The default of `answerMs`. */
-const ANSWER_MS = 30_000;
-
-export interface WebStoreOptions {
+interface WebStoreOptions {
   readonly url: URL;
   /** Whether a redirect may lead to plain HTTP. */
   readonly allowHttp: boolean;
@@ -34,9 +29,10 @@ export class WebStore implements Store {
     let url = path === undefined ? this.#url : this.#beside(path);
     for (let hops = 0; hops <= MAX_REDIRECTS; hops += 1) {
       const answer = await this.#get(url, { etag, signal });
-      if (REDIRECTS.has(answer.statusCode) && answer.headers.location !== undefined) {
+      const location = redirectOf(answer);
+      if (location !== undefined) {
         answer.destroy();
-        url = this.#redirected(url, answer.headers.location);
+        url = this.#redirected(url, location);
         continue;
       }
       return this.#opened(url, answer);
@@ -52,29 +48,12 @@ export class WebStore implements Store {
     return url;
   }
 
-  /**
-   * Returns the URL that a redirect leads to. Apart from the server of `model` itself, that must be a public address:
-   * the person who set `model` has not chosen it.
-   *
-   * @throws SourceError when the redirect is not followed.
-   */
   #redirected(from: URL, location: string): URL {
-    if (!URL.canParse(location, from.href)) throw this.#failed(from, 'redirects to what is not a URL');
-    const url = new URL(location, from);
-    const isSafe = url.protocol === 'https:' || (url.protocol === 'http:' && this.#mayBePlain(from, url));
-    if (!isSafe) throw this.#failed(from, `redirects to ${publicSource(url.href)}, which is not https://`);
-    if (url.origin !== this.#url.origin) {
-      try {
-        requirePublicHost(url.hostname);
-      } catch (error) {
-        throw this.#failed(from, reason(error));
-      }
+    try {
+      return redirectTarget(from, location, { own: this.#url, allowHttp: this.#options.allowHttp });
+    } catch (error) {
+      throw this.#failed(from, reason(error));
     }
-    return url;
-  }
-
-  #mayBePlain(from: URL, to: URL): boolean {
-    return this.#options.allowHttp || (from.protocol === 'http:' && isLoopbackName(to.hostname));
   }
 
   #get(url: URL, { etag, signal }: OpenOptions): Promise<IncomingMessage> {
@@ -89,25 +68,12 @@ export class WebStore implements Store {
     return this.#answer(url, options);
   }
 
-  #answer(url: URL, options: RequestOptions): Promise<IncomingMessage> {
-    const bare = new URL(url);
-    bare.username = bare.password = '';
-    const answerMs = this.#options.answerMs ?? ANSWER_MS;
-    return new Promise((resolve, reject) => {
-      const request = url.protocol === 'https:' ? httpsRequest(bare, options) : httpRequest(bare, options);
-      const timer = setTimeout(() => request.destroy(new Error(`no answer within ${answerMs / 1000} s`)), answerMs);
-      request.on('response', resolve);
-      request.on('error', (error) => {
-        options.signal?.aborted ? reject(error) : reject(this.#failed(url, reason(error), error));
-      });
-      request.on('close', () => {
-        clearTimeout(timer);
-        // This has no effect when the request was answered or has failed.
-        reject(this.#failed(url, 'no answer'));
-      });
-      request.on('response', () => clearTimeout(timer));
-      request.end();
-    });
+  async #answer(url: URL, options: RequestOptions): Promise<IncomingMessage> {
+    try {
+      return await answerOf(url, options, this.#options.answerMs ?? ANSWER_MS);
+    } catch (error) {
+      throw options.signal?.aborted ? error : this.#failed(url, reason(error), error);
+    }
   }
 
   #opened(url: URL, answer: IncomingMessage): Opened | 'unchanged' {

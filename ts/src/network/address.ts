@@ -8,7 +8,10 @@ export interface Address {
   readonly port: number;
 }
 
-/** Returns the address in `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every IPv4 address); undefined for any other text. */
+/**
+ * Returns the address that a text names as `HOST:PORT`, `[IPV6]:PORT` or `:PORT` (every IPv4 address); undefined for any
+ * other text.
+ */
 export function parseAddress(text: string): Address | undefined {
   const match = /^(?:\[(?<ipv6>[^\]]+)\]|(?<name>[\w.-]*)):(?<port>\d{1,5})$/.exec(text);
   if (match?.groups === undefined) return undefined;

@@ -15,7 +15,7 @@ export function decisionUrl(url: string, where = '--url'): URL {
 }
 
 /** A key, and the place where it was set. */
-export interface SetKey {
+interface SetKey {
   readonly origin: string;
   reveal(): string;
 }

@@ -47,7 +47,7 @@ async function holderOf(address: Address): Promise<string> {
  *
  * @throws Refusal when no server could
  */
-export async function requireFree(address: Address): Promise<void> {
+export async function requireFreeAddress(address: Address): Promise<void> {
   const server = createServer();
   await listen(server, address);
   await new Promise((resolve) => server.close(resolve));

@@ -1,5 +1,5 @@
 /**
- * The header by which a load balancer sends requests about one state to one server, which has already read that state.
+ * The header by which a load balancer sends requests about one state to one server, whose KV cache has that state.
  * `docs/scaling.md` defines it for every client; the server itself ignores it.
  */
 import { sha256Of } from '../files/sha256.ts';

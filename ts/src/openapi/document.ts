@@ -62,7 +62,7 @@ export function openApiDocument(): object {
   const operations = Object.entries(OPERATIONS);
   const paths: Record<string, object> = {};
   for (const [tag, group] of operations) {
-    for (const operation of group) paths[operation.path] = { [operation.method]: described(operation, tag) };
+    for (const operation of group) paths[operation.path] = { [operation.method]: operationObject(operation, tag) };
   }
   return {
     openapi: '3.1.0',
@@ -79,7 +79,7 @@ export function openApiDocument(): object {
   };
 }
 
-function described(operation: Operation, tag: string): object {
+function operationObject(operation: Operation, tag: string): object {
   const { id, summary, description, access, request, takesTimeout } = operation;
   return {
     operationId: id,
@@ -88,12 +88,12 @@ function described(operation: Operation, tag: string): object {
     ...(description !== undefined && { description }),
     security: SECURITY[access],
     ...(takesTimeout && { parameters: [TIMEOUT_PARAMETER] }),
-    ...(request !== undefined && { requestBody: requestBody(request) }),
+    ...(request !== undefined && { requestBody: requestBodyObject(request) }),
     responses: responses(operation),
   };
 }
 
-function requestBody(name: keyof typeof REQUEST_EXAMPLES): object {
+function requestBodyObject(name: keyof typeof REQUEST_EXAMPLES): object {
   const content = { schema: ref(name), examples: REQUEST_EXAMPLES[name] };
   return { required: true, content: { 'application/json': content } };
 }

@@ -33,7 +33,13 @@ export const ConfigSchema = Type.Object({
   model: Type.String({
     default: '',
     description:
-      'Model folder, archive, or where one is fetched from: https://… or s3://bucket/prefix. Empty takes the embedded one.',
+      'Model folder, archive, or where one is fetched from: hf:org/name, https://… or s3://bucket/prefix. Empty takes the embedded one.',
+  }),
+  model_file: Type.String({
+    pattern: '^((onnx/)?[^/\\\\]+\\.onnx)?$',
+    default: '',
+    wanted: 'a graph of the model, such as onnx/model_int8.onnx',
+    description: 'Which graph of several a model from a hub (hf:…) has; empty takes the one that suits the device.',
   }),
   model_sha256: Type.String({
     pattern: '^([0-9a-fA-F]{64})?$',
@@ -78,6 +84,12 @@ export const ConfigSchema = Type.Object({
     maximum: 256,
     default: 0,
     description: 'Intra-op threads; 0 takes the CPU limit of the container, else the cores of the machine.',
+  }),
+  parallel: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
+    default: 1,
+    wanted: 'a whole number from 1 to 256, or auto',
+    description:
+      'Requests that may be on the model at once, which divide the cores; `auto`: one for each thread. Memory grows with it.',
   }),
   truncate: Type.Union([Type.Literal('count'), Type.Literal('error')], {
     default: 'count',
@@ -150,7 +162,7 @@ type SettingSchema = TSchema & {
   readonly type?: string;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly anyOf?: readonly { readonly const?: string }[];
+  readonly anyOf?: readonly { readonly const?: string; readonly type?: string }[];
   readonly wanted?: string;
 };
 

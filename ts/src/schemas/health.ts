@@ -4,7 +4,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 /** The model that was replaced by a newer one. */
-export const PreviousModelSchema = Type.Object({
+const PreviousModelSchema = Type.Object({
   model: Type.String(),
   version: Type.String(),
   sha256: Type.String(),
@@ -12,7 +12,7 @@ export const PreviousModelSchema = Type.Object({
 });
 
 /** The latest load of a model, if it failed and another model still answers. */
-export const FailedReloadSchema = Type.Object({
+const FailedReloadSchema = Type.Object({
   code: Type.String({ description: 'a stable code; the log has the reason' }),
   failed_at: Type.String({ format: 'date-time' }),
 });

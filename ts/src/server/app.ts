@@ -49,9 +49,9 @@ export type AppConfig = Pick<
   | 'requestTimeoutMs'
 >;
 
-export interface AppParts {
+interface AppParts {
   readonly config: AppConfig;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   /** The API keys; an empty list means that the check of API keys is off. */
   readonly apiKeys: readonly ApiKey[];
   /** The dashboard password; undefined means that its check is off. */
@@ -82,7 +82,7 @@ export function createApp(parts: AppParts): Koa<RequestState> {
 }
 
 function createRouter(parts: AppParts): Router<RequestState> {
-  const { config, engine, apiKeys, password, lifecycle, reload } = parts;
+  const { config, slot, apiKeys, password, lifecycle, reload } = parts;
   // Only exact paths match: a gate in front compares paths byte by byte, and must see the same paths as this server.
   const router = new Router<RequestState>({ sensitive: true, strict: true });
   const guesses = new WrongGuesses();
@@ -91,15 +91,15 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const ownSite = refuseCrossSite(config.corsOrigins);
   // Batches have a room of their own, so that a large batch keeps no single request out; the queue does the same.
   const [room, batchRoom] = [new BodyRoom(config.maxQueueBytes), new BodyRoom(config.maxQueueBytes)];
-  const decisions = decisionRoutes({ config, engine, room, record }, batchRoom);
+  const decisions = decisionRoutes({ config, slot, room, record }, batchRoom);
   for (const [path, answer] of decisions) router.post(path, ownSite, apiKey, noteRead, answer);
-  router.get('/v1/models', apiKey, listModels(engine));
-  healthRoutes(router, engine, lifecycle);
+  router.get('/v1/models', apiKey, listModels(slot));
+  healthRoutes(router, slot, lifecycle);
   openApiRoutes(router);
   const operator = createOperator({ password, apiKeys, guesses });
   operatorRoutes(router, operator, parts);
-  router.post('/playground', operator.action, decide({ config, engine, room, record }));
-  router.post('/reload', operator.action, reloadModel({ engine, lifecycle, reload }));
+  router.post('/playground', operator.action, decide({ config, slot, room, record }));
+  router.post('/reload', operator.action, reloadModel({ slot, lifecycle, reload }));
   return router;
 }
 
@@ -114,9 +114,9 @@ function decisionRoutes(parts: BatchParts & DecideParts, batchRoom: BodyRoom): [
 
 /** Adds the routes that show something to the operator, and the files that the pages are made of. */
 function operatorRoutes(router: Router<RequestState>, { guard, action }: Operator, parts: AppParts): void {
-  const { config, engine, apiKeys, metrics } = parts;
+  const { config, slot, apiKeys, metrics } = parts;
   const hasApiKey = apiKeys.length > 0;
-  const pages = { listen: config.listen, assets: readAssets(), engine, hasApiKey, action };
+  const pages = { listen: config.listen, assets: readAssets(), slot, hasApiKey, action };
   const snapshot = () => statsSnapshot({ ...parts, hasApiKey });
   router.get('/stats', guard, showStats(snapshot));
   router.get('/metrics', guard, showMetrics(metrics));

@@ -23,7 +23,7 @@ const FILES = {
 
 const DOCS_FILES = { script: FILES.script, style: FILES.style } as const;
 
-export interface Asset {
+interface Asset {
   readonly type: string;
   readonly body: Buffer;
 }

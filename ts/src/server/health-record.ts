@@ -1,7 +1,7 @@
 /** The health record, which `GET /health` gives of the server and of its model. */
 import type { EngineSlot, LoadedModel, LoadFailure } from '../model/slot.ts';
 import type { FailedReload, Health, PreviousModel } from '../schemas/health.ts';
-import type { Phase } from './lifecycle.ts';
+import type { LifecyclePhase } from './lifecycle.ts';
 
 const NOT_LOADED = {
   device: null,
@@ -15,13 +15,13 @@ const NOT_LOADED = {
 } as const satisfies Omit<Health, 'status'>;
 
 /** Returns the health record; the server is well only when its `status` is `ok`. */
-export function healthRecord(slot: Pick<EngineSlot, 'model' | 'failure' | 'reload'>, phase: Phase): Health {
+export function healthRecord(slot: Pick<EngineSlot, 'model' | 'failure' | 'reload'>, phase: LifecyclePhase): Health {
   const { model, failure, reload } = slot;
   const known = model ? modelHealth(model, failure) : NOT_LOADED;
   return { status: statusOf(slot, phase), ...known, ...(reload && { reload }) };
 }
 
-function statusOf({ model, failure }: Pick<EngineSlot, 'model' | 'failure'>, phase: Phase): Health['status'] {
+function statusOf({ model, failure }: Pick<EngineSlot, 'model' | 'failure'>, phase: LifecyclePhase): Health['status'] {
   if (phase !== 'serving') return 'draining';
   if (model) return 'ok';
   return failure === undefined ? 'loading' : 'error';

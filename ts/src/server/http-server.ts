@@ -37,11 +37,11 @@ export const DEFAULT_TIMEOUTS: HttpTimeouts = {
   checkMs: 1_000,
 };
 
-export interface HttpServerParts {
+interface HttpServerParts {
   readonly app: Koa<RequestState>;
   readonly config: Pick<Config, 'drainDelayMs' | 'drainMs' | 'requestTimeoutMs'>;
   /** The slot whose engine is closed at the end. */
-  readonly engine: Pick<EngineSlot, 'model'>;
+  readonly slot: Pick<EngineSlot, 'model'>;
   readonly lifecycle: Lifecycle;
   readonly log: Logger;
   readonly metrics: Pick<Metrics, 'countResponse'>;
@@ -119,9 +119,9 @@ function closeUntaken(answer: ServerResponse, timeoutMs: number, log: Logger): v
   answer.destroy();
 }
 
-type DrainParts = Pick<HttpServerParts, 'config' | 'engine' | 'lifecycle' | 'log'>;
+type DrainParts = Pick<HttpServerParts, 'config' | 'slot' | 'lifecycle' | 'log'>;
 
-async function drain(server: Server, connections: Connections, { config, engine, lifecycle, log }: DrainParts) {
+async function drain(server: Server, connections: Connections, { config, slot, lifecycle, log }: DrainParts) {
   lifecycle.advance('stopping');
   await sleep(config.drainDelayMs);
   lifecycle.advance('draining');
@@ -134,7 +134,7 @@ async function drain(server: Server, connections: Connections, { config, engine,
   server.closeAllConnections();
   // The engine closes only when it knows of every caller that was cut off.
   await Promise.all([closed, connections.finished()]);
-  await engine.model?.engine.close();
+  await slot.model?.engine.close();
 }
 
 interface ClientError {

@@ -38,7 +38,7 @@ export class RecipeAnswers {
     }
     const known = this.#kept.get(recipe.name);
     if (!known && !mayAsk) return { problem: NOT_ASKED };
-    const kept = known ?? ask(model, recipe);
+    const kept = known ?? answerTo(model, recipe);
     this.#kept.set(recipe.name, kept);
     let isAnswer = false;
     try {
@@ -64,7 +64,7 @@ function loadProblem(slot: EngineSlot): string {
  * Asks the model for the answer to a recipe. The request waits in the queue like any other, but is not counted, because
  * no client has sent it.
  */
-async function ask({ engine, info, source }: LoadedModel, recipe: Recipe): Promise<RecipeAnswer> {
+async function answerTo({ engine, info, source }: LoadedModel, recipe: Recipe): Promise<RecipeAnswer> {
   const reply = await engine.decide(Buffer.from(recipeText(recipe)));
   if (reply.failure) return { problem: `There is no answer now: ${reply.failure.message}.` };
   const { encodeMs, waitMs, runMs, totalMs } = reply.timing;

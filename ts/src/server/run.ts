@@ -20,7 +20,7 @@ import { reloadOnHangUp } from './reload-on-signal.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
 
 /** A model that is being fetched and loaded. */
-export interface StartingEngine {
+interface StartingEngine {
   readonly loaded: Promise<LoadedEngine>;
   /** Ends the fetching. */
   stop(): void;
@@ -63,13 +63,13 @@ export async function runServer(
   const password = resolvePassword(config);
   for (const credential of [apiKeys, password]) logCredential(log, credential, isTerminal);
 
-  const engine = new EngineSlot();
+  const slot = new EngineSlot();
   const lifecycle = new Lifecycle();
-  const stats = new Stats({ waiting: () => engine.queue().waiting });
-  const metrics = new Metrics({ stats, engine, lostLines });
+  const stats = new Stats({ waiting: () => slot.queue().waiting });
+  const metrics = new Metrics({ stats, slot, lostLines });
   const credentials = { apiKeys: apiKeys.secrets, password: password.secrets[0] };
   const reloader = new Reloader({
-    slot: engine,
+    slot,
     loaded: starting.loaded,
     open: async (before) => reopenModelSource(reread().config, before),
     async prove(folder, signal) {
@@ -81,9 +81,9 @@ export async function runServer(
     wantsAccelerator: config.device !== 'auto',
   });
   const reload = () => reloader.reload();
-  const app = createApp({ config, engine, ...credentials, log, lifecycle, stats, metrics, reload });
+  const app = createApp({ config, slot, ...credentials, log, lifecycle, stats, metrics, reload });
   const maxConnections = connectionLimit(1);
-  const server = createHttpServer({ app, config, engine, lifecycle, log, metrics, maxConnections });
+  const server = createHttpServer({ app, config, slot, lifecycle, log, metrics, maxConnections });
 
   let isStopping = false;
   stopOnSignal(log, async () => {
@@ -91,7 +91,7 @@ export async function runServer(
     reloader.stop();
     starting.stop();
     await server.drain();
-    // A model that is half loaded cannot be taken down in order.
+    // The load has to end first: the engine of a half-loaded model cannot be shut down in order.
     await starting.loaded.catch(() => {});
   });
   reloadOnHangUp(() => {

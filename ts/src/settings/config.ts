@@ -15,6 +15,7 @@ import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedVal
 import { nearestName } from '../schemas/nearest.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
 import { hostAndPort } from './host-and-port.ts';
+import { type HubSettings, type HubVariables, hubSettings } from './hub.ts';
 import { Secret } from './secret.ts';
 import { unknownVariables, unusedPort, variableOf } from './variables.ts';
 
@@ -42,6 +43,8 @@ export interface Config extends PlainSettings {
   readonly dataDir: string | undefined;
   /** Absolute path of the folder for fetched models: `$SVC_DATA/models`, else a folder among the user's caches. */
   readonly modelCache: string;
+  /** The hub that models come from by name, from `HF_*` variables. */
+  readonly hub: HubSettings;
   readonly workDir: string;
   /**
    * Whether the process runs in the container image, where other machines can connect whatever the listen address is.
@@ -58,14 +61,15 @@ export interface Flags {
   readonly port?: string;
   readonly device?: string;
   readonly model?: string;
+  readonly modelFile?: string;
   readonly runtime?: string;
   readonly threads?: string;
+  readonly parallel?: string;
   readonly logLevel?: string;
   readonly logFormat?: string;
 }
 
-export interface Environment {
-  readonly [name: string]: string | undefined;
+export interface Environment extends HubVariables {
   readonly SVC_CONFIG?: string | undefined;
   readonly SVC_DATA?: string | undefined;
   readonly SVC_PASSWORD?: string | undefined;
@@ -79,7 +83,6 @@ export interface Environment {
   readonly npm_command?: string | undefined;
   readonly npm_package_name?: string | undefined;
   readonly LOCALAPPDATA?: string | undefined;
-  readonly XDG_CACHE_HOME?: string | undefined;
 }
 
 export interface ConfigSources {
@@ -148,6 +151,7 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const listen = Object.freeze(listenAddress(settings));
   const ofPort = listens ? unusedPort(env, listen.port) : undefined;
   if (ofPort !== undefined) warnings.push(ofPort);
+  const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
   const checked = {
     ...plainSettings(settings),
     listen,
@@ -155,8 +159,9 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     password: password(settings.get('password')),
     file: text === undefined ? undefined : path,
     configDir: dirname(path),
-    dataDir: env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined,
-    modelCache: env.SVC_DATA ? resolve(cwd, env.SVC_DATA, 'models') : join(userCache(env), 'svc', 'models'),
+    dataDir,
+    modelCache: join(dataDir ?? join(userCache(env), 'svc'), 'models'),
+    hub: hubSettings(env, { cwd, dataDir }),
     workDir: resolve(cwd),
     isContainer,
   };
@@ -275,9 +280,11 @@ function flagSettings(flags: Flags, cwd: string): Settings {
 }
 
 function textSetting(key: ConfigKey, name: string, text: string, cwd: string): Setting {
-  const { type } = settingSchema(key);
+  const { type, anyOf = [] } = settingSchema(key);
   const setting = { value: text as unknown, where: name, origin: name, base: cwd };
-  if (type === 'integer') return /^\d+$/.test(text) ? { ...setting, value: Number(text) } : setting;
+  if (type === 'integer' || anyOf.some((choice) => choice.type === 'integer')) {
+    return /^\d+$/.test(text) ? { ...setting, value: Number(text) } : setting;
+  }
   if (type === 'array') return { ...setting, value: text.split(',').map((item) => item.trim()) };
   if (type !== 'boolean') return setting;
   const value = new Map([
@@ -323,9 +330,12 @@ function plainSettings(settings: Settings): PlainSettings {
   return Object.fromEntries(entries) as unknown as PlainSettings;
 }
 
-/** Returns a path as an absolute path. An address such as `s3://bucket/model` is no path and stays as it is. */
+/**
+ * Returns a path as an absolute path. An address such as `s3://bucket/model` or `hf:org/name` is no path and stays as
+ * it is.
+ */
 function absolutePath(text: string, base = '.'): string {
-  return text === '' || /^[a-z][a-z0-9+.-]+:\/\//i.test(text) ? text : resolve(base, text);
+  return text === '' || /^([a-z][a-z0-9+.-]+:\/\/|hf:)/i.test(text) ? text : resolve(base, text);
 }
 
 function listenAddress(settings: Settings): Address {

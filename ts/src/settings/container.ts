@@ -8,7 +8,7 @@ export const CONTAINER_LISTEN = '0.0.0.0:21118';
 export const MIN_EXPOSED_PASSWORD_CHARACTERS = 12;
 
 /** The settings that the rules look at. */
-export interface ContainerSettings {
+interface ContainerSettings {
   readonly apiKey: readonly { readonly origin: string }[];
   readonly password?: { readonly origin: string; readonly length: number } | undefined;
   readonly allowNoApiKey: boolean;

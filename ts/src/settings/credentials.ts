@@ -27,7 +27,7 @@ export interface Credential {
   readonly generated?: GeneratedCredential;
 }
 
-export interface GeneratedCredential {
+interface GeneratedCredential {
   /** The title of the credential: `API key` or `Dashboard password`. */
   readonly name: string;
   readonly secret: Secret;
@@ -77,7 +77,7 @@ const EXPOSED_PASSWORD: Kind = {
   minReason: ' where other machines can connect',
 };
 
-export interface ResolveOptions {
+interface ResolveOptions {
   /** If false, a needed credential that does not exist is not made; its status says where it will be. */
   readonly create?: boolean;
 }

@@ -47,7 +47,7 @@ export function variableOf(key: ConfigKey): string | undefined {
 export function unknownVariables(env: Readonly<Record<string, string | undefined>>): string[] {
   return Object.entries(env).flatMap(([name, value]) => {
     const isSet = name.startsWith('SVC_') && value !== undefined && value !== '';
-    return isSet && !isKnown(name, value) ? [warning(name)] : [];
+    return isSet && !isKnown(name, value) ? [noEffect(name)] : [];
   });
 }
 
@@ -69,7 +69,7 @@ function isKnown(name: string, value: string): boolean {
   return OF_KUBERNETES.test(name) || (SERVICE_PORT.test(name) && SERVICE_URL.test(value));
 }
 
-function warning(name: string): string {
+function noEffect(name: string): string {
   const advice = Object.entries({ ...NO_VARIABLE, ...OF_ADDRESS });
   const instead = advice.find(([key]) => variableName(key) === name)?.[1];
   if (instead !== undefined) return `${name} has no effect: ${instead}`;

@@ -1,9 +1,9 @@
 /** The durations of the decisions of the last five minutes. Their memory is bounded and does not grow with the load. */
 import { createHistogram, type RecordableHistogram } from 'node:perf_hooks';
-import type { Timing } from '../engine/engine.ts';
+import type { Timing } from '../engine/contract.ts';
 import { PHASES } from '../schemas/names.ts';
 
-export type Phase = (typeof PHASES)[number];
+type Phase = (typeof PHASES)[number];
 
 /** One value for each phase. */
 export type PerPhase<Value> = Readonly<Record<Phase, Value>>;

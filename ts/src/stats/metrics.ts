@@ -1,6 +1,6 @@
 /** The server's numbers for Prometheus. No label has a value that comes from outside. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Timing } from '../engine/engine.ts';
+import type { Timing } from '../engine/contract.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import { PHASES } from '../schemas/names.ts';
 import type { Stats } from './stats.ts';
@@ -8,9 +8,9 @@ import type { Stats } from './stats.ts';
 /** The bounds of the buckets: from half a millisecond to the longest time that a request may wait. */
 const BUCKETS_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
-export interface MetricsParts {
+interface MetricsParts {
   readonly stats: Stats;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   /** Returns how many lines of the log were lost. */
   readonly lostLines: () => number;
 }
@@ -23,13 +23,13 @@ export class Metrics {
   readonly #responses: Counter<'status'>;
   readonly #duration: Histogram<'phase'>;
 
-  constructor({ stats, engine, lostLines }: MetricsParts) {
+  constructor({ stats, slot, lostLines }: MetricsParts) {
     const registers = [this.#registry];
     const updates = [
       countDecisions(stats, registers),
       gaugeLatency(stats, registers),
-      gaugeEngine(engine, registers),
-      showCache(engine, registers),
+      gaugeEngine(slot, registers),
+      showCache(slot, registers),
       countLostLines(lostLines, registers),
     ];
     this.#update = () => {
@@ -117,7 +117,8 @@ function gaugeLatency(stats: Stats, registers: Registry[]): () => void {
   };
 }
 
-function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
+function gaugeEngine(slot: EngineSlot, registers: Registry[]): () => void {
+  const running = new Gauge({ name: 'svc_queue_running', help: 'Requests on the model.', registers });
   const waiting = new Gauge({ name: 'svc_queue_waiting', help: 'Requests that wait for the model.', registers });
   const newestFirst = new Gauge({
     name: 'svc_queue_newest_first',
@@ -136,22 +137,23 @@ function gaugeEngine(engine: EngineSlot, registers: Registry[]): () => void {
     registers,
   });
   return () => {
-    const queue = engine.queue();
+    const queue = slot.queue();
+    running.set(queue.running);
     waiting.set(queue.waiting);
     newestFirst.set(Number(queue.newestFirst));
-    failed.set(engine.model && engine.failure ? 1 : 0);
+    failed.set(slot.model && slot.failure ? 1 : 0);
     model.reset();
-    if (engine.model === undefined) return;
-    const { name, version, sha256, device, exactness } = engine.model.info;
+    if (slot.model === undefined) return;
+    const { name, version, sha256, device, exactness } = slot.model.info;
     model.set({ name, version, sha256, device, exactness }, 1);
   };
 }
 
 /**
- * Returns a function that updates the metrics of the state cache. A newly loaded model starts with no kept states and
- * zero counts, as a process that starts again does.
+ * Returns a function that updates the metrics of the KV cache. A newly loaded model starts with an empty cache and zero
+ * counts, as a process that starts again does.
  */
-function showCache(engine: EngineSlot, registers: Registry[]): () => void {
+function showCache(slot: EngineSlot, registers: Registry[]): () => void {
   const hits = counter('svc_state_cache_hits_total', 'Chunks of states that were kept when needed.', registers);
   const misses = counter('svc_state_cache_misses_total', 'Chunks of states that had to be read.', registers);
   const evictions = counter('svc_state_cache_evictions_total', 'Kept entries that made room for others.', registers);
@@ -160,7 +162,7 @@ function showCache(engine: EngineSlot, registers: Registry[]): () => void {
   const bytes = gauge('bytes', 'Bytes of memory that the kept entries take.');
   const limit = gauge('limit_bytes', 'Bytes of memory that they may take; 0 keeps nothing.');
   return () => {
-    const cache = engine.cache();
+    const cache = slot.cache();
     hits(cache.hits);
     misses(cache.misses);
     evictions(cache.evictions);

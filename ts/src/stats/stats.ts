@@ -1,5 +1,5 @@
 /** The statistics of decisions: counts since the start, durations of the last five minutes. Their memory is bounded. */
-import type { Counts, Timing } from '../engine/engine.ts';
+import type { Counts, Timing } from '../engine/contract.ts';
 import { ERROR_STATUS, type ErrorCode } from '../errors.ts';
 import { QUESTION_TYPES } from '../schemas/names.ts';
 import {
@@ -36,7 +36,7 @@ export interface RecentDecision {
 }
 
 /** One value for each type of question. */
-export type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
+type PerQuestionType<Value> = Record<(typeof QUESTION_TYPES)[number], Value>;
 
 /** The number of recent requests that are kept. */
 const MAX_RECENT = 200;

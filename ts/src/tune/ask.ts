@@ -1,17 +1,17 @@
 /** The model's probabilities for labelled rows. */
-import type { Decider } from '../batch/decider.ts';
-import { inOrder } from '../batch/in-order.ts';
-import { objectText } from '../batch/json-text.ts';
+import type { Decider } from '../file-run/decider.ts';
+import { inOrder } from '../file-run/in-order.ts';
+import { objectText } from '../file-run/json-text.ts';
 import { Refusal } from '../refusal.ts';
 import type { AskedQuestion, LabelledRow } from './labels.ts';
 
-/** The rows about one state, which is read once for all of their questions. */
+/** The rows about one state, whose prefill serves all of their questions. */
 type RowsOfState = readonly LabelledRow[];
 
 /** The value for a probability of 0, which stands for less than half of the last decimal that is sent. */
 const LEAST_PROBABILITY = 2.5e-7;
 
-export interface Asking {
+interface Asking {
   readonly decider: Decider;
   /** The file of the rows, for error messages about them. */
   readonly path: string;
@@ -24,7 +24,10 @@ export interface Asking {
  *
  * @throws Refusal at the first row that gets no answer.
  */
-export async function ask(rows: readonly LabelledRow[], { decider, path, onRows }: Asking): Promise<number[][]> {
+export async function rowProbabilities(
+  rows: readonly LabelledRow[],
+  { decider, path, onRows }: Asking,
+): Promise<number[][]> {
   const found = new Map<LabelledRow, number[]>();
   const decide = (group: RowsOfState) => decider.decide(requestOf(group));
   for await (const [group, outcome] of inOrder(toAsync(byState(rows)), decide, { items: decider.window })) {

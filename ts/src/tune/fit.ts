@@ -18,7 +18,7 @@ export interface Calibration {
   readonly bias: readonly number[];
 }
 
-export interface FitOptions {
+interface FitOptions {
   /** The starting temperature; a fit on few labels stays close to it. */
   readonly start: number;
   readonly hasBias: boolean;

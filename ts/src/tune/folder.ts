@@ -52,7 +52,7 @@ export interface Destination {
  *
  * @throws Refusal when `out` exists and may not be replaced, or lies in the model folder or around it.
  */
-export function requireFree({ model, out, data, overwrite }: Destination): void {
+export function requireFreeFolder({ model, out, data, overwrite }: Destination): void {
   const [from, to, rows] = [model, out, data].map(realPath) as [string, string, string];
   if (isWithin(to, from) || isWithin(from, to)) throw new Refusal(`--out: must be another folder than ${model}`);
   if (!existsSync(to)) return;

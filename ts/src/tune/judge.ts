@@ -7,16 +7,16 @@ import { type Calibration, calibrated, type Example, fit } from './fit.ts';
 import { type Judged, logLoss, type Measures, mean, measures } from './measures.ts';
 
 /** Labels about fewer different states are too few to judge by: a fifth of them would be fewer than ten. */
-export const FEWEST_STATES = 50;
+const FEWEST_STATES = 50;
 /** A question gets a bias only if each of its options was right at least this often. */
-export const FEWEST_FOR_BIAS = 10;
-/** The number of parts of the cross-validation. */
-export const FOLDS = 5;
+const FEWEST_FOR_BIAS = 10;
+/** The number of folds of the cross-validation. */
+const FOLDS = 5;
 /** A gain must exceed this many standard errors, so that chance explains it in fewer than one of twenty cases. */
 const SURE = 1.645;
 
 /** The labels of one question, and its current calibration. */
-export interface Evidence {
+interface Evidence {
   readonly examples: readonly Example[];
   readonly before: Calibration;
   /** The seed of the split of the states; it affects nothing else. */
@@ -52,7 +52,7 @@ export function judge({ examples, before, seed }: Evidence): Verdict {
   if (gain.mean <= SURE * gain.standardError) {
     return { ...known, after, reason: 'held-out log-likelihood gets better by no more than chance explains' };
   }
-  return { ...known, after, calibration: rounded(fit(examples, options)) };
+  return { ...known, after, calibration: roundedCalibration(fit(examples, options)) };
 }
 
 function judged({ logits, label }: Example, calibration: Calibration): Judged {
@@ -137,7 +137,7 @@ function gainOf(examples: readonly Example[], before: readonly Judged[], after: 
 }
 
 /** Returns the calibration rounded to six digits, which are readable and more than the labels can determine. */
-function rounded({ temperature, bias }: Calibration): Calibration {
+function roundedCalibration({ temperature, bias }: Calibration): Calibration {
   const digits = (value: number) => Number(value.toPrecision(6));
   return { temperature: digits(temperature), bias: bias.map(digits) };
 }

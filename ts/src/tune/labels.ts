@@ -1,11 +1,12 @@
 /** Labelled rows: a state, a question about it, and the right answer. */
 
 import { extname } from 'node:path';
-import { isJson, memberTexts, objectText } from '../batch/json-text.ts';
-import { openCsv } from '../batch/read-csv.ts';
-import { openJsonl } from '../batch/read-jsonl.ts';
-import { type GoodRow, type Source, START } from '../batch/row.ts';
-import { canonicalQuestions, EngineError } from '../engine/engine.ts';
+import { canonicalQuestions } from '../engine/addon.ts';
+import { EngineError } from '../engine/contract.ts';
+import { isJson, memberTexts, objectText } from '../file-run/json-text.ts';
+import { openCsv } from '../file-run/read-csv.ts';
+import { openJsonl } from '../file-run/read-jsonl.ts';
+import { type GoodRow, type Source, START } from '../file-run/row.ts';
 import { sha256Of } from '../files/sha256.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
@@ -34,7 +35,7 @@ export interface LabelledRow {
 }
 
 /** The parts of a row, as JSON texts. */
-interface RowTexts {
+interface LabelTexts {
   readonly where: string;
   readonly state: string;
   readonly question: string;
@@ -51,12 +52,12 @@ const WANTED = 'must end in .jsonl, .ndjson, .csv or .tsv';
 export async function readLabels(path: string, maxRowBytes: number): Promise<LabelledRow[]> {
   const reader = new RowReader(path);
   const rows: LabelledRow[] = [];
-  for await (const texts of rowTexts(path, maxRowBytes)) rows.push(reader.row(texts));
+  for await (const texts of labelTexts(path, maxRowBytes)) rows.push(reader.row(texts));
   if (rows.length === 0) throw new Refusal(`${path}: no rows`);
   return rows;
 }
 
-async function* rowTexts(path: string, maxRowBytes: number): AsyncGenerator<RowTexts> {
+async function* labelTexts(path: string, maxRowBytes: number): AsyncGenerator<LabelTexts> {
   const ending = extname(path).toLowerCase();
   const isCsv = ending === '.csv' || ending === '.tsv';
   if (!isCsv && ending !== '.jsonl' && ending !== '.ndjson') throw new Refusal(`${path}: ${WANTED}`);
@@ -64,7 +65,7 @@ async function* rowTexts(path: string, maxRowBytes: number): AsyncGenerator<RowT
   const source = await opened(path, { maxRowBytes, delimiter: isCsv ? (ending === '.tsv' ? '\t' : ',') : undefined });
   try {
     const names = source.columns.map(({ name }) => name);
-    if (isCsv) requireColumns(path, names);
+    if (isCsv) requireLabelColumns(path, names);
     for await (const row of source.rows(START)) {
       const where = `${word} ${row.number}`;
       if (row.problem) throw new Refusal(`${path}: ${where}: ${row.problem.message}`);
@@ -89,7 +90,7 @@ async function opened(
   }
 }
 
-function requireColumns(path: string, names: readonly string[]): void {
+function requireLabelColumns(path: string, names: readonly string[]): void {
   const missing = ['state', 'type', 'instructions', 'label'].find((name) => !names.includes(name));
   if (missing === undefined) return;
   throw new Refusal(`${path}: no column ${JSON.stringify(missing)}; there are ${names.join(', ')}`);
@@ -114,7 +115,7 @@ function csvTexts(names: readonly string[], { cells }: GoodRow): ReadonlyMap<str
   ]);
 }
 
-function required(texts: ReadonlyMap<string, string> | undefined, at: string): Omit<RowTexts, 'where'> {
+function required(texts: ReadonlyMap<string, string> | undefined, at: string): Omit<LabelTexts, 'where'> {
   if (texts === undefined) throw new Refusal(`${at}: must be an object with state, q and label`);
   const [state, question, label] = [texts.get('state'), texts.get('q') ?? texts.get('question'), texts.get('label')];
   if (state === undefined) throw new Refusal(`${at}: no "state"`);
@@ -136,7 +137,7 @@ class RowReader {
     this.#path = path;
   }
 
-  row({ where, state, question: spelling, label }: RowTexts): LabelledRow {
+  row({ where, state, question: spelling, label }: LabelTexts): LabelledRow {
     const question = this.#bySpelling.get(spelling) ?? this.#read(spelling, where);
     const index = labelIndex(question, label);
     if (index >= 0) return { where, stateJson: inOneSpelling(state), question, label: index };

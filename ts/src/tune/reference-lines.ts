@@ -1,5 +1,5 @@
 /** The reference answers of a model whose questions get a calibration: those about them no longer hold. */
-import { canonicalQuestions } from '../engine/engine.ts';
+import { canonicalQuestions } from '../engine/addon.ts';
 import { memberText } from '../files/json-member.ts';
 import { sha256Of } from '../files/sha256.ts';
 

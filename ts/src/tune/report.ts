@@ -34,7 +34,7 @@ export function reportJson(tuned: readonly Tuned[]): object[] {
 
 function blockOf({ question, verdict }: Tuned): string[] {
   const { labels, states, before, after, calibration, reason } = verdict;
-  const title = `${nameOf(question)}: ${labels} labels about ${states} states`;
+  const title = `${questionTitle(question)}: ${labels} labels about ${states} states`;
   const table = after === undefined ? [] : tableOf(before, after);
   if (calibration === undefined) return [title, ...table, `  nothing is written for it: ${reason}`];
   const bias = calibration.bias.map((value, index) => `${quoted(question.options[index] ?? '')} ${value}`);
@@ -53,7 +53,7 @@ function tableOf(before: Measures, after: Measures): string[] {
 }
 
 /** Returns the question in one line. */
-export function nameOf({ kind, instructions, options }: AskedQuestion): string {
+export function questionTitle({ kind, instructions, options }: AskedQuestion): string {
   const text = [...instructions];
   const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS - 1).join('')}…` : instructions;
   const count = kind === 'noul' ? '' : ` of ${options.length}`;

@@ -1,14 +1,14 @@
 /** The run from labelled rows to a model folder whose probabilities fit them. */
-import type { Decider } from '../batch/decider.ts';
-import { decideHere } from '../batch/here.ts';
+import type { Decider } from '../file-run/decider.ts';
+import { engineDecider } from '../file-run/here.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
-import { ask, scaledLogits } from './ask.ts';
+import { rowProbabilities, scaledLogits } from './ask.ts';
 import { type Calibration, calibrated } from './fit.ts';
-import { type Destination, FolderCopy, requireFree } from './folder.ts';
+import { type Destination, FolderCopy, requireFreeFolder } from './folder.ts';
 import { judge } from './judge.ts';
 import type { AskedQuestion, LabelledRow } from './labels.ts';
-import { nameOf, type Tuned } from './report.ts';
+import { questionTitle, type Tuned } from './report.ts';
 
 /**
  * The temperature for reading logits. Probabilities have six decimals; at this high temperature all of them are far
@@ -38,8 +38,8 @@ export interface TuneRun {
  *
  * @throws Refusal when the folder cannot be read or written; the reason of `stop` when that signal has fired.
  */
-export async function tune(run: TuneRun): Promise<Tuned[]> {
-  requireFree(run.destination);
+export async function runTune(run: TuneRun): Promise<Tuned[]> {
+  requireFreeFolder(run.destination);
   const copy = new FolderCopy(run.destination);
   try {
     const logits = await readLogits(run, copy);
@@ -47,7 +47,7 @@ export async function tune(run: TuneRun): Promise<Tuned[]> {
     const calibrations = calibrationsOf(tuned);
     if (calibrations.size > 0) {
       copy.writeCalibrations(calibrations);
-      await check(run, { logits, calibrations, model: copy.path });
+      await checkFolder(run, { logits, calibrations, model: copy.path });
       run.stop.throwIfAborted();
       copy.publish();
     }
@@ -60,7 +60,7 @@ export async function tune(run: TuneRun): Promise<Tuned[]> {
 async function readLogits({ rows, destination, onRows, ...run }: TuneRun, copy: FolderCopy): Promise<number[][]> {
   copy.writeTemperature(READING_TEMPERATURE);
   const asking = { path: destination.data, onRows };
-  const probabilities = await withModel(run, copy.path, (decider) => ask(rows, { decider, ...asking }));
+  const probabilities = await withModel(run, copy.path, (decider) => rowProbabilities(rows, { decider, ...asking }));
   return probabilities.map((row) => scaledLogits(row).map((scaled) => scaled * READING_TEMPERATURE));
 }
 
@@ -69,7 +69,7 @@ async function withModel<Result>(
   model: string,
   work: (decider: Decider) => Promise<Result>,
 ): Promise<Result> {
-  const decider = await decideHere({ ...config, model }, stop);
+  const decider = await engineDecider({ ...config, model }, stop);
   try {
     return await work(decider);
   } finally {
@@ -112,14 +112,17 @@ interface Written {
 }
 
 /** Checks that the folder, loaded as it will be served, gives one row of each question the fitted probabilities. */
-async function check({ rows, destination, ...run }: TuneRun, { logits, calibrations, model }: Written): Promise<void> {
+async function checkFolder(
+  { rows, destination, ...run }: TuneRun,
+  { logits, calibrations, model }: Written,
+): Promise<void> {
   const samples = [...calibrations].flatMap(([key, calibration]) => {
     const index = rows.findIndex(({ question }) => question.key === key);
     const row = rows[index];
     return row ? [{ row, expected: calibrated(logits[index] ?? [], calibration) }] : [];
   });
   const found = await withModel(run, model, (decider) =>
-    ask(
+    rowProbabilities(
       samples.map(({ row }) => row),
       { decider, path: destination.data },
     ),
@@ -128,7 +131,7 @@ async function check({ rows, destination, ...run }: TuneRun, { logits, calibrati
     const distance = Math.max(...expected.map((p, option) => Math.abs(p - (found[index]?.[option] ?? 0))));
     if (distance <= TOLERANCE) continue;
     throw new Refusal(
-      `${nameOf(row.question)}: the folder that was made gives it other probabilities than were fitted`,
+      `${questionTitle(row.question)}: the folder that was made gives it other probabilities than were fitted`,
     );
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { Engine, Reply } from '../../src/engine/engine.ts';
-import { until } from '../http/server-under-test.ts';
+import type { Engine, Reply } from '../../src/engine/contract.ts';
+import { until } from '../until.ts';
 import { startEngine, textOf } from './model-folders.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';
 

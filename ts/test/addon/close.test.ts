@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { loadEngine } from '../../src/engine/engine.ts';
-import { until } from '../http/server-under-test.ts';
+import { loadEngine } from '../../src/engine/addon.ts';
+import { until } from '../until.ts';
 import { answersText, engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
 import { runProgram } from './program.ts';
 import { manyQuestions, THREE_TYPES } from './requests.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { loadEngine } from '../../src/engine/engine.ts';
+import { loadEngine } from '../../src/engine/addon.ts';
 import { engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
 import { THREE_TYPES } from './requests.ts';
 

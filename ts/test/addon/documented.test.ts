@@ -1,12 +1,12 @@
 /**
  * The embedded model must give two kinds of answers on every processor: those that the documentation prints, and
- * those that `svc batch` compares. Both are among its reference requests (training/golden.py), so that its scales are
- * settled for them.
+ * those that `svc batch` compares. Both are among its reference requests (training/folder/golden.py), so that its
+ * scales are settled for them.
  */
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { PROBES } from '../../src/batch/probes.ts';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
+import { PROBES } from '../../src/file-run/probes.ts';
 import { ANSWER_EXAMPLES, REQUEST_EXAMPLES } from '../../src/openapi/examples.ts';
 import { docBlocks } from '../doc-blocks.ts';
 import { goldenLines, PROCESSOR_TOLERANCE, startEngine, textOf } from './model-folders.ts';

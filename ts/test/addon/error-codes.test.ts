@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { engineErrorCodes } from '../../src/engine/engine.ts';
+import { engineErrorCodes } from '../../src/engine/addon.ts';
 import { ERROR_STATUS, STARTUP_CODES } from '../../src/errors.ts';
 
 const SHELL = fileURLToPath(new URL('../../src/', import.meta.url));

@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { type EngineError, loadEngine } from '../../src/engine/engine.ts';
+import { loadEngine } from '../../src/engine/addon.ts';
+import type { EngineError } from '../../src/engine/contract.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { copyOfFixture, engineOptions, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
 import { THREE_TYPES } from './requests.ts';

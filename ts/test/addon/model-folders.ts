@@ -5,14 +5,8 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type Node, parseTree } from 'jsonc-parser';
-import {
-  defaultModel,
-  defaultRuntime,
-  type Engine,
-  type EngineOptions,
-  loadEngine,
-  type Reply,
-} from '../../src/engine/engine.ts';
+import { defaultModel, defaultRuntime, loadEngine } from '../../src/engine/addon.ts';
+import type { Engine, EngineOptions, Reply } from '../../src/engine/contract.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 /** The folder of the repository. */
@@ -54,6 +48,7 @@ export function engineOptions(changes: Partial<EngineOptions> = {}): EngineOptio
     model: defaultModel(),
     device: 'cpu',
     threads: 2,
+    parallel: 1,
     maxQuestions: 1024,
     maxTokens: 2 ** 20,
     truncate: 'count',

@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { defaultRuntime, loadEngine } from '../../src/engine/engine.ts';
+import { defaultRuntime, loadEngine } from '../../src/engine/addon.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { engineOptions, fixture, startEngine, textOf } from './model-folders.ts';
 import { THREE_TYPES } from './requests.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Engine } from '../../src/engine/engine.ts';
+import type { Engine } from '../../src/engine/contract.ts';
 import { answersText, type Fixture, fixture, goldenLines, startEngine, TOLERANCES, textOf } from './model-folders.ts';
 
 const NAMES = Object.keys(TOLERANCES) as Fixture[];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import type { Engine } from '../../src/engine/engine.ts';
+import type { Engine } from '../../src/engine/contract.ts';
 import { answersText, copyOfFixture, type Fixture, fixture, startEngine, textOf } from './model-folders.ts';
 import { differentRequest, manyQuestions } from './requests.ts';
 

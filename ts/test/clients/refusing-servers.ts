@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { manyQuestions } from '../addon/requests.ts';
-import { startServer, until } from '../http/server-under-test.ts';
+import { startServer } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
+import { until } from '../until.ts';
 
 export const KEY = 'an-api-key-of-the-test';
 export const WRONG_KEY = 'a-wrong-key-of-the-test';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { requestText } from '../../src/commands/question.ts';
+import { requestFromLines } from '../../src/commands/question.ts';
 import { WrongUsage } from '../../src/refusal.ts';
 
 /** Returns the JSON text of one question with its id. */
 function questionText(line: string): string {
-  const text = requestText('""', [line]);
+  const text = requestFromLines('""', [line]);
   assert.doesNotThrow(() => JSON.parse(text));
   return text.slice('{"state":"","questions":{'.length, -'}}'.length);
 }
@@ -54,7 +54,7 @@ suite('a question on the command line', () => {
   }
 
   test('several keep their order, those without an id are called by their place', () => {
-    const text = requestText('{"a": 1.0}', ['9: Nine?', 'Second?', '1: One?']);
+    const text = requestFromLines('{"a": 1.0}', ['9: Nine?', 'Second?', '1: One?']);
     assert.deepEqual(
       [...text.matchAll(/"([^"]+)":\{"type"/g)].map((match) => match[1]),
       ['9', 'q2', '1'],
@@ -80,14 +80,14 @@ suite('a question on the command line', () => {
   ] as const) {
     test(`${JSON.stringify(line)} is refused: ${why}`, () => {
       const message = `--question ${JSON.stringify(line)}: ${why}; see svc ask --help`;
-      assert.throws(() => requestText('""', [line]), new WrongUsage(message));
+      assert.throws(() => requestFromLines('""', [line]), new WrongUsage(message));
     });
   }
 
   test('is refused in the words of the place that it was typed at', () => {
     const refusing = (line: string, why: string) => `${line} / ${why}`;
     assert.throws(
-      () => requestText('""', ['Which? = a | '], refusing),
+      () => requestFromLines('""', ['Which? = a | '], refusing),
       new WrongUsage('Which? = a |  / an option has no name'),
     );
   });

@@ -43,7 +43,7 @@ export interface GateUnderTest {
 
 /** Returns a gate that listens until the test ends. */
 export async function startGate(test: TestContext, options: GateOptions = {}): Promise<GateUnderTest> {
-  const { timeouts, bodyMs = 5000, hasKey = true, answer = (_, res) => res.end() } = options;
+  const { timeouts, bodyMs = 60_000, hasKey = true, answer = (_, res) => res.end() } = options;
   const requests: IncomingMessage[] = [];
   const upstreamServer = createServer((req, res) => {
     requests.push(req);
@@ -65,7 +65,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     allowedHosts,
     upstream,
     upstreamKey: upstreamKey === undefined ? undefined : new Secret(upstreamKey, 'GATE_UPSTREAM_KEY'),
-    timeouts: { connectMs: 5000, silenceMs: 5000, batchMs: 5000, ...timeouts },
+    timeouts: { connectMs: 60_000, silenceMs: 60_000, batchMs: 60_000, ...timeouts },
     keys: hasKey ? [new Secret(KEY, 'GATE_API_KEY')] : [],
   });
   const config = { drainDelayMs: 0, drainMs: 100, requestTimeoutMs: 60_000 };
@@ -73,7 +73,7 @@ export async function startGate(test: TestContext, options: GateOptions = {}): P
     ...parts,
     app,
     config,
-    engine: { model: undefined },
+    slot: { model: undefined },
     metrics: UNCOUNTED,
     maxConnections: options.maxConnections ?? 4096,
     timeouts: { ...DEFAULT_TIMEOUTS, headersMs: bodyMs, bodyMs, checkMs: 20 },

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Socket } from 'node:net';
 import { suite, type TestContext, test } from 'node:test';
-import { until, Wire } from '../http/server-under-test.ts';
+import { Wire } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { AUTHORIZATION, type GateOptions, type GateUnderTest, listen, startGate } from './gate-under-test.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';

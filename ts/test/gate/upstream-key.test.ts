@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { KEY, startGate } from './gate-under-test.ts';
 
 const SERVER_KEY = 'the-key-of-the-server';

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request, ServerResponse } from 'node:http';
 import { suite, test } from 'node:test';
-import type { BatchChunk, StateResult } from '../../src/engine/engine.ts';
+import type { BatchChunk, StateResult } from '../../src/engine/contract.ts';
 import { REPLY } from '../fake-engine.ts';
-import { rawHeader, type Sent, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
+import { until } from '../until.ts';
+import { rawHeader, type Sent, startServer, Wire, waitAtLeast } from './server-under-test.ts';
 
 const BATCH: Sent = { path: '/v1/systemone/batch', body: '{"states":[ 1.0 ]}' };
 const LINES = { ...BATCH, headers: { Accept: 'application/x-ndjson' } };

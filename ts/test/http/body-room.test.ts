@@ -3,7 +3,8 @@ import { suite, type TestContext, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { HttpFailure } from '../../src/errors.ts';
 import { type ArrivingBody, BodyRoom, FREE_BYTES } from '../../src/server/middleware/body-room.ts';
-import { rawHeader, type Sent, type ServerUnderTest, startServer, until, Wire } from './server-under-test.ts';
+import { until } from '../until.ts';
+import { rawHeader, type Sent, type ServerUnderTest, startServer, Wire } from './server-under-test.ts';
 
 const KIB = 2 ** 10;
 const ROOM = 100 * KIB;

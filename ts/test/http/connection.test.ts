@@ -7,7 +7,8 @@ import { connectionLimit, MAX_PIPELINED } from '../../src/server/connections.ts'
 import { DEFAULT_TIMEOUTS } from '../../src/server/http-server.ts';
 import { runCommand } from '../addon/program.ts';
 import { ANSWER, REPLY } from '../fake-engine.ts';
-import { DECISION, rawHeader, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
+import { until } from '../until.ts';
+import { DECISION, rawHeader, startServer, Wire, waitAtLeast } from './server-under-test.ts';
 
 const HOST = 'Host: localhost\r\n';
 const POST = `POST /v1/systemone HTTP/1.1\r\n${HOST}Content-Length: ${DECISION.length}\r\n`;

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { suite, test } from 'node:test';
 import * as zlib from 'node:zlib';
 import { ANSWER, FakeEngine, REPLY, untilCancelled } from '../fake-engine.ts';
-import { DECISION, startServer, until, Wire, waitAtLeast } from './server-under-test.ts';
+import { until } from '../until.ts';
+import { DECISION, startServer, Wire, waitAtLeast } from './server-under-test.ts';
 
 suite('the request', () => {
   test('the engine gets the bytes of the body as they came', async (t) => {

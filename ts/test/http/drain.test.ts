@@ -4,7 +4,8 @@ import { connect } from 'node:net';
 import { suite, test } from 'node:test';
 import { Lifecycle } from '../../src/server/lifecycle.ts';
 import { ANSWER, untilCancelled } from '../fake-engine.ts';
-import { DECISION, rawHeader, startServer, until, Wire } from './server-under-test.ts';
+import { until } from '../until.ts';
+import { DECISION, rawHeader, startServer, Wire } from './server-under-test.ts';
 
 const GET = 'GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n';
 const POST = `POST /v1/systemone HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${DECISION.length}\r\n\r\n`;

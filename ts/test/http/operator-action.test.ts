@@ -30,7 +30,7 @@ async function startAction(t: TestContext, { hasPassword = false, hasKey = false
     apiKeys: hasKey ? [new Secret(KEY, 'test')] : [],
     guesses: new WrongGuesses(),
   });
-  const metrics = new Metrics({ stats: new Stats(), engine: new EngineSlot(), lostLines: () => 0 });
+  const metrics = new Metrics({ stats: new Stats(), slot: new EngineSlot(), lostLines: () => 0 });
   const app = new Koa<RequestState>();
   app.use(handleRequests({ log: pino({ level: 'silent' }), lifecycle: new Lifecycle(), metrics }));
   app.use(action);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { EngineError } from '../../src/engine/engine.ts';
+import { EngineError } from '../../src/engine/contract.ts';
 import { type Options, startServer } from './server-under-test.ts';
 
 const POST = { method: 'POST', path: '/reload', body: '' };

@@ -1,5 +1,4 @@
 /** A whole server on a fake engine, and a raw connection to it, on which a test writes HTTP itself. */
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type OutgoingHttpHeaders, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
@@ -17,6 +16,7 @@ import { Secret } from '../../src/settings/secret.ts';
 import { Metrics } from '../../src/stats/metrics.ts';
 import { Stats } from '../../src/stats/stats.ts';
 import { FakeEngine } from '../fake-engine.ts';
+import { until } from '../until.ts';
 
 export const DECISION = '{"state":"s","questions":{"q":{"type":"noul"}}}';
 
@@ -100,7 +100,7 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   const log: Logger = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const [engine, slot, lifecycle] = [new FakeEngine(), new EngineSlot(), new Lifecycle()];
   const stats = new Stats({ waiting: () => slot.queue().waiting });
-  const metrics = new Metrics({ stats, engine: slot, lostLines: () => 0 });
+  const metrics = new Metrics({ stats, slot, lostLines: () => 0 });
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
@@ -109,10 +109,10 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
     const asked = reloaded();
     return asked instanceof Promise ? { isQueued: false, done: asked } : asked;
   };
-  const app = createApp({ config, engine: slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
+  const app = createApp({ config, slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const { maxConnections = 4096 } = options;
-  const http = createHttpServer({ app, config, engine: slot, lifecycle, log, metrics, timeouts, maxConnections });
+  const http = createHttpServer({ app, config, slot, lifecycle, log, metrics, timeouts, maxConnections });
   // Tests reach the server on 127.0.0.1, whatever address its config has for its rules.
   const { port } = await http.listen({ host: '127.0.0.1', port: options.port ?? 0 });
   test.after(() => http.drain());
@@ -186,15 +186,6 @@ export class Wire {
 /** Returns the value of a header in a raw answer. */
 export function rawHeader(answer: string, name: string): string | undefined {
   return new RegExp(`^${name}: (.*)\r$`, 'im').exec(answer)?.[1];
-}
-
-/** Returns when `condition` holds, which must happen by itself. Fails when that takes more than a minute. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 60_000;
-  while (!(await condition())) {
-    assert.ok(performance.now() < endMs, `not within a minute: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
 }
 
 /**

@@ -8,7 +8,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { generateText, stepCountIs, type ToolSet } from 'ai';
 import { MockLanguageModelV3 } from 'ai/test';
-import { memberTexts } from '../../src/batch/json-text.ts';
+import { memberTexts } from '../../src/file-run/json-text.ts';
 import { createEngine } from '../../src/in-process/index.ts';
 import { STATE_HEADER, stateDigest } from '../../src/network/state-header.ts';
 import { REPOSITORY } from '../addon/model-folders.ts';

@@ -13,8 +13,8 @@ import {
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { runCommand } from '../addon/program.ts';
-import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 import { accepted, INSTALLER, installed, Place, programFolder, programPath, refusal } from './place.ts';
 import { Releases } from './releases.ts';
 

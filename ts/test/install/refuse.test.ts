@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { makeUnwritable } from '../temporary-folder.ts';
 import { installed, Place, programFolder, refusal, refused } from './place.ts';
@@ -173,12 +174,20 @@ if (process.platform !== 'win32') {
       const programs = await programFolder(t, scripts);
       const line = refusal(await place.install(['--from', releases.folder], { programs }));
       assert.match(line, /has no archive for darwin-arm64$/);
-      const left = readdirSync(place.home, { recursive: true, withFileTypes: true });
-      // The folder in which runs wait for each other is there, and it is empty.
-      assert.deepEqual(
-        left.filter((entry) => !entry.isDirectory()),
-        [],
-      );
+      assert.deepEqual(readdirSync(place.home), []);
+    });
+
+    test('for a first installation, of which no folder stays that was not there before', async (t) => {
+      const releases = new Releases(t).add({ version: '0.1.0', decidesNot: 'no engine here' });
+      for (const before of ['', '.local', '.local/lib', '.local/lib/svc', '.local/lib/svc/mine']) {
+        const place = new Place(t);
+        mkdirSync(join(place.home, before), { recursive: true });
+        const names = () => readdirSync(place.home, { recursive: true });
+        const found = names();
+        const line = refusal(await place.install(['--from', releases.folder]));
+        assert.match(line, /^svc 0\.1\.0 cannot decide here/);
+        assert.deepEqual(names(), found, before);
+      }
     });
 
     for (const [args, line] of [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LineWriter } from '../../src/log/line-writer.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 
 const MIB = 2 ** 20;
 

@@ -8,9 +8,9 @@ import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { freePort } from '../gate/gate-under-test.ts';
-import { until } from '../http/server-under-test.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 
 const MODEL = join(REPOSITORY, 'crates/engine/tests/fixtures/marker');
 const DECISION = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';

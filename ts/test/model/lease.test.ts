@@ -3,8 +3,8 @@ import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { isInUse, Lease } from '../../src/model/lease.ts';
-import { until } from '../http/server-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 
 /** Returns a folder with the mark of a process that last renewed it this many minutes ago. */
 function folderWithMark(t: TestContext, minutes: number): string {

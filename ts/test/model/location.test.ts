@@ -43,8 +43,8 @@ suite('the setting `model`', () => {
   for (const [model, message] of [
     ['http://u:p@models.example/m.json?k=1', 'model: http://models.example/m.json: http:// needs model_allow_http'],
     ['https://models.example/model', 'model: https://models.example/model: must end in .tar.gz, .tgz, .zip or .json'],
-    ['ftp://u:p@h/m.zip', 'model: ftp://h/m.zip: must be a folder, an archive, or begin with https:// or s3://'],
-    ['file:///m.zip', 'model: file:///m.zip: must be a folder, an archive, or begin with https:// or s3://'],
+    ['ftp://u:p@h/m.zip', 'model: ftp://h/m.zip: must be a folder, an archive, or begin with hf:, https:// or s3://'],
+    ['file:///m.zip', 'model: file:///m.zip: must be a folder, an archive, or begin with hf:, https:// or s3://'],
     ['https://[::x/m.zip?k', 'model: https://[::x/m.zip: is not a URL'],
     ['s3://', 'model: s3://: must be s3://bucket/prefix, and names no bucket'],
     ['s3:///x', 'model: s3:///x: must be s3://bucket/prefix, and names no bucket'],

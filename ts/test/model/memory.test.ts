@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fitMemory, type MemoryLimit } from '../../src/model/memory.ts';
@@ -63,6 +63,14 @@ suite('the memory that a process may take', () => {
     for (const other of ['larger.onnx', 'checkpoint.safetensors']) {
       writeFileSync(join(folder, other), Buffer.alloc(50 * MIB));
     }
+    assert.equal(fitMemory(folder, SETTINGS, limits).stateCacheBytes, MIB);
+  });
+
+  test('is compared with a graph in the folder onnx where the model has none of its own', (t) => {
+    const [, limits] = place(t, 115);
+    const folder = temporaryFolder(t);
+    mkdirSync(join(folder, 'onnx'));
+    writeFileSync(join(folder, 'onnx', 'model.onnx'), Buffer.alloc(14 * MIB));
     assert.equal(fitMemory(folder, SETTINGS, limits).stateCacheBytes, MIB);
   });
 

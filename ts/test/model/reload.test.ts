@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { pino } from 'pino';
-import { EngineError, type ModelInfo } from '../../src/engine/engine.ts';
+import { EngineError, type ModelInfo } from '../../src/engine/contract.ts';
 import { Reloader } from '../../src/model/reload.ts';
 import { EngineSlot } from '../../src/model/slot.ts';
 import type { FoundModel, ModelSource, SourceListener, SourceStatus } from '../../src/model/source.ts';
 import { healthRecord } from '../../src/server/health-record.ts';
 import { FakeEngine } from '../fake-engine.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 
 /** A source that offers the model that a test sets, and records the calls of its other methods. */
 class FakeSource implements ModelSource {

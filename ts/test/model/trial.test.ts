@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { memberText } from '../../src/files/json-member.ts';
 import { tryReferences } from '../../src/model/references.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';

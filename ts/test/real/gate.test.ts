@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { ServerProcess } from '../../src/commands/server-process.ts';
 import { freePort, listen } from '../gate/gate-under-test.ts';
-import { until } from '../http/server-under-test.ts';
 import { runSvc, type SvcOptions, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 
 const KEY = 'the-key-of-the-gate';
 const BODY = '{"state":"I was charged twice.","questions":{"q":{"type":"noul","instructions":"Is it?"}}}';

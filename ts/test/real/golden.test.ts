@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import {
   answersText,
   assertGolden,

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
-import { until } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 import { LiveServer, type Received } from './live-server.ts';
 
 const choice = (options: number) => {

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { answersText, copyOfFixture, fixture } from '../addon/model-folders.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
-import { until } from '../http/server-under-test.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 import { LiveServer } from './live-server.ts';
 
 /** Returns a server in a folder of its own, and functions that change its settings and ask it. */

@@ -154,7 +154,7 @@ test('a bad request gets 400, one line that says what is wrong, and its code', a
 
   await t.test('one bad question among good ones fails the request, and nothing is run', async () => {
     const good = Array.from({ length: 300 }, (_, index) => `"g${index}":{"type":"noul"}`).join(',');
-    // A run reads the state, and each state that is read counts as a hit or a miss.
+    // A run looks its state up in the cache, which counts as a hit or a miss.
     const statesRead = async () => {
       const { hits, misses } = JSON.parse((await server.get('/stats')).text).state_cache;
       return hits + misses;

@@ -6,9 +6,9 @@ import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../addon/requests.ts';
-import { until } from '../http/server-under-test.ts';
 import { slowModel } from '../model/live-model.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
 import { LiveServer } from './live-server.ts';
 
 const model = fixture('shared-state');

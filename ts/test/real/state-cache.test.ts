@@ -4,7 +4,10 @@ import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
 import { LiveServer } from './live-server.ts';
 
-/** The bytes of a full chunk of the tiny model: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats. */
+/**
+ * The bytes that a full chunk of the tiny model takes: 16 tokens, 2 layers, keys and values, 2 heads of 4 floats of 4
+ * bytes; then the overhead of the entry and of its 4 tensors.
+ */
 const CHUNK_BYTES = 16 * 2 * 2 * 2 * 4 * 4 + 192 + 4 * 576;
 
 /** Returns a state of one full chunk: 14 words of one token each, between the special ones. */
@@ -56,7 +59,7 @@ suite('the numbers of the kept states', () => {
     for (const letter of ['a', 'b', 'c', 'd', 'e']) await ask(oneChunk(letter));
     const full = { entries: 2, bytes: 2 * CHUNK_BYTES, limit_bytes: 2 * CHUNK_BYTES };
     assert.deepEqual(await stats(), { hits: 0, misses: 5, evictions: 3, ...full });
-    // The first state is gone, so it is read again, and the older of the two kept states makes room for it.
+    // The first state is gone, so it is prefilled again, and the older of the two kept states makes room for it.
     await ask(oneChunk('a'));
     assert.deepEqual(await stats(), { hits: 0, misses: 6, evictions: 4, ...full });
     assert.deepEqual([await metric('evictions_total'), await metric('limit_bytes')], [4, 2 * CHUNK_BYTES]);

@@ -39,6 +39,7 @@ suite('defaults', () => {
         listen: { host: '127.0.0.1', port: 21118 },
         device: 'auto',
         model: '',
+        modelFile: '',
         modelSha256: '',
         modelAllowHttp: false,
         modelMaxBytes: 8_589_934_592,
@@ -50,6 +51,7 @@ suite('defaults', () => {
         s3PathStyle: false,
         runtime: '',
         threads: 0,
+        parallel: 1,
         truncate: 'count',
         apiKey: [],
         password: undefined,
@@ -76,6 +78,7 @@ suite('defaults', () => {
         configDir: cwd,
         dataDir: undefined,
         modelCache: config.modelCache,
+        hub: config.hub,
         workDir: cwd,
         isContainer: false,
       },
@@ -140,6 +143,7 @@ suite('order', () => {
     const examples = new Map<string, [string, unknown]>([
       ['model', [join(cwd, 'm'), join(cwd, 'm')]],
       ['runtime', [join(cwd, 'r'), join(cwd, 'r')]],
+      ['model_file', ['onnx/m.onnx', 'onnx/m.onnx']],
       ['model_sha256', ['ab'.repeat(32), 'ab'.repeat(32)]],
       ['model_allow_http', ['1', true]],
       ['s3_endpoint', ['http://127.0.0.1:9000', 'http://127.0.0.1:9000']],
@@ -165,12 +169,13 @@ suite('order', () => {
 
   test('all flags are taken', (t) => {
     const cwd = temporaryFolder(t);
-    const engine = { device: 'cpu', model: 'm', runtime: 'r.so', threads: '4' };
+    const engine = { device: 'cpu', model: 'm', modelFile: 'm.onnx', runtime: 'r.so', threads: '4' };
     const flags = { listen: '[::1]:0', ...engine, logLevel: 'warn', logFormat: 'json' };
     const { config } = load({ cwd, flags });
     assert.deepEqual(config.listen, { host: '::1', port: 0 });
     assert.equal(config.device, 'cpu');
     assert.equal(config.model, join(cwd, 'm'));
+    assert.equal(config.modelFile, 'm.onnx');
     assert.equal(config.runtime, join(cwd, 'r.so'));
     assert.equal(config.threads, 4);
     assert.equal(config.logLevel, 'warn');
@@ -271,6 +276,7 @@ suite('wrong values', () => {
     [{ log_format: 'xml' }, 'log_format: must be one of auto, json, pretty'],
     [{ log_level: 'loud' }, 'log_level: must be one of fatal, error, warn, info, debug, trace, silent'],
     [{ model: 1 }, 'model: must be a string'],
+    [{ model_file: 'a/b.onnx' }, 'model_file: must be a graph of the model, such as onnx/model_int8.onnx'],
     [{ model_sha256: 'ab' }, 'model_sha256: must be 64 hexadecimal digits'],
     [{ refresh_minutes: 10_081 }, 'refresh_minutes: must be a whole number from 0 to 10080'],
     [{ s3_endpoint: 'minio:9000' }, 's3_endpoint: must be a URL without a path, such as https://s3.example.com'],

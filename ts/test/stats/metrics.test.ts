@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { FakeEngine, untilCancelled } from '../fake-engine.ts';
-import { type ServerUnderTest, startServer, until, Wire } from '../http/server-under-test.ts';
+import { type ServerUnderTest, startServer, Wire } from '../http/server-under-test.ts';
+import { until } from '../until.ts';
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 
@@ -44,6 +45,7 @@ const OWN = {
   svc_latency_ms_p95: 'gauge',
   svc_latency_ms_p99: 'gauge',
   svc_latency_ms_max: 'gauge',
+  svc_queue_running: 'gauge',
   svc_queue_waiting: 'gauge',
   svc_queue_newest_first: 'gauge',
   svc_state_cache_hits_total: 'counter',

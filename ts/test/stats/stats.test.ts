@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import type { Counts, Timing } from '../../src/engine/engine.ts';
+import type { Counts, Timing } from '../../src/engine/contract.ts';
 import type { Percentiles } from '../../src/stats/latencies.ts';
 import { Stats } from '../../src/stats/stats.ts';
 
@@ -110,7 +110,7 @@ suite('times', () => {
     answer(stats, 100);
     assert.equal(stats.latency().maxMs, 900);
     assert.equal(stats.latency().avgMs, 500);
-    // The first step to leave the window has an answer, and the one behind it has none.
+    // Two steps have left the window by now: the one that holds the answer of 900 ms, and an empty one.
     clock.nowMs += 1 * MINUTE_MS + 7_000;
     assert.deepEqual(stats.latency(), { avgMs: 100, p50Ms: 100, p95Ms: 100, p99Ms: 100, maxMs: 100 });
     clock.nowMs += 4 * MINUTE_MS;

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import axe from 'axe-core';
 import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 import { REPOSITORY } from '../addon/model-folders.ts';
@@ -78,11 +77,4 @@ export async function textOf(locator: Locator): Promise<string> {
 export async function field(page: Page, name: string): Promise<number> {
   const text = await textOf(page.locator(`[data-field="${name}"]`).first());
   return Number(text.replace(/[,–]/g, ''));
-}
-
-const EVERY_MS = 50;
-
-/** Waits until `condition` holds; the test's time-out bounds the wait. */
-export async function until(condition: () => Promise<boolean>): Promise<void> {
-  while (!(await condition())) await sleep(EVERY_MS);
 }

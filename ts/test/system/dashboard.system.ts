@@ -3,7 +3,11 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
-import { field, inspect, openPage, textOf, until } from './browser.ts';
+import { until } from '../until.ts';
+import { field, inspect, openPage, textOf } from './browser.ts';
+
+/** The time between two looks at a page, in milliseconds. */
+const LOOK_MS = 50;
 
 const PASSWORD = 'the öperator knows & more';
 const httpCredentials = { username: 'anyone', password: PASSWORD };
@@ -32,7 +36,7 @@ test('a password in the address leaves it at once, and everything works on', asy
   const before = await field(page, 'total');
   await page.getByRole('button', { name: 'Decide' }).click();
   await page.locator('.answer').first().waitFor();
-  await until(async () => (await field(page, 'total')) === before + 1);
+  await until(async () => (await field(page, 'total')) === before + 1, LOOK_MS);
   await page.getByRole('link', { name: 'Recipes', exact: true }).click();
   await page.getByRole('heading', { name: 'Recipes' }).waitFor();
   // Only the very first request had the password: no later address has it, and no Referer.
@@ -50,8 +54,8 @@ test('the numbers move under load, rest while nobody looks, and say when the ser
   await page.goto(server.url.href);
   assert.equal(await field(page, 'total'), 0);
   for (let count = 0; count < 40; count += 1) await server.decide(count % 4 === 0 ? '{}' : THREE_TYPES);
-  await until(async () => (await field(page, 'total')) === 40);
-  await until(async () => (await field(page, 'rate')) > 0);
+  await until(async () => (await field(page, 'total')) === 40, LOOK_MS);
+  await until(async () => (await field(page, 'rate')) > 0, LOOK_MS);
   assert.equal(await field(page, 'recent_errors'), 10);
   assert.ok((await field(page, 'p99')) >= (await field(page, 'p50')));
   assert.equal(await page.locator('[data-rows=recent] tr').count(), 40);
@@ -110,11 +114,11 @@ test('the kept states show when a state comes again', async (t) => {
   await page.goto(server.url.href);
   assert.equal(await textOf(page.locator('[data-field="cache_share"]')), '–');
   for (let count = 0; count < 4; count += 1) await server.answer(THREE_TYPES);
-  await until(async () => (await field(page, 'cache_hits')) === 3);
+  await until(async () => (await field(page, 'cache_hits')) === 3, LOOK_MS);
   assert.equal(await textOf(page.locator('[data-field="cache_share"]')), '75 %');
   assert.equal(await field(page, 'cache_misses'), 1);
   assert.match(await textOf(page.locator('[data-field="cache_bytes"]')), /^[\d.]+ KiB$/);
-  const width = await page.locator('[data-kept-bar] rect').getAttribute('width');
+  const width = await page.locator('[data-cache-bar] rect').getAttribute('width');
   assert.ok(Number.parseFloat(width ?? '') > 0, String(width));
 });
 

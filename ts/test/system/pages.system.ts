@@ -46,6 +46,7 @@ const PAGES: Readonly<Record<string, Preparation>> = {
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'clients.md': 'clients-docs.system.ts, with the packages of others',
   'decisions.md': 'clients-docs.system.ts, with the packages of others',
+  'hub-models.md': 'ts/test/model/hub/, at a stand-in of the hub',
   'install.md': 'ts/test/install/: installers, services, shells',
 };
 

@@ -8,7 +8,7 @@ import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'nod
 import { basename, join } from 'node:path';
 import process from 'node:process';
 import { after, suite, type TestContext, test } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { fixture, PROCESSOR_TOLERANCE, REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
 import { type Ending, temporaryFolder } from '../temporary-folder.ts';

@@ -10,6 +10,10 @@ import { runCommand } from '../addon/program.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { until } from '../until.ts';
+
+/** The time between two queries, in milliseconds. */
+const QUERY_MS = 200;
 
 const GRAFANA = join(REPOSITORY, 'deploy', 'grafana');
 const PASSWORD = 'Operator-password-1';
@@ -71,14 +75,6 @@ async function startPrometheus(t: TestContext, server: LiveServer) {
   };
 }
 
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + 60_000;
-  while (!(await condition())) {
-    assert.ok(performance.now() < endMs, 'it does not come to pass');
-    await new Promise((resolve) => setTimeout(resolve, 200));
-  }
-}
-
 /** Returns every expression of the dashboard, with Grafana's variables filled in. */
 function dashboardExpressions(): string[] {
   const { panels } = JSON.parse(readFileSync(join(GRAFANA, 'dashboard.json'), 'utf8'));
@@ -91,7 +87,7 @@ suite('Prometheus', () => {
     const server = await usedServer(t);
     const query = await startPrometheus(t, server);
     const value = async (name: string) => Number((await query(name))[0]?.value[1]);
-    await until(async () => (await value('count_over_time(svc_requests_total[1m])')) >= 3);
+    await until(async () => (await value('count_over_time(svc_requests_total[1m])')) >= 3, QUERY_MS);
     for (const [name, expected] of [
       ['up', 1],
       ['svc_requests_total', 4],
@@ -112,7 +108,7 @@ suite('Prometheus', () => {
   test('cannot read it without', async (t) => {
     const server = await LiveServer.start(t, { env: { SVC_PASSWORD: 'another' } });
     const query = await startPrometheus(t, server);
-    await until(async () => (await query('up'))[0]?.value[1] === '0');
+    await until(async () => (await query('up'))[0]?.value[1] === '0', QUERY_MS);
     assert.deepEqual(await query('svc_requests_total'), []);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { defaultModel } from '../../src/engine/engine.ts';
+import { defaultModel } from '../../src/engine/addon.ts';
 import { assertGolden, type Golden, goldenLines, PROCESSOR_TOLERANCE } from '../addon/model-folders.ts';
 import { differentRequest } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';

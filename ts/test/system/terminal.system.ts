@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
-import { QUESTIONS, writeRows } from '../batch/batch-files.ts';
+import { QUESTIONS, writeRows } from '../file-run/run-files.ts';
 import { freePort } from '../gate/gate-under-test.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
@@ -52,7 +52,7 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
 });
 
-test('Ctrl-C on a terminal ends a batch, whose bar is gone then, and says how it goes on', async (t) => {
+test('Ctrl-C on a terminal ends a run, whose bar is gone then, and says how it goes on', async (t) => {
   const folder = temporaryFolder(t);
   writeRows(join(folder, 'rows.jsonl'), 100_000);
   writeFileSync(join(folder, 'q.json'), QUESTIONS);

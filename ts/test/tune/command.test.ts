@@ -4,7 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { canonicalQuestions, type Engine } from '../../src/engine/engine.ts';
+import { canonicalQuestions } from '../../src/engine/addon.ts';
+import type { Engine } from '../../src/engine/contract.ts';
 import { calibrated } from '../../src/tune/fit.ts';
 import { logLoss, mean } from '../../src/tune/measures.ts';
 import { copyOfFixture, startEngine, textOf } from '../addon/model-folders.ts';

@@ -10,10 +10,9 @@ use svc_engine::decode::{Answer, Calibration, Logits};
 use svc_engine::layout::shared_state::{Settings, SharedState};
 use svc_engine::layout::{Layout, Plan};
 use svc_engine::question::{Question, Request};
-use svc_engine::queue::Stop;
+use svc_engine::stop::Stop;
 use svc_engine::tokenize::{Meter, Tokenizer};
-use svc_engine::wire::Most;
-use svc_engine::wire::systemone::{self, Usage};
+use svc_engine::wire::{Most, Usage, systemone};
 
 const STATE_TOKENS: [usize; 3] = [20, 164, 912];
 const QUESTIONS: [usize; 2] = [1, 8];

@@ -4,16 +4,19 @@ use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use prost::bytes::Bytes;
+use svc_engine::onnx::KvPair;
 use svc_engine::onnx::exact::{Processor, exact_graph};
+use svc_engine::onnx::prefill::{Prefill, prefill_graph};
 use svc_engine::onnx::presents::are_unread;
 use svc_engine::onnx::products::Pairs;
-use svc_engine::onnx::reading::{States, reading_part};
 use svc_engine::weights::weights;
 
 fuzz_target!(|graph: &[u8]| {
     let graph = Bytes::copy_from_slice(graph);
-    let kept = [("past_k0", "present_k0"), ("past_v0", "present_v0")];
-    let kept = kept.map(|(past, present)| (past.to_owned(), present.to_owned()));
+    let kv_pairs = [
+        KvPair::new("past_k0", "present_k0"),
+        KvPair::new("past_v0", "present_v0"),
+    ];
     weights(&graph);
     let processor = Processor {
         unsigned: Pairs::Large,
@@ -24,14 +27,14 @@ fuzz_target!(|graph: &[u8]| {
         // A mended graph can be read as a graph again.
         assert!(exact_graph(&exact, Path::new("/not there"), processor).is_some());
     }
-    are_unread(&graph, &kept);
-    let states = States {
-        kept: &kept,
+    are_unread(&graph, &kv_pairs);
+    let prefill = Prefill {
+        kv_pairs: &kv_pairs,
         even_input: "option_ids",
     };
-    if let Some(part) = reading_part(&graph, states) {
+    if let Some(part) = prefill_graph(&graph, prefill) {
         // The part of a graph can be read as a graph again.
-        reading_part(&part, states);
+        prefill_graph(&part, prefill);
         assert!(
             part.len() <= graph.len() + 4_096,
             "{} of {}",

@@ -301,7 +301,7 @@ impl Layout for Marker {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Stop;
+    use crate::stop::Stop;
     use std::path::Path;
 
     fn fixture() -> (Marker, Tokenizer) {

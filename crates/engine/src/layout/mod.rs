@@ -4,21 +4,20 @@
 //! A layout only determines the rows and the tensors that they become. All layouts run them in the
 //! same way: the state's rows first, then every question's rows side by side.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
 
 use crate::Error;
-use crate::cache::{Key, StateCache};
 use crate::decode::Logits;
 use crate::question::{Kind, Question, Request};
-use crate::queue::Stop;
-use crate::session::{Input, Interface, Lane, Memory, Outputs, Sessions, allocator};
+use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Tokenizer};
 
 pub mod marker;
 pub mod pair;
+mod runner;
 pub mod shared_state;
+
+pub use self::runner::Runner;
 
 /// One run of the graph: a sequence of tokens, never padded and never batched with another.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -54,7 +53,7 @@ pub struct QuestionRows {
 /// A request as rows of tokens for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// The state's own rows, where the layout reads the state separately.
+    /// The state's own rows, where the layout prefills a KV cache with them.
     pub state: Vec<Row>,
     /// The rows of the questions, one entry per question, in the caller's order.
     pub questions: Arc<[QuestionRows]>,
@@ -68,6 +67,14 @@ impl Plan {
         let questions = self.questions.iter().flat_map(|question| &question.rows);
         let rows = self.state.iter().chain(questions);
         rows.map(|row| row.ids.len()).sum()
+    }
+
+    /// Returns the sizes of the questions' rows: the number of a row's own tokens, and the number
+    /// of the state's tokens that it looks at.
+    pub fn question_sizes(&self) -> impl Iterator<Item = [usize; 2]> {
+        let past: usize = self.state.iter().map(|row| row.ids.len()).sum();
+        let rows = self.questions.iter().flat_map(|question| &question.rows);
+        rows.map(move |row| [row.ids.len(), past])
     }
 }
 
@@ -145,7 +152,7 @@ pub trait Layout: Send + Sync {
         self.encode_state(tokenizer, &request.state, &questions, meter)
     }
 
-    /// Returns the tensors of a row, by input name; the caller adds those of the state's memory.
+    /// Returns the tensors of a row, by input name; the caller adds those of the state's KV cache.
     fn inputs<'r>(&self, row: &'r Row) -> Vec<(&'static str, Input<'r>)>;
 
     /// Returns the logits of a question's outcomes from the outputs of its rows. By default each
@@ -154,7 +161,7 @@ pub trait Layout: Send + Sync {
     /// # Errors
     /// [`Error::ModelFailed`] where a row gave another number of logits than the layout's graphs do.
     fn logits(&self, question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
-        join(question, outputs)
+        in_callers_order(question, outputs)
     }
 }
 
@@ -172,156 +179,8 @@ pub(crate) fn too_long(
     long.map(|(key, _)| (*key, format!("must be at most {most}")))
 }
 
-/// The parts that a plan is run with.
-pub struct Runner<'a> {
-    /// The layout, which determines the tensors of a row.
-    pub layout: &'a dyn Layout,
-    /// The sessions that run the rows.
-    pub sessions: &'a Sessions,
-    /// The cache of states that were read.
-    pub cache: &'a StateCache,
-}
-
-impl Runner<'_> {
-    /// Runs a plan and returns the logits of its questions: the state's rows that are not in the
-    /// cache run side by side, then the questions' rows side by side.
-    ///
-    /// # Errors
-    /// The errors of `stop` between two runs, and [`Error::ModelFailed`].
-    pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
-        let (memory, was_kept) = self.memory(&plan.state, stop)?;
-        // A state from the cache is likely to be asked about again and to need the same memory, so
-        // that memory is not given back.
-        let is_large = memory.as_ref().is_some_and(|memory| memory.is_large());
-        let gives_back = !was_kept && (is_large || self.sessions.hold_much());
-        let questions = plan.questions.iter();
-        let rows: Vec<&Row> = questions.flat_map(|question| &question.rows).collect();
-        let side_by_side = self.sessions.side_by_side();
-        let lasts = rows.len().saturating_sub(side_by_side);
-        let past = plan.state.iter().map(|row| row.ids.len()).sum();
-        // Each of the last rows may have a core to itself. With few rows most are last ones, so
-        // their times are not noted.
-        let pace = stop
-            .pace
-            .as_ref()
-            .filter(|_| rows.len() >= 8 * side_by_side);
-        let outputs = self.sessions.run_all(rows.len(), stop, |lane, index| {
-            let row = rows[index];
-            let gives_back = gives_back && index >= lasts;
-            let inputs = self.layout.inputs(row);
-            let started = Instant::now();
-            let output = lane.answer(inputs, row.ids.len(), memory.as_deref(), gives_back)?;
-            if let Some(pace) = pace {
-                pace.note([row.ids.len(), past], side_by_side, started.elapsed());
-            }
-            Ok(output)
-        })?;
-        drop(memory);
-        if gives_back {
-            allocator::give_back();
-        }
-        let mut outputs = outputs.into_iter();
-        let questions = plan.questions.iter();
-        questions
-            .map(|question| {
-                let outputs = outputs.by_ref().take(question.rows.len());
-                self.layout.logits(question, outputs.collect())
-            })
-            .collect()
-    }
-
-    /// Returns the memory of a state, reading it where it is not in the cache, and whether all of
-    /// it was there; `None` for an empty state.
-    fn memory(&self, rows: &[Row], stop: &Stop) -> Result<(Option<Arc<Memory>>, bool), Error> {
-        let (memory, was_kept) = match rows {
-            [] => return Ok((None, true)),
-            [row] => self.chunk(row, stop)?,
-            _ => self.chunks(rows, stop)?,
-        };
-        Ok((Some(memory), was_kept))
-    }
-
-    /// Returns the memory of a state of one row, and whether it was in the cache.
-    fn chunk(&self, row: &Row, stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
-        let key = self.cache.key(&row.ids);
-        if let Some(memory) = self.cache.get(&[key])?.pop().flatten() {
-            return Ok((memory, true));
-        }
-        let read = self
-            .sessions
-            .run_all(1, stop, |lane, _| self.read(lane, row))?;
-        let memory = Arc::new(read.into_iter().next().ok_or(Error::Panicked)?);
-        self.cache.keep(&[(key, Arc::clone(&memory))])?;
-        Ok((memory, false))
-    }
-
-    /// Returns the memory of a state of several rows, joined, and whether all of it was in the
-    /// cache.
-    fn chunks(&self, rows: &[Row], stop: &Stop) -> Result<(Arc<Memory>, bool), Error> {
-        let keys: Vec<Key> = rows.iter().map(|row| self.cache.key(&row.ids)).collect();
-        let whole = self.cache.whole_key(&keys);
-        if let Some(memory) = self.cache.get_whole(&whole, keys.len())? {
-            return Ok((memory, true));
-        }
-        let mut found = self.cache.get(&keys)?;
-        let joining = self
-            .sessions
-            .joining(rows.iter().map(|row| row.ids.len()))?;
-        for (index, memory) in found.iter().enumerate() {
-            memory
-                .iter()
-                .try_for_each(|kept| joining.put(index, kept))?;
-        }
-        let missing = places(&keys, &found);
-        let fitting = self.cache.fitting(joining.chunk_bytes());
-        let read = self.sessions.run_all(missing.len(), stop, |lane, index| {
-            let places = &missing[index];
-            let memory = Arc::new(self.read(lane, &rows[places[0]])?);
-            for place in places {
-                joining.put(*place, &memory)?;
-            }
-            // A chunk that the cache will not keep is freed now, which makes room for the next one.
-            Ok((places[0] < fitting).then_some(memory))
-        })?;
-        let memory = Arc::new(joining.done()?);
-        if missing.is_empty() {
-            // Joining copies, so a state that comes again is also kept as a whole.
-            self.cache.keep(&[(whole, Arc::clone(&memory))])?;
-            return Ok((memory, true));
-        }
-        for (places, memory) in missing.iter().zip(read) {
-            for place in places {
-                found[*place].clone_from(&memory);
-            }
-        }
-        let chunks = keys.into_iter().zip(found);
-        let chunks: Vec<_> = chunks
-            .map_while(|(key, memory)| Some((key, memory?)))
-            .collect();
-        self.cache.keep(&chunks)?;
-        Ok((memory, false))
-    }
-
-    fn read(&self, lane: &mut Lane, row: &Row) -> Result<Memory, Error> {
-        let memory = lane.read(self.layout.inputs(row), row.ids.len())?;
-        self.cache.rounded(memory)
-    }
-}
-
-/// Returns the places of each chunk that was not found; a chunk that a state contains twice is read
-/// once.
-fn places(keys: &[Key], found: &[Option<Arc<Memory>>]) -> Vec<Vec<usize>> {
-    let mut places: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
-    for (index, key) in keys.iter().enumerate() {
-        if found[index].is_none() {
-            places.entry(*key).or_default().push(index);
-        }
-    }
-    places.into_values().collect()
-}
-
-/// Puts the logits of a question's rows into the caller's order.
-fn join(question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
+/// Returns the logits of a question's rows in the caller's order.
+fn in_callers_order(question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Logits, Error> {
     let mut logits = Logits {
         outcomes: vec![f32::NAN; question.outcomes],
         action: None,

@@ -1,6 +1,6 @@
-//! The `shared-state` layout: the state is read once, by itself, in chunks; every question then
-//! looks at the memory of these chunks. The cost of a request is the sum of the state's tokens and
-//! the questions' tokens, not their product.
+//! The `shared-state` layout: the state is prefilled once, by itself, in chunks; every question
+//! then looks at the KV cache of these chunks. The cost of a request is the sum of the state's
+//! tokens and the questions' tokens, not their product.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::Error;
 use crate::question::{Kind, Outcome, Question};
-use crate::session::{Input, Interface};
+use crate::session::{Input, Interface, KvPair};
 use crate::tokenize::{Meter, Tokenizer};
 
 /// The most layers, heads and values per head: more than any encoder has.
@@ -90,9 +90,9 @@ pub struct SharedState {
 impl SharedState {
     /// Returns the layout of a model with these settings.
     pub fn new(settings: Settings) -> Self {
-        let kept = (0..settings.layers).flat_map(|layer| {
+        let kv_pairs = (0..settings.layers).flat_map(|layer| {
             ["k", "v"].map(|part| {
-                (
+                KvPair::new(
                     format!("past_{part}{layer}"),
                     format!("present_{part}{layer}"),
                 )
@@ -101,9 +101,9 @@ impl SharedState {
         let inputs = ["input_ids", "positions", "types", "option_ids", "markers"];
         let interface = Interface {
             inputs: inputs.map(Cow::Borrowed).to_vec(),
-            kept: kept.collect(),
+            kv_pairs: kv_pairs.collect(),
             even_input: "option_ids",
-            kept_shape: [settings.heads, settings.head_dim],
+            kv_shape: [settings.heads, settings.head_dim],
             action_is_optional: true,
             ..Interface::default()
         };

@@ -9,8 +9,8 @@ use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
 use crate::layout::{Layout, Plan, Runner};
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::queue::Stop;
 use crate::session::{Device, Graph, Sessions};
+use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
 /// Opens the sessions on the device that is asked for; `auto` takes the first accelerator that the
@@ -42,6 +42,7 @@ pub(super) fn open_sessions(
             interface: layout.interface(),
             device,
             threads: source.threads,
+            parallel: source.parallel,
         })?;
         let probabilities = probe(layout, &sessions, &plan)?;
         Ok((sessions, probabilities))

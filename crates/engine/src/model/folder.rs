@@ -189,7 +189,7 @@ impl Folder {
     }
 
     pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
-        let frame = tokenizer.pair().ok_or_else(|| Error::BadModel {
+        let frame = tokenizer.pair_frame().ok_or_else(|| Error::BadModel {
             file: self.path.join("tokenizer.json"),
             problem: "post_processor: does not say how two texts make one row".into(),
         })?;

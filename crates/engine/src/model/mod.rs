@@ -10,12 +10,13 @@ use self::folder::{
     Folder, QuestionCalibration, check, check_sha256, check_special_ids, digest_of, hex, read,
 };
 use crate::Error;
+use crate::backend::{Backend, Info};
 use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
 use crate::question::Question;
-use crate::queue::Stop;
-use crate::session::{Device, Exactness, Sessions, allocator};
+use crate::session::{Sessions, allocator};
+use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
 mod devices;
@@ -33,36 +34,12 @@ pub struct Source {
     pub device: String,
     /// The number of intra-op threads.
     pub threads: usize,
+    /// The most requests that may be on the model at once; 0 means as many as there are threads.
+    pub parallel: usize,
     /// The most bytes of states that are kept; 0 keeps none.
     pub state_cache_bytes: usize,
     /// The precision in which states are kept.
     pub state_cache_precision: Precision,
-}
-
-/// The description of a loaded model.
-#[derive(Debug, Clone)]
-pub struct Info {
-    /// The manifest's `name`.
-    pub name: String,
-    /// The manifest's `version`.
-    pub version: String,
-    /// The hex sha256 of the graph file.
-    pub sha256: String,
-    /// The hex sha256 over all files that the model is made of; it is the key of everything that is
-    /// kept of the model's work.
-    pub digest: String,
-    /// The layout's name.
-    pub layout: &'static str,
-    /// The device that the model runs on.
-    pub device: Device,
-    /// The number of intra-op threads.
-    pub threads: usize,
-    /// The absolute path of the folder.
-    pub folder: PathBuf,
-    /// The reasons why the devices tried before this one were not taken.
-    pub device_notes: Vec<String>,
-    /// Whether the graph's 8-bit products are exact on this processor.
-    pub exactness: Exactness,
 }
 
 /// A model that is ready to answer.
@@ -101,7 +78,7 @@ impl Model {
         let layout = folder.layout(&manifest.layout, &tokenizer)?;
         let (mut sessions, device, device_notes) =
             open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
-        sessions.open_readers();
+        sessions.open_prefill();
         let digest = hex(&digest_of(&digests));
         let info = Info {
             name: manifest.name,
@@ -130,16 +107,14 @@ impl Model {
         })
     }
 
-    /// Returns the description of the model.
-    pub fn info(&self) -> &Info {
-        &self.info
+    /// See [`Sessions::prefill_in_part`].
+    pub fn prefills_in_part(&self) -> bool {
+        self.sessions.prefill_in_part()
     }
+}
 
-    /// See [`Layout::encode_questions`].
-    ///
-    /// # Errors
-    /// The errors of the layout.
-    pub fn encode_questions(
+impl Backend for Model {
+    fn encode_questions(
         &self,
         questions: &[Question],
         meter: &mut Meter<'_>,
@@ -148,11 +123,7 @@ impl Model {
             .encode_questions(&self.tokenizer, questions, meter)
     }
 
-    /// See [`Layout::encode_state`].
-    ///
-    /// # Errors
-    /// The errors of the layout.
-    pub fn encode_state(
+    fn encode_state(
         &self,
         state: &str,
         questions: &EncodedQuestions,
@@ -162,11 +133,7 @@ impl Model {
             .encode_state(&self.tokenizer, state, questions, meter)
     }
 
-    /// Returns the logits of a plan, one set per question.
-    ///
-    /// # Errors
-    /// The errors of `stop` between two runs, and [`Error::ModelFailed`].
-    pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
+    fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
         let runner = Runner {
             layout: self.layout.as_ref(),
             sessions: &self.sessions,
@@ -175,21 +142,7 @@ impl Model {
         runner.run(plan, stop)
     }
 
-    /// See [`Sessions::read_in_part`].
-    pub fn reads_in_part(&self) -> bool {
-        self.sessions.read_in_part()
-    }
-
-    /// Returns the statistics of the state cache.
-    pub fn cache_stats(&self) -> CacheStats {
-        self.cache.stats()
-    }
-
-    /// Returns the answer to a question, with the question's own calibration where it has one.
-    ///
-    /// # Errors
-    /// [`Error::ModelFailed`] when a logit is not a finite number.
-    pub fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
+    fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
         let own = if self.calibration.is_empty() {
             None
         } else {
@@ -209,8 +162,19 @@ impl Model {
         Answer::decode(logits, calibration)
     }
 
-    /// Stops every run, now and in the future.
-    pub fn terminate(&self) {
+    fn info(&self) -> Option<&Info> {
+        Some(&self.info)
+    }
+
+    fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    fn parallel(&self) -> usize {
+        self.sessions.parallel()
+    }
+
+    fn terminate(&self) {
         self.sessions.terminate();
     }
 }

@@ -13,10 +13,15 @@ use crate::batch::{Batch, Chunk};
 use crate::engine::BatchArrival;
 use crate::wire::batch::Framing;
 
+/// One call of `batch`.
 #[napi(object)]
 pub struct NativeBatchCall {
+    /// Whether the body has a line for each result, as soon as it is there; otherwise it is one
+    /// JSON document.
     pub lines: bool,
+    /// The most states that the batch may have.
     pub max_states: f64,
+    /// The time that was already spent on the request.
     pub elapsed_ms: f64,
 }
 

@@ -11,6 +11,8 @@ use crate::Error;
 use crate::model::inspect::{Inspection, inspect};
 use crate::session::TensorInfo;
 
+/// The description and the problems of a model folder. A fact that could not be found out is absent
+/// or empty.
 #[napi(object)]
 pub struct NativeInspection {
     pub dir: String,
@@ -20,12 +22,18 @@ pub struct NativeInspection {
     pub files: Vec<NativeFile>,
     pub inputs: Vec<NativeTensor>,
     pub outputs: Vec<NativeTensor>,
+    /// The classes of a cross-encoder, and the roles that they are taken for.
     pub labels: Vec<NativeLabel>,
+    /// The number of token ids that the tokenizer has.
     pub vocabulary: Option<u32>,
+    /// The tokens of a row, where all rows of the layout have one length.
     pub max_len: Option<u32>,
+    /// The missing or wrong parts, one line each; an empty list does not mean that the model
+    /// answers.
     pub problems: Vec<String>,
 }
 
+/// A file that the model is made of.
 #[napi(object)]
 pub struct NativeFile {
     pub name: String,
@@ -33,13 +41,17 @@ pub struct NativeFile {
     pub sha256: String,
 }
 
+/// An input or output of a graph.
 #[napi(object)]
 pub struct NativeTensor {
     pub name: String,
+    /// The type of its elements, such as `int64`.
     pub kind: String,
+    /// The dimensions: numbers, the graph's names for them, or `?`.
     pub shape: Vec<String>,
 }
 
+/// A class of a cross-encoder.
 #[napi(object)]
 pub struct NativeLabel {
     pub name: String,

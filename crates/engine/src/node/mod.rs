@@ -127,7 +127,7 @@ impl NativeEngine {
             threads: info.threads as u32,
             dir: info.folder.to_string_lossy().into_owned(),
             device_notes: info.device_notes,
-            exactness: info.exactness.name().to_owned(),
+            exactness: (&info.exactness).into(),
             exactness_note: info.exactness.note(),
         })
     }

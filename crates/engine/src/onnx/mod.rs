@@ -2,10 +2,10 @@
 //! parts.
 
 pub mod exact;
+pub mod prefill;
 pub mod presents;
 pub mod probe;
 pub mod products;
-pub mod reading;
 
 pub(crate) mod proto;
 
@@ -14,5 +14,21 @@ mod inlined;
 mod scope;
 mod stored;
 
-/// The names of a key or a value that is kept: the graph's input for the past one, and its output.
-pub type KeptTensor = (String, String);
+/// The names of the keys, or of the values, of one layer: a graph's input and its output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KvPair {
+    /// The input, for those of the tokens before the run.
+    pub past: String,
+    /// The output, for those of the tokens before the run and of its own.
+    pub present: String,
+}
+
+impl KvPair {
+    /// Returns the pair of these names.
+    pub fn new(past: impl Into<String>, present: impl Into<String>) -> Self {
+        Self {
+            past: past.into(),
+            present: present.into(),
+        }
+    }
+}

@@ -1,29 +1,30 @@
-//! Whether any node reads the keys and values that a question's run leaves.
+//! Whether any node reads the keys and values that a question's run puts out.
 //!
-//! They are outputs of the graph, because those of a state are kept, so ONNX Runtime holds the
-//! outputs of all layers until the run is over, whether they are asked for or not: a copy of the
-//! past in each run. Where each attention makes them only for itself, all layers may use the same
-//! memory, one after the other.
+//! They are outputs of the graph, because those of a state go into its KV cache. So ONNX Runtime
+//! holds the outputs of all layers until the run is over, whether they are asked for or not: a copy
+//! of the past in each run. Where each attention makes them only for itself, all layers may use the
+//! same memory, one after the other.
 
 use prost::bytes::Bytes;
 
-use super::KeptTensor;
+use super::KvPair;
 use super::proto::{Node, fields, model_tag, nodes};
 
-/// Whether no node of a graph needs the outputs of its attentions in `kept`, keys at even places
-/// and values at odd ones.
-pub fn are_unread(graph: &Bytes, kept: &[KeptTensor]) -> bool {
+/// Whether no node of a graph reads the keys and values that its attentions put out. `kv_pairs` has
+/// the keys at even places and the values at odd ones.
+pub fn are_unread(graph: &Bytes, kv_pairs: &[KvPair]) -> bool {
     let Some(nodes) = nodes_of(graph) else {
         return false;
     };
-    let is_own = |(place, (_, present)): (usize, &KeptTensor)| {
+    let is_own = |(place, pair): (usize, &KvPair)| {
         let output = 1 + place % 2;
         let mut attentions = nodes.iter().filter(|node| node.is_attention());
-        attentions.any(|node| node.output.get(output) == Some(present))
+        attentions.any(|node| node.output.get(output) == Some(&pair.present))
     };
-    let is_kept = |name: &String| kept.iter().any(|(_, present)| present == name);
-    let reads = |node: &Node| node.has_graph() || node.input.iter().any(is_kept);
-    !kept.is_empty() && kept.iter().enumerate().all(is_own) && !nodes.iter().any(reads)
+    let is_present = |name: &String| kv_pairs.iter().any(|pair| pair.present == *name);
+    let reads = |node: &Node| node.has_graph() || node.input.iter().any(is_present);
+    let are_own = kv_pairs.iter().enumerate().all(is_own);
+    !kv_pairs.is_empty() && are_own && !nodes.iter().any(reads)
 }
 
 fn nodes_of(model: &Bytes) -> Option<Vec<Node>> {
@@ -54,9 +55,9 @@ mod tests {
         }
         let mut model = Vec::new();
         put(&mut model, model_tag::GRAPH, &graph);
-        let pair = |past: &str, present: &str| (past.into(), present.into());
-        let kept = [pair("past_k0", "present_k0"), pair("past_v0", "present_v0")];
-        are_unread(&model.into(), &kept)
+        let keys = KvPair::new("past_k0", "present_k0");
+        let values = KvPair::new("past_v0", "present_v0");
+        are_unread(&model.into(), &[keys, values])
     }
 
     #[test]

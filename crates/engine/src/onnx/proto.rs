@@ -245,14 +245,14 @@ pub struct Tensor {
     #[prost(bytes = "bytes", optional, tag = "9")]
     pub raw_data: Option<Bytes>,
     #[prost(message, repeated, tag = "13")]
-    pub external_data: Vec<Entry>,
+    pub external_data: Vec<KeyValue>,
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }
 
 /// `StringStringEntryProto`.
 #[derive(Clone, PartialEq, Message)]
-pub struct Entry {
+pub struct KeyValue {
     #[prost(string, tag = "1")]
     pub key: String,
     #[prost(string, tag = "2")]

@@ -2,8 +2,10 @@
 //! bounded, cancellable, measured.
 //!
 //! A request is admitted when it arrives, joins the queue when it is encoded, and gets the model
-//! when all requests that arrived and joined before it are done; [`order`] has the exception. The
-//! thread that finds the model free runs it; no request waits for a thread of its own.
+//! when all requests that arrived and joined before it are done; [`order`] has the exception. As
+//! many requests may be on the model at once as the queue is told, one unless the operator says
+//! otherwise. The thread that finds the model free runs it; no request waits for a thread of its
+//! own.
 //!
 //! The queue is bounded in requests, in bytes and in time: a request that would not be answered
 //! before its deadline, by the measured rate, is refused when it arrives and not after it has
@@ -15,21 +17,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
+use self::inner::{Admitted, Inner, Waiting};
+use self::order::Order;
+use self::rate::Rate;
 use crate::Error;
 use crate::pace::TurnPace;
+use crate::stop::{Deadline, Stop};
 
+mod inner;
 mod order;
 mod rate;
-mod stop;
-
-use order::Order;
-use rate::Rate;
-use stop::Deadline;
-pub use stop::Stop;
 
 /// The limits of the queue.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +46,9 @@ pub struct Limits {
     pub max_run: Duration,
 }
 
-/// The kind of an admitted request: how often it joins the queue.
+/// The kind of a request: how often it joins the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum RequestKind {
     /// The request joins once, and is gone after its turn.
     Single,
     /// The request joins once for each state, and stays until it leaves.
@@ -59,7 +61,7 @@ pub struct Entrant {
     /// The number of the request, which no other request has.
     pub ticket: u64,
     /// How often the request will join the queue.
-    pub entry: Entry,
+    pub kind: RequestKind,
     /// The bytes of the request's body.
     pub bytes: usize,
     /// How long the caller still has a use for the answer, and how long it had one in the
@@ -75,42 +77,6 @@ pub struct Admission {
     /// Whether most waiting requests will not be answered, so that a request should be encoded only
     /// once it has the model.
     pub is_encoded_late: bool,
-}
-
-/// The state of a request from its arrival to its end.
-struct Admitted {
-    entry: Entry,
-    bytes: usize,
-    /// The request's place in the queue: the lowest place goes first.
-    place: u64,
-    /// When the wait for the model began.
-    arrived: Instant,
-    /// When the caller has no use for the answer any more.
-    caller: Option<Deadline>,
-    stop: Arc<Stop>,
-    /// The bytes of results that the caller of a paused batch has not taken; `None` unless the
-    /// batch is paused.
-    unread: Option<usize>,
-}
-
-impl Admitted {
-    /// Returns the bytes that are held for the request as long as it is there.
-    fn held_bytes(&self) -> usize {
-        self.bytes + self.unread.unwrap_or(0)
-    }
-}
-
-/// A request in the queue.
-struct Waiting<T> {
-    ticket: u64,
-    entry: Entry,
-    work: T,
-    tokens: usize,
-    /// How much of the request's time on the model is already used.
-    spent: Duration,
-    arrived: Instant,
-    joined: Instant,
-    deadline: Instant,
 }
 
 /// A request that has been given the model; the model is free again when this is dropped.
@@ -131,180 +97,34 @@ pub struct Turn<'q, T> {
 impl<T> Drop for Turn<'_, T> {
     fn drop(&mut self) {
         let took = self.started.elapsed();
-        let mut state = self.queue.state.lock();
+        let mut inner = self.queue.inner.lock();
         let is_lost = self.stop.is_cancelled();
+        let busy = inner.free_turn(self.ticket, Instant::now());
         // The time of a turn that was cut short does not tell how long its tokens take.
         if !is_lost {
-            state.rate.add(self.tokens, took);
+            inner.rate.add(self.tokens, busy);
         }
-        if state.entry(self.ticket) == Some(Entry::Single) {
-            state.order.end_turn(took, is_lost);
+        if inner.kind(self.ticket) == Some(RequestKind::Single) {
+            inner.order.end_turn(took, is_lost);
         }
-        state.running = None;
-        state.end_turn(self.ticket);
-        self.queue.tell(state);
+        inner.end_turn(self.ticket);
+        self.queue.tell(inner);
     }
 }
 
 /// The numbers of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
-    /// The number of requests on the model: 0 or 1.
+    /// The number of requests on the model.
     pub running: usize,
     /// The number of requests that have arrived and are not yet on the model.
     pub waiting: usize,
 }
 
-struct State<T> {
-    admitted: HashMap<u64, Admitted>,
-    /// The queue, keyed by place.
-    line: BTreeMap<u64, Waiting<T>>,
-    next_place: u64,
-    running: Option<u64>,
-    /// The number of batches that wait for their callers.
-    paused: usize,
-    /// The bytes of single requests and of batches, in this order.
-    bytes: [usize; 2],
-    tokens: usize,
-    rate: Rate,
-    order: Order,
-    /// The moment until which the thread that refuses late requests sleeps; `None` while it is
-    /// awake.
-    asleep_until: Option<Instant>,
-    closed: bool,
-}
-
-impl<T> State<T> {
-    fn entry(&self, ticket: u64) -> Option<Entry> {
-        Some(self.admitted.get(&ticket)?.entry)
-    }
-
-    /// Returns the place of the request that goes next.
-    fn next(&mut self) -> Option<u64> {
-        let (&first, _) = self.line.first_key_value()?;
-        if !self.order.is_newest_first() {
-            return Some(first);
-        }
-        if self.order.next_is_for_who_waits()
-            && let Some(place) = self.who_waits()
-        {
-            return Some(place);
-        }
-        let mut newest = self.line.iter().rev();
-        let newest = newest.find(|(_, waiting)| waiting.entry == Entry::Single);
-        Some(newest.map_or(first, |(place, _)| *place))
-    }
-
-    /// Returns the place of the first entry that does not compete as the newest: a state of a
-    /// batch, or a request that has waited for longer than any that gave up.
-    fn who_waits(&self) -> Option<u64> {
-        let now = Instant::now();
-        let mut line = self.line.iter();
-        let waits = line.find(|(_, waiting)| {
-            let age = now.saturating_duration_since(waiting.arrived);
-            waiting.entry == Entry::Batch || self.order.outlasts(age, now)
-        });
-        waits.map(|(place, _)| *place)
-    }
-
-    /// Returns the request that will not have its turn, where too many wait while the newest go
-    /// first: the oldest one, except for those that have outlasted the requests that gave up.
-    fn left_over(&self) -> Option<u64> {
-        if !self.order.is_newest_first() || self.line.len() <= order::MOST_WAITING {
-            return None;
-        }
-        let now = Instant::now();
-        let line = self.line.values();
-        let mut newer = line.filter(|waiting| {
-            let age = now.saturating_duration_since(waiting.arrived);
-            waiting.entry == Entry::Single && !self.order.outlasts(age, now)
-        });
-        let oldest = newer.next()?.ticket;
-        (newer.count() >= order::MOST_WAITING).then_some(oldest)
-    }
-
-    /// Returns the error of a request that still has to wait for `tokens` and so will not be
-    /// answered in time; `None` if it will be, or if no time is known.
-    fn lateness(
-        &self,
-        deadline: Instant,
-        caller: Option<Deadline>,
-        tokens: usize,
-    ) -> Option<Error> {
-        // While the newest go first, the length of the queue does not tell when the request has its
-        // turn.
-        if self.order.is_newest_first() {
-            return None;
-        }
-        let ends = Instant::now() + self.rate.time(tokens)?;
-        let retry_after_seconds = self.rate.retry_after_seconds(self.tokens);
-        match caller.filter(|caller| caller.at < ends) {
-            Some(caller) => Some(caller.exceeded(retry_after_seconds)),
-            None => (deadline < ends).then_some(Error::QueueFull {
-                retry_after_seconds,
-            }),
-        }
-    }
-
-    fn load(&self) -> Load {
-        let running = usize::from(self.running.is_some());
-        Load {
-            running,
-            // A batch that has ended may still have a state on the model.
-            waiting: self.active().saturating_sub(running),
-        }
-    }
-
-    /// Returns the number of requests that are on the model or wait for it.
-    fn active(&self) -> usize {
-        self.admitted.len() - self.paused
-    }
-
-    fn forget(&mut self, ticket: u64) {
-        if let Some(gone) = self.admitted.remove(&ticket) {
-            self.bytes[gone.entry as usize] -= gone.held_bytes();
-            self.paused -= usize::from(gone.unread.is_some());
-        }
-    }
-
-    /// Notes the bytes that a batch's caller has not taken, or that the batch goes on.
-    fn set_unread(&mut self, ticket: u64, unread: Option<usize>) {
-        let Some(batch) = self.admitted.get_mut(&ticket) else {
-            return;
-        };
-        self.paused -= usize::from(batch.unread.is_some());
-        self.bytes[Entry::Batch as usize] -= batch.held_bytes();
-        batch.unread = unread;
-        self.bytes[Entry::Batch as usize] += batch.held_bytes();
-        self.paused += usize::from(unread.is_some());
-    }
-
-    /// Notes that a turn is over, or will not come.
-    fn end_turn(&mut self, ticket: u64) {
-        let admitted = self.admitted.get(&ticket);
-        if admitted.is_some_and(|admitted| admitted.entry == Entry::Single) {
-            self.forget(ticket);
-        }
-    }
-
-    fn new_place(&mut self) -> u64 {
-        self.next_place += 1;
-        self.next_place
-    }
-
-    fn remove_from_line(&mut self, ticket: u64) -> Option<T> {
-        let place = self.admitted.get(&ticket)?.place;
-        let waiting = self.line.remove(&place)?;
-        self.tokens -= waiting.tokens;
-        self.end_turn(ticket);
-        Some(waiting.work)
-    }
-}
-
 /// The queue in front of the model.
 pub struct Queue<T> {
     limits: Limits,
-    state: Mutex<State<T>>,
+    inner: Mutex<Inner<T>>,
     /// Signals that the queue was closed, that a request left the closed queue, or that a deadline
     /// comes before the thread of [`Queue::expired`] would wake.
     changed: Condvar,
@@ -313,11 +133,14 @@ pub struct Queue<T> {
 impl<T> Queue<T> {
     /// Returns an empty queue in front of a free model.
     pub fn new(limits: Limits) -> Self {
-        let state = State {
+        let inner = Inner {
             admitted: HashMap::new(),
             line: BTreeMap::new(),
             next_place: 0,
-            running: None,
+            running: Vec::new(),
+            most_running: 1,
+            busy_since: None,
+            crowd: Arc::default(),
             paused: 0,
             bytes: [0; 2],
             tokens: 0,
@@ -328,9 +151,15 @@ impl<T> Queue<T> {
         };
         Self {
             limits,
-            state: Mutex::new(state),
+            inner: Mutex::new(inner),
             changed: Condvar::new(),
         }
+    }
+
+    /// Sets how many requests may be on the model at once, at least 1. More than that may still run
+    /// after the number was made smaller.
+    pub fn set_most_running(&self, most: usize) {
+        self.inner.lock().most_running = most.max(1);
     }
 
     /// Admits a request.
@@ -341,13 +170,13 @@ impl<T> Queue<T> {
     /// [`Error::QueueFull`], [`Error::DeadlineExceeded`] and [`Error::Closing`]; the request is not
     /// admitted then.
     pub fn admit(&self, entrant: Entrant) -> Result<Admission, Error> {
-        let mut state = self.state.lock();
-        if state.closed {
+        let mut inner = self.inner.lock();
+        if inner.closed {
             return Err(Error::Closing);
         }
-        if !self.has_room(&state, entrant) {
+        if !self.has_room(&inner, entrant) {
             return Err(Error::QueueFull {
-                retry_after_seconds: state.rate.retry_after_seconds(state.tokens),
+                retry_after_seconds: inner.rate.retry_after_seconds(inner.tokens),
             });
         }
         let arrived = Instant::now();
@@ -358,27 +187,27 @@ impl<T> Queue<T> {
         let caller = entrant.patience.map(deadline_in);
         let deadline = self.deadline(arrived, caller);
         // When a state of a batch waits too long, only that state fails, not the batch.
-        let is_single = entrant.entry == Entry::Single;
-        let late = is_single.then(|| state.lateness(deadline, caller, state.tokens));
+        let is_single = entrant.kind == RequestKind::Single;
+        let late = is_single.then(|| inner.lateness(deadline, caller, inner.tokens));
         if let Some(error) = late.flatten() {
             return Err(error);
         }
         let stop = Stop::of_request(caller);
-        state.bytes[entrant.entry as usize] += entrant.bytes;
+        inner.bytes[entrant.kind as usize] += entrant.bytes;
         let admitted = Admitted {
-            entry: entrant.entry,
+            kind: entrant.kind,
             bytes: entrant.bytes,
-            place: state.new_place(),
+            place: inner.new_place(),
             arrived,
             caller,
             stop: Arc::clone(&stop),
             unread: None,
         };
-        state.admitted.insert(entrant.ticket, admitted);
-        if state.asleep_until.is_some_and(|until| deadline < until) {
+        inner.admitted.insert(entrant.ticket, admitted);
+        if inner.asleep_until.is_some_and(|until| deadline < until) {
             self.changed.notify_all();
         }
-        let is_encoded_late = is_single && state.order.is_newest_first();
+        let is_encoded_late = is_single && inner.order.is_newest_first();
         Ok(Admission {
             stop,
             is_encoded_late,
@@ -386,18 +215,18 @@ impl<T> Queue<T> {
     }
 
     /// Whether a request may be admitted in addition to those that are there.
-    fn has_room(&self, state: &State<T>, entrant: Entrant) -> bool {
+    fn has_room(&self, inner: &Inner<T>, entrant: Entrant) -> bool {
         // A request that would run at once does not wait, however large it is.
-        let is_idle = state.active() == 0;
-        let held = state.bytes[entrant.entry as usize];
+        let is_idle = inner.active() < inner.most_running;
+        let held = inner.bytes[entrant.kind as usize];
         let fits = held + entrant.bytes <= self.limits.max_queue_bytes;
         // A paused batch does not keep a single request out either. Batches do keep other batches
         // out by their bytes, since otherwise the paused ones would have no bound.
-        let has_bytes = match entrant.entry {
-            Entry::Single => is_idle || fits,
-            Entry::Batch => held == 0 || fits,
+        let has_bytes = match entrant.kind {
+            RequestKind::Single => is_idle || fits,
+            RequestKind::Batch => held == 0 || fits,
         };
-        has_bytes && (is_idle || state.load().waiting < self.limits.max_queue)
+        has_bytes && (is_idle || inner.load().waiting < self.limits.max_queue)
     }
 
     /// Returns when a request that arrived at `arrived` must have got the model.
@@ -415,25 +244,25 @@ impl<T> Queue<T> {
     /// [`Queue::admit`] when, by its tokens, it will not be answered in time; or, while the newest
     /// go first, the oldest work with [`Error::QueueFull`].
     pub fn join(&self, ticket: u64, work: T, tokens: usize, spent: Duration) -> Option<(T, Error)> {
-        let mut state = self.state.lock();
-        let last = state.new_place();
-        let Some(admitted) = state.admitted.get_mut(&ticket) else {
+        let mut inner = self.inner.lock();
+        let last = inner.new_place();
+        let Some(admitted) = inner.admitted.get_mut(&ticket) else {
             return Some((work, Error::Cancelled));
         };
-        if admitted.entry == Entry::Batch {
+        if admitted.kind == RequestKind::Batch {
             if admitted.stop.check().is_err() {
                 return Some((work, Error::Cancelled));
             }
             (admitted.place, admitted.arrived) = (last, Instant::now());
         }
-        let (entry, place, arrived) = (admitted.entry, admitted.place, admitted.arrived);
+        let (kind, place, arrived) = (admitted.kind, admitted.place, admitted.arrived);
         let caller = admitted.caller;
         let deadline = self.deadline(arrived, caller);
-        if let Some(caller) = caller.filter(|_| state.load().waiting > 1)
-            && let Some(error) = state.lateness(caller.at, Some(caller), state.tokens + tokens)
+        if let Some(caller) = caller.filter(|_| inner.load().waiting > 1)
+            && let Some(error) = inner.lateness(caller.at, Some(caller), inner.tokens + tokens)
         {
-            state.forget(ticket);
-            self.tell(state);
+            inner.forget(ticket);
+            self.tell(inner);
             return Some((work, error));
         }
         if deadline <= Instant::now() {
@@ -443,7 +272,7 @@ impl<T> Queue<T> {
         }
         let waiting = Waiting {
             ticket,
-            entry,
+            kind,
             work,
             tokens,
             spent,
@@ -451,12 +280,13 @@ impl<T> Queue<T> {
             joined: Instant::now(),
             deadline,
         };
-        state.line.insert(place, waiting);
-        state.tokens += tokens;
-        let left_over = state.left_over()?;
-        let retry_after_seconds = state.rate.retry_after_seconds(state.tokens);
-        let work = state.remove_from_line(left_over)?;
-        self.tell(state);
+        inner.line.insert(place, waiting);
+        inner.tokens += tokens;
+        inner.crowd.fetch_add(1, Ordering::Relaxed);
+        let left_over = inner.left_over()?;
+        let retry_after_seconds = inner.rate.retry_after_seconds(inner.tokens);
+        let work = inner.remove_from_line(left_over)?;
+        self.tell(inner);
         Some((
             work,
             Error::QueueFull {
@@ -465,32 +295,34 @@ impl<T> Queue<T> {
         ))
     }
 
-    /// Returns the request that goes next, if the model is free.
+    /// Returns the request that goes next, if it may be on the model now.
     pub fn take(&self) -> Option<Turn<'_, T>> {
-        let mut state = self.state.lock();
-        if state.running.is_some() {
+        let mut inner = self.inner.lock();
+        if !inner.has_turn() {
             return None;
         }
-        let Some(place) = state.next() else {
-            state.order.line_is_empty();
+        let Some(place) = inner.next() else {
+            inner.order.line_is_empty();
             return None;
         };
-        let waiting = state.line.remove(&place)?;
+        let waiting = inner.line.remove(&place)?;
         let ticket = waiting.ticket;
-        state.tokens -= waiting.tokens;
-        state.running = Some(ticket);
-        let stop = Arc::clone(&state.admitted.get(&ticket)?.stop);
-        drop(state);
+        inner.tokens -= waiting.tokens;
+        let stop = Arc::clone(&inner.admitted.get(&ticket)?.stop);
+        let crowd = Arc::clone(&inner.crowd);
+        let started = Instant::now();
+        inner.begin_turn(ticket, started);
+        drop(inner);
         let mut stop = stop.within(self.limits.max_run, waiting.spent);
         stop.pace = Some(TurnPace::default());
+        stop.crowd = crowd;
         let stop = Arc::new(stop);
-        let started = Instant::now();
         Some(Turn {
             queue: self,
             ticket,
             tokens: waiting.tokens,
             started,
-            waited: started - waiting.joined,
+            waited: started.saturating_duration_since(waiting.joined),
             work: Some(waiting.work),
             stop,
         })
@@ -500,71 +332,71 @@ impl<T> Queue<T> {
     /// The batch has no place in the queue until it goes on; the bytes that it holds count as bytes
     /// of batches.
     pub fn pause(&self, ticket: u64, unread_bytes: usize) {
-        self.state.lock().set_unread(ticket, Some(unread_bytes));
+        self.inner.lock().set_unread(ticket, Some(unread_bytes));
     }
 
     /// Notes that the caller of a paused batch takes its results again.
     pub fn go_on(&self, ticket: u64) {
-        self.state.lock().set_unread(ticket, None);
+        self.inner.lock().set_unread(ticket, None);
     }
 
     /// Notes that a request ended before it joined the queue, or that a batch has ended.
     pub fn leave(&self, ticket: u64) {
-        let mut state = self.state.lock();
-        state.forget(ticket);
-        self.tell(state);
+        let mut inner = self.inner.lock();
+        inner.forget(ticket);
+        self.tell(inner);
     }
 
     /// Stops a request whose caller has gone; returns its work if it was in the queue.
     pub fn cancel(&self, ticket: u64) -> Option<T> {
-        let mut state = self.state.lock();
-        let admitted = state.admitted.get(&ticket)?;
+        let mut inner = self.inner.lock();
+        let admitted = inner.admitted.get(&ticket)?;
         admitted.stop.cancel();
-        if admitted.entry == Entry::Single {
+        if admitted.kind == RequestKind::Single {
             let now = Instant::now();
             let age = now.saturating_duration_since(admitted.arrived);
-            state.order.gave_up(age, now);
+            inner.order.gave_up(age, now);
         }
-        let work = state.remove_from_line(ticket);
-        self.tell(state);
+        let work = inner.remove_from_line(ticket);
+        self.tell(inner);
         work
     }
 
     /// Waits until requests have been in the queue for too long, and takes them out of it, each
     /// with its error. Returns `None` when the queue is closed and empty for good.
     pub fn expired(&self) -> Option<Vec<(T, Error)>> {
-        let mut state = self.state.lock();
+        let mut inner = self.inner.lock();
         loop {
-            if state.closed && state.admitted.is_empty() {
+            if inner.closed && inner.admitted.is_empty() {
                 return None;
             }
             let now = Instant::now();
-            let late = self.take_late(&mut state, now);
+            let late = self.take_late(&mut inner, now);
             if !late.is_empty() {
-                self.tell(state);
+                self.tell(inner);
                 return Some(late);
             }
             // A request that arrives later mostly has a later deadline, so it wakes this thread
             // only if its deadline is earlier: waking it for each request would cost more than
             // everything else that the queue does.
-            let admitted = state.admitted.values();
+            let admitted = inner.admitted.values();
             let deadlines =
                 admitted.map(|admitted| self.deadline(admitted.arrived, admitted.caller));
             let next = deadlines.filter(|deadline| *deadline > now).min();
             let until = next.unwrap_or(now + self.timeout().max(Duration::from_millis(1)));
-            state.asleep_until = Some(until);
-            self.changed.wait_until(&mut state, until);
-            state.asleep_until = None;
+            inner.asleep_until = Some(until);
+            self.changed.wait_until(&mut inner, until);
+            inner.asleep_until = None;
         }
     }
 
-    fn take_late(&self, state: &mut State<T>, now: Instant) -> Vec<(T, Error)> {
-        let line = state.line.values();
+    fn take_late(&self, inner: &mut Inner<T>, now: Instant) -> Vec<(T, Error)> {
+        let line = inner.line.values();
         let late = line.filter(|waiting| waiting.deadline <= now);
         let late: Vec<u64> = late.map(|waiting| waiting.ticket).collect();
-        let retry_after_seconds = state.rate.retry_after_seconds(state.tokens);
+        let retry_after_seconds = inner.rate.retry_after_seconds(inner.tokens);
         let late = late.into_iter().filter_map(|ticket| {
-            let caller = state.admitted.get(&ticket)?.caller;
+            let caller = inner.admitted.get(&ticket)?.caller;
             let error = match caller.filter(|caller| caller.at <= now) {
                 Some(caller) => caller.exceeded(retry_after_seconds),
                 None => Error::QueueTimeout {
@@ -572,7 +404,7 @@ impl<T> Queue<T> {
                     retry_after_seconds,
                 },
             };
-            Some((state.remove_from_line(ticket)?, error))
+            Some((inner.remove_from_line(ticket)?, error))
         });
         late.collect()
     }
@@ -582,19 +414,19 @@ impl<T> Queue<T> {
         self.limits.request_timeout.min(far)
     }
 
-    /// Unlocks the state and wakes the threads that wait for a closed queue to become empty; while
+    /// Unlocks the queue and wakes the threads that wait for a closed queue to become empty; while
     /// the queue is open, no thread waits for a request to leave.
-    fn tell(&self, state: MutexGuard<'_, State<T>>) {
-        let closed = state.closed;
-        drop(state);
+    fn tell(&self, inner: MutexGuard<'_, Inner<T>>) {
+        let closed = inner.closed;
+        drop(inner);
         if closed {
             self.changed.notify_all();
         }
     }
 
-    /// Whether no request has the model.
+    /// Whether another request may be on the model.
     pub fn is_free(&self) -> bool {
-        self.state.lock().running.is_none()
+        self.inner.lock().has_turn()
     }
 
     /// Returns how long one request may take on encoding and on the model together.
@@ -604,62 +436,62 @@ impl<T> Queue<T> {
 
     /// Returns the numbers of requests.
     pub fn load(&self) -> Load {
-        self.state.lock().load()
+        self.inner.lock().load()
     }
 
     /// Whether the newest request goes first, because callers give up before their turn.
     pub fn is_newest_first(&self) -> bool {
-        self.state.lock().order.is_newest_first()
+        self.inner.lock().order.is_newest_first()
     }
 
     /// Makes the newest requests go first, as if callers had given up.
     #[cfg(test)]
     pub fn turn_around(&self) {
-        let mut state = self.state.lock();
-        state.order.end_turn(Duration::from_secs(1), true);
+        let mut inner = self.inner.lock();
+        inner.order.end_turn(Duration::from_secs(1), true);
     }
 
     /// Returns the number of requests in the queue.
     pub fn in_line(&self) -> usize {
-        self.state.lock().line.len()
+        self.inner.lock().line.len()
     }
 
     /// Closes the queue: no more requests are admitted.
     pub fn close(&self) {
-        self.state.lock().closed = true;
+        self.inner.lock().closed = true;
         self.changed.notify_all();
     }
 
     /// Stops all requests: returns the work of those in the queue; the others end at their next
     /// run.
     pub fn cancel_all(&self) -> Vec<T> {
-        let mut state = self.state.lock();
-        for admitted in state.admitted.values() {
+        let mut inner = self.inner.lock();
+        for admitted in inner.admitted.values() {
             admitted.stop.cancel();
         }
-        let tickets: Vec<u64> = state.line.values().map(|waiting| waiting.ticket).collect();
+        let tickets: Vec<u64> = inner.line.values().map(|waiting| waiting.ticket).collect();
         let work = tickets.into_iter();
-        let work = work.filter_map(|ticket| state.remove_from_line(ticket));
+        let work = work.filter_map(|ticket| inner.remove_from_line(ticket));
         let work = work.collect();
         // A batch whose caller takes nothing is neither in the queue nor on the model, so nothing
         // else would end it.
-        let admitted = state.admitted.iter();
+        let admitted = inner.admitted.iter();
         let batches = admitted.filter(|(ticket, admitted)| {
-            admitted.entry == Entry::Batch && state.running != Some(**ticket)
+            admitted.kind == RequestKind::Batch && !inner.running.contains(ticket)
         });
         let batches: Vec<u64> = batches.map(|(ticket, _)| *ticket).collect();
         for ticket in batches {
-            state.forget(ticket);
+            inner.forget(ticket);
         }
-        self.tell(state);
+        self.tell(inner);
         work
     }
 
     /// Waits until no admitted request is left.
     pub fn wait_until_empty(&self) {
-        let mut state = self.state.lock();
-        while !state.admitted.is_empty() {
-            self.changed.wait(&mut state);
+        let mut inner = self.inner.lock();
+        while !inner.admitted.is_empty() {
+            self.changed.wait(&mut inner);
         }
     }
 }

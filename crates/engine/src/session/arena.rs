@@ -79,7 +79,7 @@ pub(super) fn register_arena(environment: &Environment) -> ort::Result<()> {
     let registered = unsafe {
         (api.CreateAndRegisterAllocator)(environment.ptr().cast_mut(), info.ptr(), config)
     };
-    // SAFETY: the settings were made above, and no code has them any more.
+    // SAFETY: the settings were made above, and no code uses them after this.
     unsafe { (api.ReleaseArenaCfg)(config) };
     taken(registered, "the arena could not be made")
 }

@@ -1,4 +1,4 @@
-//! Blocks of memory for the kept keys and values of states. A freed block serves the next state of
+//! Blocks of memory for the KV caches of states. A freed block serves the next state of
 //! about its length: pages that the system hands out again, and clears, would cost a tenth of the
 //! time of a run.
 

@@ -41,15 +41,6 @@ pub enum Exactness {
 }
 
 impl Exactness {
-    /// Returns the name in `/stats` and `/metrics`.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::MadeExact { .. } => "made exact",
-            Self::CannotBe { .. } => "cannot be",
-        }
-    }
-
     /// Returns a note in one line; `None` where everything is as the file has it.
     pub fn note(&self) -> Option<String> {
         match self {
@@ -81,11 +72,11 @@ impl Exactness {
 /// A graph as sessions have to open it.
 pub(super) struct Prepared {
     pub(super) exactness: Exactness,
-    pub(super) graph: Source,
+    pub(super) graph: GraphSource,
 }
 
 /// The source of the sessions' graph.
-pub(super) enum Source {
+pub(super) enum GraphSource {
     /// The graph's file, with its bytes if they were read already.
     File(Option<Bytes>),
     /// These bytes, in place of the file.
@@ -103,7 +94,7 @@ pub(super) fn prepare(
     if processor == Processor::default() {
         return Prepared {
             exactness: Exactness::Exact,
-            graph: Source::File(None),
+            graph: GraphSource::File(None),
         };
     }
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -114,12 +105,12 @@ pub(super) fn prepare(
     }
 }
 
-fn looked_at(file: Bytes, folder: &Path, processor: Processor) -> (Products, Source) {
+fn looked_at(file: Bytes, folder: &Path, processor: Processor) -> (Products, GraphSource) {
     // The library reports a file that is no graph.
     let (products, graph) = exact_graph(&file, folder, processor).unwrap_or_default();
     (
         products,
-        graph.map_or(Source::File(Some(file)), Source::Other),
+        graph.map_or(GraphSource::File(Some(file)), GraphSource::Other),
     )
 }
 
@@ -322,7 +313,7 @@ mod tests {
         };
         let small = product(weights(|_| 1));
         match looked_at(small.clone(), Path::new("."), processor) {
-            (products, Source::File(Some(bytes))) => {
+            (products, GraphSource::File(Some(bytes))) => {
                 assert_eq!(products, Products::default());
                 assert_eq!(bytes.as_ptr(), small.as_ptr());
             }
@@ -330,6 +321,6 @@ mod tests {
         }
         let (products, graph) = looked_at(product(weights(|_| 127)), Path::new("."), processor);
         assert_eq!(products.mended, 1);
-        assert!(matches!(graph, Source::Other(_)));
+        assert!(matches!(graph, GraphSource::Other(_)));
     }
 }

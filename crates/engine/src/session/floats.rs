@@ -116,7 +116,7 @@ mod pages {
 
     /// Gives back the pages that [`take`] returned for this layout.
     pub fn give_back(start: NonNull<u8>, layout: Layout) {
-        // SAFETY: the pages were mapped with this length, and no code has them any more.
+        // SAFETY: the pages were mapped with this length, and no code uses them after this.
         unsafe { unmap(start.as_ptr().cast(), rounded(layout.size())) };
     }
 

@@ -13,10 +13,11 @@ use super::Graph;
 use super::arena::Arena;
 use super::blocks::Blocks;
 use super::failure::{cause, run_failed};
-use super::leavings::Leavings;
-use super::memory::{Interface, Memory};
-use super::reader::Reader;
+use super::interface::Interface;
+use super::kv_cache::KvCache;
+use super::prefill::{PrefillRun, PrefillSession};
 use super::running::Running;
+use super::scratch::Scratch;
 use super::shared_weights::SharedWeights;
 use super::tensors::Tensors;
 use crate::Error;
@@ -28,7 +29,7 @@ pub enum Input<'a> {
         /// The values.
         values: Cow<'a, [i64]>,
         /// Whether there is a batch axis in front.
-        batched: bool,
+        has_batch_axis: bool,
     },
     /// A tensor of bool, `[1, n]`.
     Flags {
@@ -42,7 +43,7 @@ impl<'a> Input<'a> {
     pub fn ids(values: impl Into<Cow<'a, [i64]>>) -> Self {
         Self::Ids {
             values: values.into(),
-            batched: false,
+            has_batch_axis: false,
         }
     }
 
@@ -50,7 +51,7 @@ impl<'a> Input<'a> {
     pub fn row(values: impl Into<Cow<'a, [i64]>>) -> Self {
         Self::Ids {
             values: values.into(),
-            batched: true,
+            has_batch_axis: true,
         }
     }
 
@@ -63,7 +64,7 @@ impl<'a> Input<'a> {
         Ok(match self {
             Self::Ids {
                 values,
-                batched: true,
+                has_batch_axis: true,
             } => TensorRef::from_array_view(([1, values.len()], values.as_ref()))?.into(),
             Self::Ids { values, .. } => {
                 TensorRef::from_array_view(([values.len()], values.as_ref()))?.into()
@@ -86,17 +87,16 @@ pub struct Outputs {
 /// A session, used by one thread at a time.
 pub struct Lane {
     session: Session,
-    /// The reader that reads states in place of the session, where it can.
-    reader: Arc<Reader>,
+    /// The session that prefills in place of the whole graph's, where it can.
+    prefill: Arc<PrefillSession>,
     interface: Arc<Interface>,
     has_action: bool,
-    leaves_unread: bool,
+    has_scratch: bool,
     /// The optional inputs that the graph does not have.
     not_given: Vec<&'static str>,
-    empty: Arc<Memory>,
+    empty: Arc<KvCache>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
-    arena: Arena,
 }
 
 /// The settings of one session besides the graph's own.
@@ -104,12 +104,13 @@ pub(super) struct LaneSettings<'a> {
     pub(super) threads: usize,
     pub(super) weights: &'a SharedWeights,
     pub(super) interface: &'a Arc<Interface>,
-    pub(super) empty: &'a Arc<Memory>,
+    pub(super) empty: &'a Arc<KvCache>,
     pub(super) blocks: &'a Arc<Blocks>,
     pub(super) running: &'a Arc<Running>,
-    pub(super) reader: Arc<Reader>,
-    /// Whether no node reads the keys and values that a question's run leaves.
-    pub(super) leaves_unread: bool,
+    pub(super) prefill: Arc<PrefillSession>,
+    /// Whether no node reads the keys and values that a question's run puts out, so that they go
+    /// into scratch memory.
+    pub(super) has_scratch: bool,
     /// The graph that replaces the file, where there is one.
     pub(super) exact: Option<&'a Bytes>,
 }
@@ -132,14 +133,12 @@ impl Lane {
         let has_action = tensors.has_output("act_logits");
         let mut not_given = interface.optional_inputs.clone();
         not_given.retain(|name| !tensors.has_input(name));
-        let arena = Arena::of(&session).map_err(|error| bad(cause(&error)))?;
         Ok(Self {
             session,
-            reader: Arc::clone(&settings.reader),
-            arena,
+            prefill: Arc::clone(&settings.prefill),
             interface: Arc::clone(interface),
             has_action,
-            leaves_unread: settings.leaves_unread,
+            has_scratch: settings.has_scratch,
             not_given,
             empty: Arc::clone(settings.empty),
             blocks: Arc::clone(settings.blocks),
@@ -147,51 +146,52 @@ impl Lane {
         })
     }
 
-    /// Whether the sessions' arena holds more memory than it should while nothing runs.
-    pub(super) fn holds_much(&self) -> bool {
-        self.arena.holds_much()
+    /// Returns the arena that the session uses.
+    pub(super) fn arena(&self) -> ort::Result<Arena> {
+        Arena::of(&self.session)
     }
 
-    /// Reads a row of a state, `tokens` long, and returns its memory.
+    /// Returns the KV cache of a row of a state, `tokens` long.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn read(
+    pub fn prefill(
         &mut self,
-        inputs: Vec<(&'static str, Input<'_>)>,
+        inputs: &[(&'static str, Input<'_>)],
         tokens: usize,
-    ) -> Result<Memory, Error> {
-        let room = Room {
+    ) -> Result<KvCache, Error> {
+        let run = PrefillRun {
             interface: &self.interface,
             empty: &self.empty,
             blocks: &self.blocks,
             running: &self.running,
+            inputs,
+            tokens,
         };
-        let memory = self.reader.read(
-            |part| room.read(part, &inputs, tokens),
-            || room.read(&mut self.session, &inputs, tokens),
-        );
-        memory.map_err(run_failed)
+        let cache = self
+            .prefill
+            .prefill(|part| run.on(part), || run.on(&mut self.session));
+        cache.map_err(run_failed)
     }
 
-    /// Runs a row of a question, `tokens` long, on the memory of its state. With `gives_back` the
+    /// Runs a row of a question, `tokens` long, on the KV cache of its state. With `gives_back` the
     /// session then gives back the memory that it took for the run.
     ///
     /// # Errors
     /// [`Error::ModelFailed`].
-    pub fn answer(
+    pub fn run_question(
         &mut self,
         inputs: Vec<(&'static str, Input<'_>)>,
         tokens: usize,
-        memory: Option<&Memory>,
+        cache: Option<&KvCache>,
         gives_back: bool,
     ) -> Result<Outputs, Error> {
-        let memory = memory.unwrap_or(&self.empty);
+        let cache = cache.unwrap_or(&self.empty);
         let mut inputs = inputs;
         inputs.retain(|(name, _)| !self.not_given.contains(name));
-        let values = named(&inputs, &self.interface, memory).map_err(run_failed)?;
-        let mut leavings = self.leavings(memory.tokens + tokens).map_err(run_failed)?;
-        let options = self.options(leavings.as_mut(), gives_back);
+        let values = named(&inputs, &self.interface, cache).map_err(run_failed)?;
+        let mut scratch = self.scratch(cache.tokens + tokens).map_err(run_failed)?;
+        let options = self.options(scratch.as_mut(), gives_back);
         let options = options.map_err(run_failed)?;
         let _running = self.running.start(&options);
         let outputs = self
@@ -215,24 +215,25 @@ impl Lane {
         })
     }
 
-    fn leavings(&self, tokens: usize) -> ort::Result<Option<Leavings>> {
-        let room = || Leavings::with_room(&self.interface, tokens, &self.blocks);
-        self.leaves_unread.then(room).transpose()
+    fn scratch(&self, tokens: usize) -> ort::Result<Option<Scratch>> {
+        let scratch = || Scratch::with_room(&self.interface, tokens, &self.blocks);
+        self.has_scratch.then(scratch).transpose()
     }
 
     /// Returns the options of a run, which ask for the outputs that a question needs, and otherwise
-    /// only for outputs that have a place of their own.
+    /// only for those that go into scratch memory.
     fn options(
         &self,
-        leavings: Option<&mut Leavings>,
+        scratch: Option<&mut Scratch>,
         gives_back: bool,
     ) -> ort::Result<RunOptions<HasSelectedOutputs>> {
         let mut outputs = OutputSelector::no_default().with("logits");
         if self.has_action {
             outputs = outputs.with("act_logits");
         }
-        let values = leavings.into_iter().flat_map(|room| room.values.drain(..));
-        for ((_, present), value) in self.interface.kept.iter().zip(values) {
+        let values = scratch.into_iter().flat_map(|all| all.values.drain(..));
+        for (pair, value) in self.interface.kv_pairs.iter().zip(values) {
+            let present = &pair.present;
             outputs = outputs.with(present).preallocate(present, value);
         }
         let mut options = RunOptions::new()?;
@@ -243,53 +244,20 @@ impl Lane {
     }
 }
 
-/// The parts that reading a state needs besides a session.
-struct Room<'a> {
-    interface: &'a Interface,
-    empty: &'a Memory,
-    blocks: &'a Arc<Blocks>,
-    running: &'a Running,
-}
+pub(super) type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
 
-impl Room<'_> {
-    fn read(
-        &self,
-        session: &mut Session,
-        inputs: &[(&'static str, Input<'_>)],
-        tokens: usize,
-    ) -> ort::Result<Memory> {
-        let mut memory = Memory::with_room(self.interface, tokens, self.blocks)?;
-        let mut selector = OutputSelector::no_default();
-        for ((_, present), value) in self.interface.kept.iter().zip(memory.values.drain(..)) {
-            selector = selector.with(present).preallocate(present, value);
-        }
-        let options = RunOptions::new()?.with_outputs(selector);
-        let _running = self.running.start(&options);
-        let values = named(inputs, self.interface, self.empty)?;
-        let mut outputs = session.run_with_options(values, &options)?;
-        for (_, present) in &self.interface.kept {
-            let value = outputs.remove(present);
-            memory
-                .values
-                .push(value.ok_or_else(|| ort::Error::new("the graph gave no memory"))?);
-        }
-        Ok(memory)
-    }
-}
-
-type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
-
-fn named<'v>(
+/// Returns the inputs of a run by name: those of a row, and the KV cache that the row looks at.
+pub(super) fn named<'v>(
     inputs: &'v [(&'static str, Input<'_>)],
     interface: &'v Interface,
-    memory: &'v Memory,
+    cache: &'v KvCache,
 ) -> ort::Result<NamedInputs<'v>> {
-    let mut values = Vec::with_capacity(inputs.len() + memory.values.len());
+    let mut values = Vec::with_capacity(inputs.len() + cache.values.len());
     for (name, input) in inputs {
         values.push((Cow::Borrowed(*name), input.tensor()?));
     }
-    for ((past, _), value) in interface.kept.iter().zip(&memory.values) {
-        values.push((Cow::Borrowed(past.as_str()), value.into()));
+    for (pair, value) in interface.kv_pairs.iter().zip(&cache.values) {
+        values.push((Cow::Borrowed(pair.past.as_str()), value.into()));
     }
     Ok(values)
 }

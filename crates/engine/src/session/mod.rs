@@ -1,12 +1,11 @@
 //! ONNX Runtime: the library, its sessions, its execution providers, and the outputs of a run.
 //!
 //! Every row is a run of its own, without padding. Rows that do not depend on each other run side
-//! by side, each on a session with one thread; a single row runs on a session with all threads.
-//! Both give the same bits.
+//! by side, each on a session with one thread; a single row runs on a session with as many threads
+//! as its request has cores. All give the same bits.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use ort::environment::Environment;
@@ -14,39 +13,48 @@ use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
+use self::arena::Arena;
 use self::blocks::Blocks;
-use self::exactness::{Prepared, Source};
+use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
 use self::lane::LaneSettings;
-use self::reader::{Plan, Reader};
+use self::lanes::{Lanes, Size, sizes};
+use self::prefill::{PrefillPlan, PrefillSession};
 use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::onnx::presents;
-use crate::queue::Stop;
+use crate::stop::Stop;
 
 pub mod allocator;
 mod arena;
 mod blocks;
+mod cores;
 mod device;
 mod exactness;
 mod failure;
 mod floats;
+mod interface;
+mod kv_cache;
 mod lane;
-mod leavings;
-mod memory;
-mod reader;
+mod lanes;
+mod prefill;
 mod running;
 mod runtime;
+mod scratch;
 mod shared_weights;
 mod tensors;
+mod widths;
 
 pub use self::device::Device;
 pub use self::exactness::Exactness;
+pub use self::interface::Interface;
+pub use self::kv_cache::{KvAssembly, KvCache, PackedKvCache};
 pub use self::lane::{Input, Lane, Outputs};
-pub use self::memory::{Interface, Joining, Memory, PackedMemory};
 pub use self::tensors::{TensorInfo, Tensors};
+pub use self::widths::RowSize;
+pub use crate::onnx::KvPair;
 
 /// The most intra-op threads that are accepted; ONNX Runtime hangs on absurd numbers.
 pub const MAX_THREADS: usize = 256;
@@ -66,6 +74,8 @@ pub struct Graph<'a> {
     pub device: Device,
     /// The number of intra-op threads, 1 to [`MAX_THREADS`].
     pub threads: usize,
+    /// The most requests that may run at the same time, at least 1.
+    pub parallel: usize,
 }
 
 impl Graph<'_> {
@@ -79,27 +89,63 @@ impl Graph<'_> {
         std::fs::read(self.file).unwrap_or_default().into()
     }
 
-    /// Whether a state is read in a run of its own, so that a part of the graph may be enough for
-    /// it.
-    fn may_have_reader(&self) -> bool {
-        self.device == Device::Cpu && !self.interface.kept.is_empty()
+    /// Whether states are prefilled on the processor, so that a part of the graph may be enough for
+    /// that.
+    fn may_prefill_in_part(&self) -> bool {
+        self.device == Device::Cpu && !self.interface.kv_pairs.is_empty()
+    }
+
+    /// Whether the bytes of the graph are needed here, and not only in the library.
+    fn is_read(&self) -> bool {
+        self.has_many_sessions() || self.may_prefill_in_part()
+    }
+
+    /// Returns the bytes of the graph, empty where they are not needed, and the graph that replaces
+    /// the file, where there is one.
+    fn bytes(&self, source: GraphSource) -> (Bytes, Option<Bytes>) {
+        match source {
+            GraphSource::Other(exact) => (exact.clone(), Some(exact)),
+            GraphSource::File(bytes) if self.is_read() => {
+                (bytes.unwrap_or_else(|| self.read()), None)
+            }
+            GraphSource::File(_) => (Bytes::new(), None),
+        }
+    }
+
+    /// Returns the opened sessions of these sizes, with the threads that run rows beside each other.
+    fn lanes(&self, sizes: &[Size], lanes: Vec<Lane>) -> Result<Lanes, Error> {
+        if !self.has_many_sessions() {
+            return Ok(Lanes::single(lanes));
+        }
+        let beside = pool("svc-run", self.threads - 1)?;
+        Ok(Lanes::several(sizes, lanes, self.parallel, beside))
+    }
+
+    /// Returns the sessions of the whole graph, by their number of threads.
+    fn sizes(&self) -> Vec<Size> {
+        if self.has_many_sessions() {
+            return sizes(self.threads, self.parallel);
+        }
+        let all = Size {
+            threads: self.threads,
+            sessions: 1,
+        };
+        vec![all]
     }
 }
 
-/// The sessions of one graph: one with all threads, and one with a single thread for each thread.
+/// The sessions of one graph.
 pub struct Sessions {
-    all_threads: Mutex<Lane>,
-    one_thread: Vec<Mutex<Lane>>,
-    /// The threads that run rows in addition to the calling thread.
-    beside: Option<rayon::ThreadPool>,
+    lanes: Lanes,
+    arena: Mutex<Arena>,
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
-    /// The reader of the session with all threads.
-    reader: Arc<Reader>,
+    /// The session that prefills beside the session with all threads.
+    prefill: Arc<PrefillSession>,
     exactness: Exactness,
-    /// The plan for opening the readers, until it is carried out.
-    plan: Option<Plan>,
+    /// The plan for opening the sessions that prefill, until it is carried out.
+    plan: Option<PrefillPlan>,
     opening: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -117,13 +163,13 @@ impl Sessions {
         }
         let environment = environment(graph.runtime)?;
         let prepared = exactness::prepare(&environment, graph.file, || graph.read());
-        let is_mended = matches!(prepared.graph, Source::Other(_));
+        let is_mended = matches!(prepared.graph, GraphSource::Other(_));
         match Self::open_prepared(graph, environment.clone(), prepared) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
                 let as_it_is = Prepared {
                     exactness: exactness::cannot_be(&environment, reason),
-                    graph: Source::File(None),
+                    graph: GraphSource::File(None),
                 };
                 Self::open_prepared(graph, environment, as_it_is)
             }
@@ -138,26 +184,21 @@ impl Sessions {
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
-        let empty = Memory::with_room(&interface, 0, &blocks).map_err(run_failed)?;
+        let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let is_read = graph.has_many_sessions() || graph.may_have_reader();
-        let (file, exact) = match prepared.graph {
-            Source::Other(exact) => (exact.clone(), Some(exact)),
-            Source::File(bytes) if is_read => (bytes.unwrap_or_else(|| graph.read()), None),
-            Source::File(_) => (Bytes::new(), None),
+        let (file, exact) = graph.bytes(prepared.graph);
+        let shared = if graph.is_read() {
+            &file
+        } else {
+            &Bytes::new()
         };
-        let shared = if is_read { file.clone() } else { Bytes::new() };
-        let weights = SharedWeights::read(&shared).map_err(run_failed)?;
-        let leaves_unread =
-            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kept);
+        let weights = SharedWeights::read(shared).map_err(run_failed)?;
+        let has_scratch =
+            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);
         let running = Arc::new(Running::default());
-        let side_by_side = graph.has_many_sessions();
-        let ones = if side_by_side { graph.threads } else { 0 };
-        let threads = std::iter::once(graph.threads).chain(std::iter::repeat_n(1, ones));
-        let readers: Vec<_> = threads
-            .map(|threads| (Arc::new(Reader::default()), threads))
-            .collect();
-        let open = |threads, reader| {
+        let sizes = graph.sizes();
+        let prefills = prefill_sessions(&sizes);
+        let lanes = open_lanes(graph, &prefills, |threads, prefill| {
             let settings = LaneSettings {
                 threads,
                 weights: &weights,
@@ -165,41 +206,29 @@ impl Sessions {
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
-                reader,
-                leaves_unread,
+                prefill,
+                has_scratch,
                 exact: exact.as_ref(),
             };
             Lane::open(&environment, graph, &settings)
-        };
-        // Each session reads the whole graph, so only a few are opened at once.
-        let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
-        let lanes = opening.install(|| {
-            let lanes = readers.par_iter();
-            let lanes = lanes.map(|(reader, threads)| open(*threads, Arc::clone(reader)));
-            lanes.collect::<Result<Vec<Lane>, Error>>()
-        });
-        opening.broadcast(|_| allocator::give_back_end());
-        let mut lanes = lanes?.into_iter().map(Mutex::new);
-        let reader = Arc::clone(&readers[0].0);
+        })?;
+        let arena = lanes.first().ok_or(Error::Panicked)?.arena();
         Ok(Self {
-            beside: side_by_side
-                .then(|| pool("svc-run", graph.threads - 1))
-                .transpose()?,
-            all_threads: lanes.next().ok_or(Error::Panicked)?,
-            one_thread: lanes.collect(),
+            lanes: graph.lanes(&sizes, lanes)?,
+            arena: Mutex::new(arena.map_err(run_failed)?),
+            prefill: Arc::clone(&prefills[0].0),
             exactness: prepared.exactness,
-            plan: graph.may_have_reader().then(|| Plan {
+            plan: graph.may_prefill_in_part().then(|| PrefillPlan {
                 environment: environment.clone(),
                 graph: file,
                 interface: Arc::clone(&interface),
-                readers,
+                sessions: prefills,
                 running: Arc::clone(&running),
                 weights,
             }),
             interface,
             blocks,
             running,
-            reader,
             opening: Mutex::default(),
         })
     }
@@ -209,37 +238,37 @@ impl Sessions {
         &self.exactness
     }
 
-    /// Begins to open the sessions that read states with only the part of the graph that they need.
-    pub fn open_readers(&mut self) {
+    /// Begins to open the sessions that prefill with only the part of the graph that this needs.
+    pub fn open_prefill(&mut self) {
         if let Some(plan) = self.plan.take() {
             *self.opening.lock() = plan.carry_out();
         }
     }
 
-    /// Whether states are read by the part of the graph that makes their kept keys and values,
-    /// instead of by the whole graph. This is known once a state was read after the part's session
-    /// was opened.
-    pub fn read_in_part(&self) -> bool {
-        self.reader.agrees()
+    /// Whether the part of the graph that makes keys and values prefills, instead of the whole
+    /// graph. This is known once a state was prefilled after the part's session was opened.
+    pub fn prefill_in_part(&self) -> bool {
+        self.prefill.agrees()
     }
 
     /// Whether the sessions hold more memory than they should while nothing runs.
     pub fn hold_much(&self) -> bool {
-        self.all_threads.lock().holds_much()
+        self.arena.lock().holds_much()
     }
 
-    /// Runs `count` rows, a single one on all threads, several side by side. Returns the results in
-    /// the order of the index.
+    /// Runs `count` rows, the first of which is of the kind `size`: a single one on a session with as
+    /// many threads as its request has cores, several side by side. Returns the results in the order
+    /// of the index.
     ///
     /// # Errors
     /// The first error of a run, or the error of `stop` between two runs.
     pub fn run_all<T: Send>(
         &self,
-        count: usize,
+        (count, size): (usize, RowSize),
         stop: &Stop,
         run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
-        let run = |lane: &mut Lane, index| {
+        self.lanes.run_all((count, size), stop, |lane, index| {
             stop.check()?;
             let result = run(lane, index);
             // A terminated run fails with a message of the library; the real cause is that the
@@ -248,61 +277,25 @@ impl Sessions {
                 return Err(Error::Closing);
             }
             result
-        };
-        match &self.beside {
-            Some(beside) if count > 1 => self.run_side_by_side(beside, count, run),
-            _ => {
-                let mut lane = self.all_threads.lock();
-                (0..count).map(|index| run(&mut lane, index)).collect()
-            }
-        }
+        })
     }
 
-    fn run_side_by_side<T: Send>(
-        &self,
-        beside: &rayon::ThreadPool,
-        count: usize,
-        run: impl Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
-    ) -> Result<Vec<T>, Error> {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
-        let failed: Mutex<Option<Error>> = Mutex::new(None);
-        let work = |lane: &Mutex<Lane>| {
-            let mut lane = lane.lock();
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                if index >= count || failed.lock().is_some() {
-                    return;
-                }
-                match run(&mut lane, index) {
-                    Ok(result) => done.lock()[index] = Some(result),
-                    Err(error) => drop(failed.lock().get_or_insert(error)),
-                }
-            }
-        };
-        beside.in_place_scope(|scope| {
-            for lane in self.one_thread.iter().take(count).skip(1) {
-                scope.spawn(|_| work(lane));
-            }
-            work(&self.one_thread[0]);
-        });
-        match failed.into_inner() {
-            Some(error) => Err(error),
-            None => Ok(done.into_inner().into_iter().flatten().collect()),
-        }
-    }
-
-    /// Returns room for the memory of a state whose chunks have these numbers of tokens.
+    /// Returns room for the KV cache of a state whose chunks have these numbers of tokens.
     ///
     /// # Errors
     /// [`Error::ModelFailed`] when the library cannot make a tensor.
-    pub fn joining(&self, chunks: impl IntoIterator<Item = usize>) -> Result<Joining, Error> {
-        Joining::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
+    pub fn assembly(&self, chunks: impl IntoIterator<Item = usize>) -> Result<KvAssembly, Error> {
+        KvAssembly::with_room(&self.interface, chunks, &self.blocks).map_err(run_failed)
     }
 
     /// Returns the most rows that run side by side.
     pub fn side_by_side(&self) -> usize {
-        self.one_thread.len().max(1)
+        self.lanes.side_by_side()
+    }
+
+    /// Returns the most requests that may run at the same time.
+    pub fn parallel(&self) -> usize {
+        self.lanes.parallel()
     }
 
     /// Stops every run, now and in the future, and waits until no session is being opened; for the
@@ -320,6 +313,32 @@ impl Drop for Sessions {
     fn drop(&mut self) {
         self.terminate();
     }
+}
+
+/// Returns a session for the prefill beside each session of the whole graph, with the same number of
+/// threads.
+fn prefill_sessions(sizes: &[Size]) -> Vec<(Arc<PrefillSession>, usize)> {
+    let threads = sizes
+        .iter()
+        .flat_map(|size| std::iter::repeat_n(size.threads, size.sessions));
+    threads.map(|threads| (Arc::default(), threads)).collect()
+}
+
+/// Opens the sessions of the whole graph, each with the session that prefills beside it.
+fn open_lanes(
+    graph: &Graph<'_>,
+    prefills: &[(Arc<PrefillSession>, usize)],
+    open: impl Fn(usize, Arc<PrefillSession>) -> Result<Lane, Error> + Sync,
+) -> Result<Vec<Lane>, Error> {
+    // Each session reads the whole graph, so only a few are opened at once.
+    let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
+    let lanes = opening.install(|| {
+        let lanes = prefills.par_iter();
+        let lanes = lanes.map(|(prefill, threads)| open(*threads, Arc::clone(prefill)));
+        lanes.collect::<Result<Vec<Lane>, Error>>()
+    });
+    opening.broadcast(|_| allocator::give_back_end());
+    lanes
 }
 
 fn pool(name: &'static str, threads: usize) -> Result<rayon::ThreadPool, Error> {

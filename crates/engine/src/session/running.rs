@@ -7,11 +7,11 @@ use parking_lot::Mutex;
 /// The runs that are under way, so that another thread can stop them.
 #[derive(Default)]
 pub(super) struct Running {
-    state: Mutex<RunningState>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
-struct RunningState {
+struct Inner {
     terminated: bool,
     options: Vec<RunHandle>,
 }
@@ -42,11 +42,11 @@ pub(super) struct RunGuard<'r> {
 impl Running {
     pub(super) fn start<'r>(&'r self, options: &'r RunOptions<HasSelectedOutputs>) -> RunGuard<'r> {
         let handle = RunHandle(options.ptr());
-        let mut state = self.state.lock();
-        if state.terminated {
+        let mut inner = self.inner.lock();
+        if inner.terminated {
             handle.terminate();
         }
-        state.options.push(handle);
+        inner.options.push(handle);
         RunGuard {
             running: self,
             handle,
@@ -54,21 +54,21 @@ impl Running {
     }
 
     pub(super) fn terminate(&self) {
-        let mut state = self.state.lock();
-        state.terminated = true;
-        for handle in &state.options {
+        let mut inner = self.inner.lock();
+        inner.terminated = true;
+        for handle in &inner.options {
             handle.terminate();
         }
     }
 
     pub(super) fn is_terminated(&self) -> bool {
-        self.state.lock().terminated
+        self.inner.lock().terminated
     }
 }
 
 impl Drop for RunGuard<'_> {
     fn drop(&mut self) {
-        let mut state = self.running.state.lock();
-        state.options.retain(|handle| *handle != self.handle);
+        let mut inner = self.running.inner.lock();
+        inner.options.retain(|handle| *handle != self.handle);
     }
 }

@@ -8,7 +8,7 @@ use ort::value::TensorElementType;
 use ort::value::{Outlet, ValueType};
 
 use super::failure::cause;
-use super::memory::Interface;
+use super::interface::Interface;
 use super::runtime::environment;
 use crate::Error;
 
@@ -74,7 +74,7 @@ impl Tensors {
     /// # Errors
     /// The missing or superfluous tensor, in one line.
     pub fn check(&self, interface: &Interface) -> Result<(), String> {
-        let pasts = interface.kept.iter().map(|(past, _)| past.as_str());
+        let pasts = interface.kv_pairs.iter().map(|pair| pair.past.as_str());
         let wanted: Vec<&str> = interface
             .inputs
             .iter()
@@ -91,7 +91,7 @@ impl Tensors {
                 "the graph wants an input \"{unknown}\" that its layout does not give"
             ));
         }
-        let presents = interface.kept.iter().map(|(_, present)| present.as_str());
+        let presents = interface.kv_pairs.iter().map(|pair| pair.present.as_str());
         let action = (!interface.action_is_optional).then_some("act_logits");
         let mut results = std::iter::once("logits").chain(presents).chain(action);
         match results.find(|name| !self.has_output(name)) {

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::Most;
 use super::json::{Body, Shape, count_over, mended, shape, state_at, write_string};
-use super::systemone::{MODEL, Usage, parse_questions, write_usage};
+use super::systemone::{parse_questions, write_usage};
+use super::{MODEL, Most, Usage};
 use crate::Error;
 use crate::question::Question;
 

@@ -10,9 +10,8 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::Most;
 use super::json::{Body, Members, Shape, count_over, mended, shape, write_string};
-use super::systemone::{MODEL, Options, Usage};
+use super::{MODEL, Most, OptionBudget, Usage};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
@@ -78,7 +77,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the items of a list of texts or of options, each of which is at least one token.
     fn items(&self, value: &'a RawValue) -> Result<Option<Vec<&'a RawValue>>, Error> {
-        Options::new(self.most).check(value)?;
+        OptionBudget::new(self.most).check(value)?;
         self.body.items(value)
     }
 
@@ -192,12 +191,12 @@ impl<'a> Reader<'a> {
         if actual > limit {
             return Err(Error::TooManyQuestions { limit, actual });
         }
-        let mut options = Options::new(self.most);
+        let mut budget = OptionBudget::new(self.most);
         let items = items.into_iter().enumerate();
         items
             .map(|(index, item)| {
                 let question = self.question(&format!("questions[{index}]"), item)?;
-                options.take(&question.outcomes)?;
+                budget.take(&question.outcomes)?;
                 Ok(question)
             })
             .collect()

@@ -5,14 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
-use super::Most;
 use super::json::{Body, Members, Shape, count_over, mended, shape, state_at, write_string};
+use super::{MODEL, Most, OptionBudget, Usage, hundredths};
 use crate::Error;
 use crate::decode::Answer;
 use crate::question::{Kind, Outcome, Question, Request};
-
-/// The model's name in every answer, whatever folder is loaded.
-pub const MODEL: &str = "svc";
 
 /// Parses the body of a decision request.
 ///
@@ -64,50 +61,18 @@ pub fn parse_questions<'a>(
     if let Some(id) = members.duplicate() {
         return Err(Error::DuplicateQuestion { id: id.to_owned() });
     }
-    let mut options = Options::new(most);
+    let mut budget = OptionBudget::new(most);
     let questions = members.0.into_iter();
     questions
-        .map(|(id, question)| parse_question(body, id, question, &mut options))
+        .map(|(id, question)| parse_question(body, id, question, &mut budget))
         .collect()
-}
-
-/// A counter of the options of all questions: there cannot be more options than tokens, and a
-/// request with more is refused before its options are made.
-#[derive(Debug)]
-pub(super) struct Options {
-    limit: usize,
-    left: usize,
-}
-
-impl Options {
-    pub(super) fn new(most: Most) -> Self {
-        Self {
-            limit: most.tokens,
-            left: most.tokens,
-        }
-    }
-
-    /// Checks that as many options may be made as a list or an object has entries.
-    pub(super) fn check(&self, value: &RawValue) -> Result<(), Error> {
-        match count_over(value, self.left) {
-            Some(_) => Err(Error::TooManyTokens { limit: self.limit }),
-            None => Ok(()),
-        }
-    }
-
-    /// Counts the outcomes that were made.
-    pub(super) fn take(&mut self, outcomes: &[Outcome]) -> Result<(), Error> {
-        let left = self.left.checked_sub(outcomes.len());
-        self.left = left.ok_or(Error::TooManyTokens { limit: self.limit })?;
-        Ok(())
-    }
 }
 
 fn parse_question<'a>(
     body: &Body<'a>,
     id: Cow<'a, str>,
     value: &'a RawValue,
-    options: &mut Options,
+    budget: &mut OptionBudget,
 ) -> Result<Question, Error> {
     let id = id.into_owned();
     let Some(fields) = body.members(value)? else {
@@ -127,7 +92,7 @@ fn parse_question<'a>(
     let criteria = fields
         .get("criteria")
         .filter(|value| shape(value) != Shape::Null);
-    criteria.map_or(Ok(()), |criteria| options.check(criteria))?;
+    criteria.map_or(Ok(()), |criteria| budget.check(criteria))?;
     let reader = CriteriaReader { body, id: &id };
     let outcomes = match kind {
         Kind::Noul => reader.noul(criteria)?,
@@ -137,7 +102,7 @@ fn parse_question<'a>(
     if outcomes.len() < 2 {
         return Err(Error::TooFewOptions { id });
     }
-    options.take(&outcomes)?;
+    budget.take(&outcomes)?;
     Ok(Question {
         id,
         kind,
@@ -286,17 +251,6 @@ fn outcome(name: String, text: Option<String>) -> Outcome {
     }
 }
 
-/// The cost of a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Usage {
-    /// The number of tokens that the answers were made from, special tokens included.
-    pub input_tokens: usize,
-    /// The number of tokens that were beyond the model's window.
-    pub truncated_tokens: usize,
-    /// The time from reading the request to the decoded answer, in milliseconds.
-    pub server_ms: f64,
-}
-
 /// Writes the body of a decision response; `answers` are in the order of `questions`.
 pub fn write(questions: &[Question], answers: &[Answer], usage: &Usage) -> Vec<u8> {
     let mut out = String::with_capacity(192 + 192 * questions.len());
@@ -398,11 +352,6 @@ fn write_members(
         out.push(':');
         value(out, index, outcome);
     }
-}
-
-/// Returns milliseconds as `usage.server_ms` and `Server-Timing` show them: with two decimals.
-pub fn hundredths(ms: f64) -> f64 {
-    (ms * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -63,6 +63,7 @@ pub fn options(folder: &Path, threads: usize) -> Options {
             threads,
             state_cache_bytes: 0,
             state_cache_precision: Precision::default(),
+            parallel: 1,
         },
         max_questions: 1024,
         max_tokens: 1 << 20,

@@ -18,13 +18,13 @@ interface Noul {
   readonly criteria?: { readonly true?: string; readonly false?: string };
 }
 
-export interface DecisionRequest {
+interface DecisionRequest {
   readonly state: unknown;
   readonly questions: Readonly<Record<string, Choice | Score | Noul>>;
 }
 
 /** One action, and the answer that calls for it. */
-export interface Step {
+interface Step {
   readonly when: string;
   readonly action: string;
 }

@@ -15,7 +15,7 @@ const BEARER = /^Bearer +(\S+) *$/i;
 export function requireApiKey(keys: readonly ApiKey[], guesses: WrongGuesses): Middleware<RequestState> {
   return async (ctx, next) => {
     const token = bearerToken(ctx.req.headers.authorization);
-    if (keys.length > 0 && !isKnown(keys, token)) {
+    if (keys.length > 0 && !isOneOf(keys, token)) {
       if (token !== '') await guesses.note(ctx);
       throw new HttpFailure('unauthorized', 'missing or wrong API key', { 'WWW-Authenticate': 'Bearer' });
     }
@@ -31,6 +31,6 @@ function bearerToken(authorization: string | undefined): string {
  * Whether `candidate` is one of `keys`. It is compared with every key, so that the time does not reveal which one it
  * is.
  */
-function isKnown(keys: readonly ApiKey[], candidate: string): boolean {
+function isOneOf(keys: readonly ApiKey[], candidate: string): boolean {
   return keys.filter((key) => key.matches(candidate)).length > 0;
 }

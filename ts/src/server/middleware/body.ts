@@ -37,7 +37,7 @@ export interface BodyLimit {
 }
 
 /** The limits for reading a body: its own one, and the room that it shares with all other bodies. */
-export interface BodyReading {
+interface BodyReading {
   readonly limit: BodyLimit;
   readonly room: BodyRoom;
 }

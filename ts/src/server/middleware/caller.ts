@@ -24,7 +24,7 @@ export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'all
     // Nearly every request names the same host, so only a different one is checked.
     if (host === latestAllowed) return true;
     const name = host.replace(/:\d*$/, '');
-    if (!allowed.has(host) && !allowed.has(name) && !isLoopbackName(name)) return false;
+    if (!allowed.has(host) && !allowed.has(name) && !namesThisMachine(name)) return false;
     latestAllowed = host;
     return true;
   };
@@ -40,7 +40,7 @@ export function checkHost({ listen, allowedHosts }: Pick<Config, 'listen' | 'all
 }
 
 /** Whether a URL's host name by itself shows that it is this machine. */
-function isLoopbackName(name: string): boolean {
+function namesThisMachine(name: string): boolean {
   return name.endsWith('.localhost') || isLoopback(name.replace(/^\[(.*)\]$/, '$1'));
 }
 

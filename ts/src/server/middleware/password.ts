@@ -9,7 +9,7 @@ import { refuseCrossSite } from './caller.ts';
 import type { RequestContext, RequestState } from './request.ts';
 import type { WrongGuesses } from './wrong-guesses.ts';
 
-export interface OperatorParts {
+interface OperatorParts {
   /** The dashboard password; if undefined, the password check is off. */
   readonly password: Secret | undefined;
   /** The API keys; if empty, the key check is off. */

@@ -111,7 +111,7 @@ function answerFailure(ctx: RequestContext, failure: HttpFailure, path: string |
   ctx.body = text;
 }
 
-interface Outcome {
+interface FinishedRequest {
   readonly ms: number;
   readonly status: number;
   readonly code: ErrorCode | undefined;
@@ -133,7 +133,7 @@ function loggedPath(path: string): string {
  * Writes the request's line to the log, without the state, the answers, the keys and the query, which may hold a
  * password.
  */
-function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: Outcome): void {
+function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: FinishedRequest): void {
   const { id, questions, tokens } = ctx.state;
   log.info(
     {

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { BatchChunk, StateResult } from '../../engine/engine.ts';
+import type { BatchChunk, StateResult } from '../../engine/contract.ts';
 import { callerGone, engineFailure, HttpFailure, toHttpFailure } from '../../errors.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { Config } from '../../settings/config.ts';
@@ -14,7 +14,7 @@ import { HangUp, noteCounts, serverTiming } from './decide.ts';
 
 export interface BatchParts {
   readonly config: Pick<Config, 'maxBatchBodyBytes' | 'maxBatchStates' | 'requestTimeoutMs'>;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   /** The room in which the bodies arrive. */
   readonly room: BodyRoom;
   /** Records a finished decision; each state counts as one. */
@@ -28,14 +28,14 @@ const LINES_TYPE = 'application/x-ndjson; charset=utf-8';
  * Returns the handler that answers a batch: as one JSON document, or, if the caller accepts them, as lines of JSON that
  * are sent as they are made.
  */
-export function decideBatch({ config, engine, room, record }: BatchParts): Middleware<RequestState> {
+export function decideBatch({ config, slot, room, record }: BatchParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBatchBodyBytes, setting: 'max_batch_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<void> {
     const signal = new HangUp(ctx.res);
     const body = await readBody(ctx.req, { limit, room });
     const lines = wantsLines(ctx.req.headers.accept);
     const options = { signal, lines, maxStates: config.maxBatchStates, elapsedMs: performance.now() - startMs };
-    for await (const chunk of engine.require().engine.batch(body, options)) {
+    for await (const chunk of slot.require().engine.batch(body, options)) {
       for (const result of chunk.results) {
         if (!result.failure) noteCounts(ctx.state, result.counts);
         record(finished(result));
@@ -98,7 +98,7 @@ async function send(ctx: RequestContext, { body, timing }: BatchChunk, sending: 
     begin(ctx, isWhole ? { 'Content-Length': String(body.length) } : inPieces);
   }
   for (let start = 0; start < body.length; start += PIECE_BYTES) {
-    await write(res, body.subarray(start, start + PIECE_BYTES), sending.timeoutMs);
+    await writePiece(res, body.subarray(start, start + PIECE_BYTES), sending.timeoutMs);
   }
   if (!timing) return;
   if (!isWhole && hasTrailer(ctx)) res.addTrailers({ 'Server-Timing': serverTiming(timing) });
@@ -125,7 +125,7 @@ function begin(ctx: RequestContext, headers: Record<string, string>): void {
  *
  * @throws HttpFailure `cancelled`, `answer_timeout`
  */
-async function write(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {
+async function writePiece(res: ServerResponse, piece: Buffer, timeoutMs: number): Promise<void> {
   if (res.write(piece)) return;
   const ended = new AbortController();
   const close = () => ended.abort(callerGone());

@@ -20,11 +20,11 @@ const LONGEST_MS = 10 ** 12;
  */
 export function callersTimeoutMs(headers: IncomingHttpHeaders): number | undefined {
   const own = headers[TIMEOUT_HEADER];
-  const ownMs = milliseconds(own);
+  const ownMs = headerMs(own);
   if (own !== undefined && ownMs === undefined) {
     throw new HttpFailure('bad_request', `${TIMEOUT_HEADER} must be a whole number of milliseconds, at least 1`);
   }
-  const envoysMs = milliseconds(headers[ENVOY_HEADER]);
+  const envoysMs = headerMs(headers[ENVOY_HEADER]);
   return ownMs === undefined || envoysMs === undefined ? (ownMs ?? envoysMs) : Math.min(ownMs, envoysMs);
 }
 
@@ -32,7 +32,7 @@ export function callersTimeoutMs(headers: IncomingHttpHeaders): number | undefin
  * Returns the milliseconds in a header, at most `LONGEST_MS`; undefined if it is not a whole number above 0. A number
  * with more digits than a double holds exactly also means a time without end.
  */
-function milliseconds(value: string | string[] | undefined): number | undefined {
+function headerMs(value: string | string[] | undefined): number | undefined {
   if (typeof value !== 'string' || !/^\d+$/.test(value)) return undefined;
   const ms = Number(value);
   return ms === 0 ? undefined : Math.min(ms, LONGEST_MS);

@@ -1,7 +1,7 @@
 /** `POST /v1/systemone`, and the same in OpenAI's format, `POST /v1/decisions`. */
 import type { ServerResponse } from 'node:http';
 import type { Middleware } from 'koa';
-import type { CancelSignal, Counts, Format, Timing } from '../../engine/engine.ts';
+import type { CancelSignal, Counts, Format, Timing } from '../../engine/contract.ts';
 import { engineFailure, toHttpFailure } from '../../errors.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { Config } from '../../settings/config.ts';
@@ -13,7 +13,7 @@ import { callersTimeoutMs } from './callers-timeout.ts';
 
 export interface DecideParts {
   readonly config: Pick<Config, 'maxBodyBytes'>;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   /** The room in which the bodies arrive. */
   readonly room: BodyRoom;
   /** The format of the request and the answer; `systemone` if it is left out. */
@@ -26,14 +26,14 @@ export interface DecideParts {
  * Returns the handler of one decision request. The body goes to the engine as the received bytes and is never parsed
  * here.
  */
-export function decide({ config, engine, room, format, record }: DecideParts): Middleware<RequestState> {
+export function decide({ config, slot, room, format, record }: DecideParts): Middleware<RequestState> {
   const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
   async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
     const signal = new HangUp(ctx.res);
     const timeoutMs = callersTimeoutMs(ctx.req.headers);
     const body = await readBody(ctx.req, { limit, room });
     const elapsedMs = performance.now() - startMs;
-    const reply = await engine.require().engine.decide(body, { format, signal, elapsedMs, timeoutMs });
+    const reply = await slot.require().engine.decide(body, { format, signal, elapsedMs, timeoutMs });
     if (reply.failure) throw engineFailure(reply.failure);
     const { timing, counts } = reply;
     noteCounts(ctx.state, counts);

@@ -6,9 +6,9 @@ import { healthRecord } from '../health-record.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 import type { RequestState } from '../middleware/request.ts';
 
-export function healthRoutes(router: Router<RequestState>, engine: EngineSlot, lifecycle: Lifecycle): void {
+export function healthRoutes(router: Router<RequestState>, slot: EngineSlot, lifecycle: Lifecycle): void {
   router.get('/health', (ctx) => {
-    const health = healthRecord(engine, lifecycle.phase);
+    const health = healthRecord(slot, lifecycle.phase);
     ctx.status = health.status === 'ok' ? 200 : 503;
     if (ctx.status === 503) ctx.set('Retry-After', '1');
     ctx.body = health;
@@ -20,7 +20,7 @@ export function healthRoutes(router: Router<RequestState>, engine: EngineSlot, l
 
   router.get('/readyz', (ctx) => {
     if (lifecycle.phase !== 'serving') throw new HttpFailure('draining', 'the server is shutting down');
-    engine.require();
+    slot.require();
     ctx.body = 'ok';
   });
 }

@@ -4,9 +4,9 @@ import type { EngineSlot, LoadedModel } from '../../model/slot.ts';
 import { MODEL_NAME, type Models } from '../../schemas/wire.ts';
 import type { RequestState } from '../middleware/request.ts';
 
-export function listModels(engine: EngineSlot): Middleware<RequestState> {
+export function listModels(slot: EngineSlot): Middleware<RequestState> {
   return (ctx) => {
-    ctx.body = models(engine.require());
+    ctx.body = models(slot.require());
   };
 }
 

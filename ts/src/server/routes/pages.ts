@@ -46,7 +46,7 @@ export function originOf(ctx: RequestContext, listen: Address): string {
   return `http://${host !== undefined && HOST.test(host) ? host : formatAddress(listen)}`;
 }
 
-export interface HomeParts {
+interface HomeParts {
   readonly listen: Address;
   readonly assets: Assets;
   readonly snapshot: () => Snapshot;

@@ -13,10 +13,10 @@ import type { RequestContext, RequestState } from '../middleware/request.ts';
 import { RecipeAnswers } from '../recipe-answers.ts';
 import { answerPage, originOf } from './pages.ts';
 
-export interface RecipeParts {
+interface RecipeParts {
   readonly listen: Address;
   readonly assets: Assets;
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   readonly hasApiKey: boolean;
   /** The guard of calls that use the engine. */
   readonly action: Middleware<RequestState>;
@@ -26,9 +26,9 @@ export function listRecipes({ assets }: Pick<RecipeParts, 'assets'>): Middleware
   return (ctx) => answerPage(ctx, recipeListPage(assets.paths));
 }
 
-export function showRecipe({ listen, assets, engine, hasApiKey, action }: RecipeParts): Middleware<RequestState> {
+export function showRecipe({ listen, assets, slot, hasApiKey, action }: RecipeParts): Middleware<RequestState> {
   const recipes = new Map(RECIPES.map((recipe) => [`/recipes/${recipe.name}`, recipe]));
-  const answers = new RecipeAnswers(engine);
+  const answers = new RecipeAnswers(slot);
   return async (ctx) => {
     const recipe = recipes.get(ctx.path);
     if (!recipe) throw new HttpFailure('not_found', 'not found');

@@ -8,7 +8,7 @@ import type { Lifecycle } from '../lifecycle.ts';
 import type { RequestState } from '../middleware/request.ts';
 
 export interface ReloadParts {
-  readonly engine: EngineSlot;
+  readonly slot: EngineSlot;
   readonly lifecycle: Lifecycle;
   readonly reload: () => AskedReload;
 }
@@ -17,9 +17,9 @@ export interface ReloadParts {
  * Returns the handler that reloads the model and answers with the health record once the new model answers. If another
  * reload is under way, which may take long, it answers 202 at once.
  */
-export function reloadModel({ engine, lifecycle, reload }: ReloadParts): Middleware<RequestState> {
+export function reloadModel({ slot, lifecycle, reload }: ReloadParts): Middleware<RequestState> {
   return async (ctx) => {
-    engine.require();
+    slot.require();
     const { isQueued, done } = reload();
     try {
       if (isQueued) ctx.status = 202;
@@ -28,6 +28,6 @@ export function reloadModel({ engine, lifecycle, reload }: ReloadParts): Middlew
       const message = `the model was not replaced (${codeOf(error)}); the log has the reason`;
       throw new HttpFailure('reload_failed', message, {}, error instanceof Error ? { cause: error } : {});
     }
-    ctx.body = healthRecord(engine, lifecycle.phase);
+    ctx.body = healthRecord(slot, lifecycle.phase);
   };
 }

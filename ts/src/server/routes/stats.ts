@@ -1,6 +1,6 @@
 /** `GET /stats`: the numbers of the dashboard, as JSON. Only for the operator. */
 import type { Middleware } from 'koa';
-import type { CacheStats } from '../../engine/engine.ts';
+import type { CacheStats } from '../../engine/contract.ts';
 import type { EngineSlot } from '../../model/slot.ts';
 import type { StatsSnapshot } from '../../schemas/stats.ts';
 import type { Interval, Percentiles, PerPhase } from '../../stats/latencies.ts';
@@ -12,8 +12,8 @@ import type { RequestState } from '../middleware/request.ts';
 
 const VERSION = packageVersion();
 
-export interface StatsParts {
-  readonly engine: EngineSlot;
+interface StatsParts {
+  readonly slot: EngineSlot;
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly hasApiKey: boolean;
@@ -26,10 +26,10 @@ export function showStats(snapshot: () => StatsSnapshot): Middleware<RequestStat
 }
 
 /** Returns the current numbers. */
-export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
-  const model = healthRecord(engine, lifecycle.phase);
-  const exactness = engine.model?.info.exactness;
-  const { running, waiting } = engine.queue();
+export function statsSnapshot({ slot, lifecycle, stats, hasApiKey }: StatsParts): StatsSnapshot {
+  const model = healthRecord(slot, lifecycle.phase);
+  const exactness = slot.model?.info.exactness;
+  const { running, waiting } = slot.queue();
   return {
     uptime_seconds: Math.round(stats.uptimeSeconds),
     version: VERSION,
@@ -37,11 +37,11 @@ export function statsSnapshot({ engine, lifecycle, stats, hasApiKey }: StatsPart
     device: model.device,
     requests: requests(stats),
     queue: { running, waiting },
-    state_cache: stateCache(engine.cache()),
+    state_cache: stateCache(slot.cache()),
     phases: phases(stats.phases()),
     per_question_type: stats.questionsByType,
     confidence: stats.confidences,
-    series: stats.series().map(interval),
+    series: stats.series().map(intervalRecord),
     recent: stats.recent().map(recent),
     model: { ...model, ...(exactness !== undefined && { exactness }) },
   };
@@ -59,28 +59,28 @@ function requests(stats: Stats): StatsSnapshot['requests'] {
     questions: stats.questions,
     input_tokens: stats.inputTokens,
     avg_ms: avgMs,
-    ...percentiles(rest),
+    ...percentilesRecord(rest),
     max_ms: maxMs,
   };
 }
 
 function phases({ encode, wait, run, total }: PerPhase<Percentiles>): StatsSnapshot['phases'] {
   return {
-    encode: percentiles(encode),
-    wait: percentiles(wait),
-    run: percentiles(run),
-    total: percentiles(total),
+    encode: percentilesRecord(encode),
+    wait: percentilesRecord(wait),
+    run: percentilesRecord(run),
+    total: percentilesRecord(total),
   };
 }
 
-function percentiles({ p50Ms, p95Ms, p99Ms }: Percentiles) {
+function percentilesRecord({ p50Ms, p95Ms, p99Ms }: Percentiles) {
   return { p50_ms: p50Ms, p95_ms: p95Ms, p99_ms: p99Ms };
 }
 
-function interval(interval: Interval): StatsSnapshot['series'][number] {
+function intervalRecord(interval: Interval): StatsSnapshot['series'][number] {
   const { timeMs, requests, errors, encodeMs, waitMs, runMs, waiting } = interval;
   const averages = { encode_ms: encodeMs, wait_ms: waitMs, run_ms: runMs };
-  return { time: rfc3339(timeMs), requests, errors, ...percentiles(interval), ...averages, waiting };
+  return { time: rfc3339(timeMs), requests, errors, ...percentilesRecord(interval), ...averages, waiting };
 }
 
 function recent({

@@ -1,5 +1,5 @@
 /** Answers one request and prints the answer. */
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions, textOf } from '../model-folders.ts';
 import { THREE_TYPES } from '../requests.ts';
 

@@ -1,6 +1,6 @@
 /** Ends the process after some milliseconds, at any point: while a model loads or in the middle of its runs. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions } from '../model-folders.ts';
 import { manyQuestions } from '../requests.ts';
 

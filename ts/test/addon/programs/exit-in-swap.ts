@@ -1,6 +1,6 @@
 /** Ends the process after some milliseconds, at any point of swaps from one model to another and back. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions, fixture } from '../model-folders.ts';
 import { differentRequest } from '../requests.ts';
 

@@ -1,5 +1,5 @@
 /** Loads, asks and closes one engine after another, and prints the resident memory after each, in MiB. */
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions, textOf } from '../model-folders.ts';
 import { THREE_TYPES } from '../requests.ts';
 

@@ -1,6 +1,6 @@
 /** A worker thread that loads an engine, reports that, and keeps the engine busy until the thread is terminated. */
 import { parentPort } from 'node:worker_threads';
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions, textOf } from '../model-folders.ts';
 import { manyQuestions, THREE_TYPES } from '../requests.ts';
 

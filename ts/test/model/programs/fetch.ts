@@ -1,13 +1,14 @@
 /** A program that a test kills: it fetches the archive at a URL into a cache and accepts it. */
 import { ModelCache } from '../../../src/model/cache.ts';
+import { fetchModel } from '../../../src/model/fetch-model.ts';
 import { FetchedSource } from '../../../src/model/fetched-source.ts';
 import { embeddedModel } from '../../../src/model/folder-source.ts';
 import { WebStore } from '../../../src/model/web-store.ts';
 
 const [url = '', folder = ''] = process.argv.slice(2);
+const store = new WebStore({ url: new URL(url), allowHttp: false });
 const source = new FetchedSource({
-  store: new WebStore({ url: new URL(url), allowHttp: false }),
-  packaging: { kind: 'archive', format: 'tar' },
+  fetch: (order) => fetchModel({ ...order, store, packaging: { kind: 'archive', format: 'tar' } }),
   source: url,
   identity: url,
   name: 'model',

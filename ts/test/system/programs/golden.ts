@@ -3,7 +3,7 @@
  * One process asks for all of them, because it runs under an emulator, where a start takes seconds.
  */
 import process from 'node:process';
-import { loadEngine } from '../../../src/engine/engine.ts';
+import { loadEngine } from '../../../src/engine/addon.ts';
 import { engineOptions, type Golden, goldenLines } from '../../addon/model-folders.ts';
 
 /** The line that the program prints for a folder. */

@@ -1,0 +1,141 @@
+//! The division of the processor's cores among the runs that are under way.
+
+use parking_lot::{Condvar, Mutex};
+
+/// The cores that the runs of a model share.
+pub(super) struct Cores {
+    total: usize,
+    free: Mutex<usize>,
+    freed: Condvar,
+}
+
+/// Cores that are in use until this is dropped.
+pub(super) struct Share<'c> {
+    cores: &'c Cores,
+    /// The number of cores, at least 1.
+    pub(super) count: usize,
+}
+
+impl Cores {
+    /// Returns `total` free cores.
+    pub(super) fn new(total: usize) -> Self {
+        Self {
+            total,
+            free: Mutex::new(total),
+            freed: Condvar::new(),
+        }
+    }
+
+    /// Returns the number of all cores, free or not.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Returns free cores, `most` at most, of which there is at least one; waits for the first.
+    pub(super) fn take(&self, most: usize) -> Share<'_> {
+        let mut free = self.free.lock();
+        loop {
+            match self.share_of(&mut free, most) {
+                Some(share) => return share,
+                None => self.freed.wait(&mut free),
+            }
+        }
+    }
+
+    /// Returns free cores, `most` at most; `None` where none is free.
+    pub(super) fn try_share(&self, most: usize) -> Option<Share<'_>> {
+        self.share_of(&mut self.free.lock(), most)
+    }
+
+    fn share_of(&self, free: &mut usize, most: usize) -> Option<Share<'_>> {
+        let count = most.max(1).min(*free);
+        *free -= count;
+        (count > 0).then_some(Share { cores: self, count })
+    }
+}
+
+impl<'c> Share<'c> {
+    /// Returns one of several cores as a share of its own; `None` where there is only one.
+    pub(super) fn split(&mut self) -> Option<Share<'c>> {
+        if self.count == 1 {
+            return None;
+        }
+        self.count -= 1;
+        Some(Share {
+            cores: self.cores,
+            count: 1,
+        })
+    }
+
+    /// Frees the cores beyond `most`, which is at least 1.
+    pub(super) fn shrink(&mut self, most: usize) {
+        let surplus = self.count.saturating_sub(most.max(1));
+        self.count -= surplus;
+        self.cores.free(surplus);
+    }
+}
+
+impl Cores {
+    fn free(&self, count: usize) {
+        if count > 0 {
+            *self.free.lock() += count;
+            self.freed.notify_all();
+        }
+    }
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        self.cores.free(self.count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_gets_the_free_cores_up_to_its_share() {
+        let cores = Cores::new(4);
+        let first = cores.take(3);
+        assert_eq!(first.count, 3);
+        let second = cores.take(4);
+        assert_eq!(second.count, 1);
+        assert!(cores.try_share(1).is_none());
+        drop(first);
+        assert_eq!(cores.take(4).count, 3);
+    }
+
+    #[test]
+    fn cores_beyond_a_share_are_free_again() {
+        let cores = Cores::new(4);
+        let mut all = cores.take(4);
+        all.shrink(2);
+        assert_eq!(all.count, 2);
+        all.shrink(0);
+        assert_eq!(all.count, 1);
+        assert_eq!(cores.take(4).count, 3);
+    }
+
+    #[test]
+    fn a_share_is_divided_into_single_cores() {
+        let cores = Cores::new(3);
+        let mut all = cores.take(3);
+        let others: Vec<Share<'_>> = std::iter::from_fn(|| all.split()).collect();
+        assert_eq!((others.len(), all.count), (2, 1));
+        assert!(cores.try_share(1).is_none());
+        drop(others);
+        assert_eq!(cores.take(3).count, 2);
+    }
+
+    #[test]
+    fn a_run_waits_for_its_first_core_only() {
+        let cores = Cores::new(2);
+        let mut all = cores.take(2);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| cores.take(2).count);
+            all.shrink(1);
+            assert_eq!(waiting.join().ok(), Some(1));
+        });
+    }
+}

@@ -1,0 +1,24 @@
+//! The tensors that a layout and a graph agree on.
+
+use std::borrow::Cow;
+
+use crate::onnx::KvPair;
+
+/// The tensors that a layout gives to a graph and takes from it.
+#[derive(Debug, Clone, Default)]
+pub struct Interface {
+    /// The inputs that every run gives.
+    pub inputs: Vec<Cow<'static, str>>,
+    /// The inputs that are given to a graph that has them.
+    pub optional_inputs: Vec<&'static str>,
+    /// The keys and the values of each layer, where the layout prefills a KV cache: keys at even
+    /// places, values at odd ones.
+    pub kv_pairs: Vec<KvPair>,
+    /// The input that has one value for all tokens of a state, since they all see each other.
+    pub even_input: &'static str,
+    /// The number of heads and of values per head of each tensor of the KV cache,
+    /// `[1, heads, tokens, head_dim]`.
+    pub kv_shape: [usize; 2],
+    /// Whether the graph may leave `act_logits` out.
+    pub action_is_optional: bool,
+}

@@ -1,0 +1,206 @@
+"""Fits temperatures by type and number of options, and a bias of "yes" by the form of a question, across sources that
+are left out one at a time."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NotRequired, TypedDict
+
+import numpy as np
+
+from ..data.layout import TYPE_IDS
+from ..data.question import ServedQuestion, option_count
+from ..data.rows import Row
+from .metrics import Array, best_temperature, negative_log_likelihood
+
+# The file of the fitted values.
+CALIBRATION = "calibration.json"
+
+# The most options of each bin (the last has no limit), and the bins' names in config.json.
+BINS = ((2, "2"), (5, "3-5"), (10, "6-10"), (10**9, "11+"))
+FORMS = ("named", "question", "statement")
+# Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
+FEWEST_ROWS, FEWEST_SOURCES = 60, 4
+WIDEST_BIAS = 2.0
+Fit = dict[str, float]
+
+
+class Calibration(TypedDict):
+    """The entries of config.json that say how logits become probabilities."""
+
+    temperature: Fit
+    temperature_by_options: NotRequired[dict[str, Fit]]
+    bias: NotRequired[dict[str, Fit]]
+
+
+def bin_of(count: int) -> str:
+    """Returns the name of the bin for a number of options."""
+    return next(name for most, name in BINS if count <= most)
+
+
+def form_of(instructions: str) -> str:
+    """Returns the form of a yes/no question: it names a field of the state in backticks, it is a question, or it is a
+    statement."""
+    if "`" in instructions:
+        return "named"
+    return "question" if instructions.rstrip().endswith("?") else "statement"
+
+
+def weights_of(rows: list[Row]) -> Array:
+    """Returns a weight for each row that makes every source count the same; the mean of the weights is 1."""
+    counts = Counter(row.source for row in rows)
+    weights = np.array([1 / counts[row.source] for row in rows])
+    return weights / weights.mean()
+
+
+class Fitted:
+    """Rows with their logits and labels, and functions that fit them and measure the fit."""
+
+    def __init__(self, rows: list[Row], logits: list[Array], labels: list[int]) -> None:
+        self.rows, self.logits, self.labels = rows, logits, labels
+
+    def where(self, holds: Callable[[Row], bool]) -> "Fitted":
+        """Returns the rows for which `holds` is true."""
+        kept = [i for i, row in enumerate(self.rows) if holds(row)]
+        return Fitted([self.rows[i] for i in kept], [self.logits[i] for i in kept], [self.labels[i] for i in kept])
+
+    def sources(self) -> list[str]:
+        """Returns the sources of the rows, in order."""
+        return sorted({row.source for row in self.rows})
+
+    def enough(self) -> bool:
+        """Whether there are enough rows and sources for a fit."""
+        return len(self.rows) >= FEWEST_ROWS and len(self.sources()) >= FEWEST_SOURCES
+
+    def temperature(self) -> float:
+        """Returns the best temperature, with the same weight for every source."""
+        return best_temperature(self.logits, self.labels, weights_of(self.rows)) if self.rows else 1.0
+
+    def loss(self, temperature: float) -> float:
+        """Returns the loss at a temperature, with the same weight for every source."""
+        return negative_log_likelihood(self.logits, self.labels, temperature, weights_of(self.rows))
+
+    def moved(self, bias: float) -> "Fitted":
+        """Returns the same rows with `bias` added to the logit of "yes"."""
+        return Fitted(self.rows, [row + np.array([0.0, bias]) for row in self.logits], self.labels)
+
+    def bias(self, temperature: float) -> float:
+        """Returns the bias of "yes" that describes the rows best at a temperature."""
+        signs, weights = np.where(self.labels, 1, -1), weights_of(self.rows)
+        margins = np.array([row[1] - row[0] for row in self.logits]) * signs
+        tried = np.arange(-WIDEST_BIAS, WIDEST_BIAS + 1e-9, 0.05)
+        losses = [np.logaddexp(0, -(margins + signs * bias) / temperature) for bias in tried]
+        means = [float(np.average(loss, weights=weights)) for loss in losses]
+        return round(float(tried[int(np.argmin(means))]), 2)
+
+
+def of_source(source: str) -> Callable[[Row], bool]:
+    """Returns whether a row is of a source."""
+    return lambda row: row.source == source
+
+
+def of_other_source(source: str) -> Callable[[Row], bool]:
+    """Returns whether a row is of another source."""
+    return lambda row: row.source != source
+
+
+def left_out(rows: Fitted, fit: Callable[[Fitted], float], loss: Callable[[Fitted, float], float]) -> float:
+    """Returns the mean over the sources of the loss on one source after a fit on the others."""
+    sources = rows.sources()
+    found = [loss(rows.where(of_source(name)), fit(rows.where(of_other_source(name)))) for name in sources]
+    return float(np.mean(found))
+
+
+def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: float = 1.0) -> Calibration:
+    """Returns entries of config.json: a temperature for each type, and those temperatures of bins and biases of "yes"
+    that better describe sources on which they were not fitted."""
+    everything = Fitted(rows, logits, labels)
+    temperature: Fit = dict.fromkeys(TYPE_IDS, 1.0)
+    by_options: dict[str, Fit] = {}
+    bias: dict[str, Fit] = {}
+    for kind in TYPE_IDS:
+        own = everything.where(of_type(kind))
+        if not own.rows:
+            continue
+        whole = own.temperature()
+        temperature[kind] = round(whole * shift, 4)
+        if kind == "noul":
+            bias = {kind: biases(own, whole)}
+        else:
+            by_options[kind] = {name: round(value * shift, 4) for name, value in bins(own, whole).items()}
+    return {"temperature": temperature, "temperature_by_options": by_options, "bias": bias}
+
+
+def of_type(kind: str) -> Callable[[Row], bool]:
+    """Returns whether a row's question is of a type."""
+    return lambda row: row.question["type"] == kind
+
+
+def in_bin(name: str) -> Callable[[Row], bool]:
+    """Returns whether a row's number of options is in a bin."""
+    return lambda row: bin_of(option_count(row.question)) == name
+
+
+def of_form(form: str) -> Callable[[Row], bool]:
+    """Returns whether a row's question has a form."""
+    return lambda row: form_of(row.question["instructions"]) == form
+
+
+def bins(own: Fitted, whole: float) -> Fit:
+    """Returns the temperatures of the bins for which an own temperature is better than the common one."""
+    found: Fit = {}
+    for _, name in BINS:
+        part = own.where(in_bin(name))
+        if part.enough():
+            common = left_out(part, lambda _: whole, Fitted.loss)
+            if left_out(part, Fitted.temperature, Fitted.loss) < common:
+                found[name] = part.temperature()
+        said = f"temperature {found[name]}" if name in found else "as all"
+        print(f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources", said)
+    return found
+
+
+def biases(own: Fitted, whole: float) -> Fit:
+    """Returns the bias of "yes" for each form of question for which the sources agree and a bias helps sources that
+    were left out."""
+    found: Fit = {}
+    for form in FORMS:
+        part = own.where(of_form(form))
+        if not part.enough():
+            continue
+        alone = [part.where(of_source(source)).bias(whole) for source in part.sources()]
+        mean, spread = float(np.mean(alone)), float(np.std(alone))
+        alike = abs(mean) > 2 * spread / np.sqrt(len(alone))
+        biased = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole))
+        unbiased = left_out(part, lambda _: 0.0, lambda out, _: out.loss(whole))
+        if alike and biased < unbiased:
+            found[form] = part.bias(whole)
+        said = f"bias {found[form]}" if form in found else "none"
+        rows = f"{len(part.rows)} rows of {len(part.sources())} sources"
+        print(f"  {form}: {rows}, alone {mean:.2f} +- {spread:.2f},", said)
+    return found
+
+
+def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) -> Fit:
+    """Returns the temperature of each type, with the same weight for every source; 1 for a type without rows."""
+    temperature = dict.fromkeys(TYPE_IDS, 1.0)
+    for kind in TYPE_IDS:
+        own = [i for i, row in enumerate(rows) if row.question["type"] == kind]
+        if own:
+            weights = weights_of([rows[i] for i in own])
+            kept, right = [logits[i] for i in own], [labels[i] for i in own]
+            temperature[kind] = best_temperature(kept, right, weights)
+            before, after = (negative_log_likelihood(kept, right, t, weights) for t in (1.0, temperature[kind]))
+            print(f"{kind}: {len(own)} rows, temperature {temperature[kind]}, loss {before:.4f} to {after:.4f}")
+    return temperature
+
+
+def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
+    """Returns the logits and the temperature with which a question is answered."""
+    kind = question["type"]
+    temperature = config["temperature"][kind]
+    if kind == "noul":
+        form = form_of(question.get("instructions", ""))
+        bias = config.get("bias", {}).get(kind, {}).get(form, 0.0)
+        return logits + np.array([0.0, bias]), temperature
+    own = config.get("temperature_by_options", {}).get(kind, {})
+    return logits, own.get(bin_of(option_count(question)), temperature)

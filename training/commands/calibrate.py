@@ -1,0 +1,79 @@
+"""`calibrate`: fits temperatures, the biases of "yes", and the act head on held-out rows."""
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import torch
+
+from ..calibration.act_head import act_features, fit_act
+from ..calibration.fitting import CALIBRATION, calibrated, weights_of
+from ..data.question import label_index
+from ..data.rows import ASKED, HELD_OUT, Row, read_rows
+from ..model.encoder import Model
+from ..model.predict import Reading, scored
+from ..model.weights import load_model, save_model
+from ..quantize.ranges import read_ranges, simulate
+
+FACTOR_HELP = (
+    "factor on the temperatures: what users ask is further from the training sources than their held-out rows are "
+    "(default: %(default)s)"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument("--checkpoint", type=Path, required=True)
+    parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json"
+    )
+    parser.add_argument(
+        "--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)"
+    )
+    parser.add_argument("--shift", type=float, default=1.0, help=FACTOR_HELP)
+    parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote: fit to what int8 will answer")
+    parser.add_argument("--device", default="cpu")
+
+
+def chosen(rows: list[Row], per_source: int) -> list[Row]:
+    """Returns at most `per_source` rows of each source."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for row in Random(5).sample(rows, len(rows)):
+        seen[row.source] += 1
+        if seen[row.source] <= per_source:
+            kept.append(row)
+    return kept
+
+
+def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Tensor]:
+    """Returns each row's act features and logits in one vector."""
+    reading = Reading(device, state_max=512, max_tokens=4096)
+    return scored(model, rows, lambda batch: act_features(model, batch), reading, before=model.act.in_features)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes `checkpoint.safetensors`, with the act head fitted, and `calibration.json`, with the temperatures."""
+    torch.manual_seed(0)
+    model = load_model(args.checkpoint)
+    if args.ranges:
+        simulate(model, read_ranges(args.ranges))
+    asked = args.rows / ASKED
+    rows = chosen(list(read_rows(asked if asked.exists() else args.rows / HELD_OUT)), args.per_source)
+    width = model.act.in_features
+    both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]
+    logits = [found.double().numpy() for _, found in both]
+    labels = [label_index(row.question, row.label) for row in rows]
+    fitted = calibrated(rows, logits, labels, args.shift)
+    right = torch.tensor([float(found.argmax() == label) for found, label in zip(logits, labels)])
+    weights = torch.tensor(weights_of(rows), dtype=torch.float32)
+    fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, weights)
+    args.out.mkdir(parents=True, exist_ok=True)
+    save_model(model, args.out / "checkpoint.safetensors")
+    accuracy = round(right.mean().item(), 4)
+    text = json.dumps({**fitted, "shift": args.shift, "rows": len(rows), "accuracy": accuracy}, indent=2) + "\n"
+    (args.out / CALIBRATION).write_text(text)
+    print(text)

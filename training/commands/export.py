@@ -1,0 +1,111 @@
+"""`export`: makes a model folder from a checkpoint."""
+
+import argparse
+import json
+from pathlib import Path
+
+from ..calibration.fitting import CALIBRATION, Calibration
+from ..data.layout import TYPE_IDS
+from ..data.rows import HELD_OUT, read_rows
+from ..folder.graph import build
+from ..folder.writer import About, Entry, write_folder
+from ..model.encoder import Model
+from ..model.int8_matmul import Ranges
+from ..model.served import keep_integers, served_ranges
+from ..model.weights import load_model
+from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample
+
+MAX_BYTES = 26_000_000
+BY_FORM_HELP = (
+    "config.json also has temperatures by the number of options and what is added to yes by the form of a question; "
+    "for servers that know them"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument(
+        "--checkpoint",
+        type=Path,
+        required=True,
+        help="a checkpoint, or a model folder, whose ranges and temperatures it keeps",
+    )
+    parser.add_argument(
+        "--calibration",
+        type=Path,
+        help=f"folder that `calibrate` wrote (default: temperatures of 1, or {CALIBRATION} beside the checkpoint)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        help="folder that `data` wrote: ranges are taken from held-out rows, where there are none yet",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the model folder")
+    parser.add_argument("--version", required=True)
+    parser.add_argument("--name", default="svc-small")
+    parser.add_argument(
+        "--percentile",
+        type=float,
+        default=PERCENTILE,
+        help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--weight-bits",
+        type=int,
+        default=8,
+        choices=(7, 8),
+        help="of a weight; whichever it is, no processor saturates (default: %(default)s)",
+    )
+    parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
+    parser.add_argument(
+        "--ranges",
+        type=Path,
+        help="file that `train --int8` wrote (default: the folder's own, or those of --samples held-out rows)",
+    )
+    parser.add_argument("--by-form", action="store_true", help=BY_FORM_HELP)
+    parser.add_argument("--fp32", action="store_true", help="do not quantize")
+
+
+def fitted(folder: Path) -> Calibration:
+    """Returns the fitted values of `calibrate` or of a model folder; temperatures of 1 if there is neither."""
+    for path in (folder / CALIBRATION, folder / "config.json"):
+        if path.exists():
+            return json.loads(path.read_text(encoding="utf-8"))
+    return {"temperature": dict.fromkeys(TYPE_IDS, 1.0)}
+
+
+def by_form(found: Calibration) -> dict[str, Entry]:
+    """Returns the other fitted values besides the temperatures of the types."""
+    others = {"temperature_by_options": found.get("temperature_by_options", {}), "bias": found.get("bias", {})}
+    return {name: value for name, value in others.items() if any(value.values())}
+
+
+def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
+    """Returns the input range of each product: from the named file, else from the folder that is exported again, else
+    from held-out rows."""
+    if args.ranges:
+        return read_ranges(args.ranges)
+    own = served_ranges(args.checkpoint) if args.checkpoint.is_dir() else {}
+    if own:
+        return own
+    if not args.rows:
+        raise SystemExit("export: --rows or --ranges must say what goes into the products")
+    rows = sample(list(read_rows(args.rows / HELD_OUT)), args.samples)
+    return ranges_of(inputs_of(model, rows), args.percentile)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the folder; fails if the graph is larger than the limit for a shipped model."""
+    model = load_model(args.checkpoint).eval()
+    ranges = None if args.fp32 else input_ranges(model, args)
+    beside = args.calibration or (args.checkpoint if args.checkpoint.is_dir() else args.checkpoint.parent)
+    graph = build(model, ranges, args.weight_bits)
+    if args.checkpoint.is_dir() and ranges is not None and args.weight_bits == 8:
+        keep_integers(graph, args.checkpoint, inputs=not args.ranges)
+    found = fitted(beside)
+    more = by_form(found) if args.by_form else {}
+    write_folder(args.out, graph, About(args.name, args.version, found["temperature"], more))
+    size = (args.out / "model.onnx").stat().st_size
+    print(f"{args.out}: {size / 1e6:.2f} MB")
+    if size > MAX_BYTES and not args.fp32:
+        raise SystemExit(f"{args.out / 'model.onnx'}: {size} bytes; at most {MAX_BYTES} are shipped")

@@ -1,0 +1,141 @@
+"""`finetune`: makes a served folder from a user's own labelled rows, in CSV or JSON Lines."""
+
+import argparse
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..calibration.fitting import CALIBRATION, fit_temperatures
+from ..calibration.metrics import Array, interval
+from ..data.question import label_index
+from ..data.rows import HELD_OUT, TRAIN, Row, parse_row, read_rows, state_key, write_rows
+from ..folder.graph import build
+from ..folder.writer import About, write_folder
+from ..generate.rows import generated
+from ..model.int8_matmul import Ranges
+from ..model.predict import Reading, predict
+from ..model.served import served_ranges
+from ..model.weights import load_model
+from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
+from . import train
+
+SOURCE = "own"
+# Fewer held-out rows than this tell nothing about the model, and a temperature fitted on them would be random.
+FEWEST_HELD_OUT = 20
+# One in this many states is held out.
+HELD_OUT_SHARE = 5
+# The rows that give the ranges of the products' inputs, and the generated rows among which they are drawn.
+RANGE_ROWS, RANGE_GENERATED = 600, 100
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument(
+        "--own",
+        type=Path,
+        required=True,
+        help="labelled rows: .csv with the columns state, type, instructions, criteria, label; or .jsonl",
+    )
+    parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the model folder to write; the run's files go into OUT/run"
+    )
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument(
+        "--generated", type=int, default=2000, help="generated rows mixed in, so that what the model knew is kept"
+    )
+    parser.add_argument("--rate", type=float, default=3e-5)
+    parser.add_argument("--batch-tokens", type=int, default=2048)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--name", default="svc-own")
+    parser.add_argument("--version", default="0.1.0")
+
+
+def read_own(path: Path) -> list[Row]:
+    """Returns a user's rows; raises ValueError, which names the line, if one cannot be read."""
+    if path.suffix != ".csv":
+        return list(read_rows(path, SOURCE))
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        numbered = enumerate(csv.DictReader(lines), start=2)
+        return [parse_row(csv_item(line), SOURCE, f"{path.name}:{number}") for number, line in numbered]
+
+
+def csv_item(line: dict[str, str]) -> dict[str, object]:
+    """Returns a row's JSON from a line of CSV: a state, criteria and a label that are JSON are parsed, all else is
+    text."""
+    question: dict[str, object] = {"type": line["type"], "instructions": line["instructions"]}
+    if line.get("criteria"):
+        question["criteria"] = json.loads(line["criteria"])
+    state = parsed(line["state"]) if line["state"][:1] in ("{", "[") else line["state"]
+    label = line["label"] if line["type"] == "choice" else parsed(line["label"].lower())
+    return {"state": state, "q": question, "label": label}
+
+
+def parsed(text: str) -> object:
+    """Returns the text's JSON value, or the text itself if it is not JSON."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """Returns rows to train on and rows to judge by; no state is in both. Raises ValueError if there are too few."""
+    states = list(dict.fromkeys(state_key(row.state) for row in rows))
+    held = set(states[::HELD_OUT_SHARE])
+    kept = [row for row in rows if state_key(row.state) not in held]
+    out = [row for row in rows if state_key(row.state) in held]
+    if len(out) < FEWEST_HELD_OUT:
+        raise ValueError(f"{len(rows)} rows leave {len(out)} to judge by; at least {FEWEST_HELD_OUT} are needed")
+    return kept, out
+
+
+def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[Array], str]:
+    """Returns the logits of a checkpoint or a folder, in int8 if there are ranges, and its accuracy in words."""
+    model = load_model(path)
+    if ranges:
+        simulate(model, ranges)
+    logits = [found.double().numpy() for found in predict(model, rows, Reading(device))]
+    right = sum(int(found.argmax() == label_index(row.question, row.label)) for found, row in zip(logits, rows))
+    low, high = interval(right, len(rows))
+    return logits, f"{right / len(rows):.3f} of {len(rows)} held-out rows (95 %: {low:.3f} to {high:.3f})"
+
+
+def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -> argparse.Namespace:
+    """Returns the arguments for `train`."""
+    parser = argparse.ArgumentParser()
+    train.add_arguments(parser)
+    values = {"--rows": run_folder, "--out": run_folder, "--start": args.start, "--steps": args.steps}
+    values |= {"--batch-tokens": args.batch_tokens, "--rate": args.rate, "--seed": args.seed, "--device": args.device}
+    given = [str(part) for pair in values.items() for part in pair]
+    return parser.parse_args([*given, "--int8"] if in_int8 else given)
+
+
+def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row]:
+    """Yields the user's rows, and then generated rows."""
+    yield from kept
+    yield from generated(args.seed, args.generated)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Trains, fits temperatures on held-out rows, exports, and prints the model's accuracy before and after."""
+    kept, out = hold_out(read_own(args.own))
+    folder = args.out / "run"
+    write_rows(folder / TRAIN, rows_for_training(kept, args))
+    write_rows(folder / HELD_OUT, out)
+    # A model that was trained in int8 is trained on in int8, because its weights are meant for these ranges.
+    ranges = served_ranges(args.start) if args.start.is_dir() else {}
+    print("before:", judged(args.start, ranges, out, args.device)[1])
+    train.run(train_arguments(args, folder, bool(ranges)))
+    logits, words = judged(folder / "checkpoint.safetensors", ranges, out, args.device)
+    print("after: ", words)
+    temperature = fit_temperatures(out, logits, [label_index(row.question, row.label) for row in out])
+    (folder / CALIBRATION).write_text(json.dumps({"temperature": temperature}, indent=2) + "\n")
+    model = load_model(folder / "checkpoint.safetensors").eval()
+    if not ranges:
+        rows = sample([*out, *generated(args.seed + 1, RANGE_GENERATED)], RANGE_ROWS)
+        ranges = ranges_of(inputs_of(model, rows), PERCENTILE)
+    write_folder(args.out, build(model, ranges), About(args.name, args.version, temperature))
+    print(f"{args.out}: a model folder; serve it with `svc serve --model {args.out}`")

@@ -1,0 +1,201 @@
+"""`train`: makes a checkpoint from prepared rows."""
+
+import argparse
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from tqdm import tqdm
+
+from ..data.rows import TRAIN, Row, read_rows
+from ..model.batches import Batch, by_length, collate
+from ..model.encoder import Model
+from ..model.int8_matmul import Ranges
+from ..model.served import served_ranges
+from ..model.weights import load_model
+from ..quantize.ranges import PERCENTILE, RANGES, inputs_of, ranges_of, read_ranges, simulate, write_ranges
+from ..recipes.mixture import Mixture
+from ..similarity.eye import fit_similarity, texts_of, widen
+from ..train.checkpoint import STATE, STEPS, Average, Progress, Run, planned_steps, resume, save
+from ..train.log import Log
+from ..train.loss import eye_loss, loss_of
+from ..train.optimizer import Rates, make_optimizer, share_of_rate
+
+# The groups whose inputs give the ranges of a run in int8.
+RANGE_GROUPS = 512
+# The steps after which a line of the log is written.
+LOGGED_STEPS = 50
+# The longest gradient.
+LONGEST_GRADIENT = 1.0
+DECAY_HELP = (
+    "steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)"
+)
+EYE_HELP = (
+    "weight of the loss of the similarity term alone, on what the sentence encoders say is alike (default: %(default)s)"
+)
+FIT_EYE_HELP = "begin with a similarity term fitted to the base model's embeddings, instead of that of --start"
+FROZEN_HELP = "layers from the bottom that stay as they are, with the embeddings; 2 save a quarter of the time"
+INT8_HELP = (
+    "compute as int8 will, with the ranges of the --start folder or of the first groups; they are written to "
+    f"{RANGES} for `export --ranges`"
+)
+BF16_HELP = "products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument("--rows", type=Path, required=True, help="folder that `data` wrote")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for checkpoints and the log; a run found there goes on"
+    )
+    parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
+    parser.add_argument(
+        "--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start"
+    )
+    parser.add_argument("--fit-eye", action="store_true", help=FIT_EYE_HELP)
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=20_000,
+        help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes",
+    )
+    parser.add_argument("--warm-up", type=int, default=200, help="steps in which the rate rises (default: %(default)s)")
+    parser.add_argument("--decay", type=int, default=4000, help=DECAY_HELP)
+    parser.add_argument("--eye", type=float, default=0.5, help=EYE_HELP)
+    parser.add_argument(
+        "--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory"
+    )
+    parser.add_argument(
+        "--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding"
+    )
+    parser.add_argument(
+        "--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)"
+    )
+    parser.add_argument("--head-rate", type=float, default=2e-4)
+    parser.add_argument(
+        "--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above"
+    )
+    parser.add_argument("--frozen", type=int, default=0, help=FROZEN_HELP)
+    parser.add_argument(
+        "--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together"
+    )
+    parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
+    parser.add_argument("--save-seconds", type=float, default=600)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--int8", action="store_true", help=INT8_HELP)
+    parser.add_argument("--bf16", action="store_true", help=BF16_HELP)
+    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
+
+
+def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
+    """Yields batches without end from the progress of a run, and advances the progress."""
+    while True:
+        rows = list(by_length(mixture.pool(progress.pool, pool), max_tokens))
+        # A fixed stride through the sorted lists mixes lengths, and depends only on the pool.
+        shift = progress.pool
+        order = sorted(range(len(rows)), key=lambda i: (i * 7919 + shift) % len(rows))
+        for place in order[progress.batch :]:
+            progress.batch += 1
+            yield collate(rows[place])
+        progress.pool, progress.batch = progress.pool + 1, 0
+
+
+def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> Ranges:
+    """Returns the ranges that the run began with: those of the folder that it starts from, or those that the first
+    groups need."""
+    path = args.out / RANGES
+    if not path.exists():
+        served = served_ranges(args.start) if args.start and args.start.is_dir() else {}
+        write_ranges(path, served or ranges_of(inputs_of(model, mixture.pool(0, RANGE_GROUPS)), PERCENTILE))
+    return read_ranges(path)
+
+
+def rates_of(args: argparse.Namespace) -> Rates:
+    """Returns the peak rates of a run."""
+    return Rates(args.rate, args.head_rate, args.layer_decay, args.frozen)
+
+
+def starting_model(args: argparse.Namespace, rows: list[Row]) -> Model:
+    """Returns the model with the weights that the run begins with, or with the shape of those that are loaded later."""
+    model = load_model(args.start, args.base_share)
+    if args.fit_eye and (args.out / STATE).exists():
+        widen(model)
+    elif args.fit_eye:
+        fit_similarity(model, texts_of(rows))
+    return model
+
+
+def run(args: argparse.Namespace) -> None:
+    """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and the state for
+    a resumed run."""
+    torch.manual_seed(args.seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    args.out.mkdir(parents=True, exist_ok=True)
+    rows = list(read_rows(args.rows / TRAIN))
+    model, mixture = starting_model(args, rows), Mixture(rows, args.seed)
+    if args.int8:
+        simulate(model, ranges_of_run(model, mixture, args))
+    model.to(args.device)
+    current = Run(model, Average(model, args.average), make_optimizer(model, rates_of(args)))
+    resume(args.out, current)
+    train(current, mixture, args)
+    save(args.out, current)
+
+
+def train(current: Run, mixture: Mixture, args: argparse.Namespace) -> None:
+    """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop."""
+    log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
+    progress = current.progress
+    bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
+    for batch in batches(mixture, progress, args.pool, args.batch_tokens):
+        steps = bar.total = planned_steps(args.out, args.steps)
+        if progress.step >= steps:
+            break
+        rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)
+        step(current, batch.to(args.device), rate, args, log)
+        bar.update()
+        if progress.step % LOGGED_STEPS == 0:
+            bar.set_postfix_str(log.write(progress.step, rate, current.model.similar_scale.item()))
+        if time.monotonic() - saved > args.save_seconds or stopped.is_set():
+            save(args.out, current)
+            saved = time.monotonic()
+        if stopped.is_set():
+            raise SystemExit(f"stopped after step {progress.step}; the same command goes on")
+    bar.close()
+
+
+def stop_event() -> threading.Event:
+    """Returns an event that is set when the process is asked to end; the current step is then finished and saved."""
+    stopped = threading.Event()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    return stopped
+
+
+def step(current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
+    """Makes one update of the weights and of their average, at this share of the peak rates."""
+    model, optimizer = current.model, current.optimizer
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * rate
+    with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):
+        x, values = model.encode(batch)
+        cosines = model.cosines(values, batch)
+        logits = model.weighed(x, cosines, batch)
+    loss = loss_of(logits, batch, args.consistency)
+    if args.eye:
+        loss = loss + args.eye * eye_loss(cosines, batch)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    trained = [value for value in model.parameters() if value.requires_grad]
+    torch.nn.utils.clip_grad_norm_(trained, LONGEST_GRADIENT)
+    optimizer.step()
+    log.add(batch, logits, cosines, loss.item())
+    current.progress.step += 1
+    current.average.update(model, current.progress.step)

@@ -1,0 +1,71 @@
+"""Runs JevBench's coherence tests against a folder that the server serves."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from typing import TypedDict, cast
+
+SUITE = "jevbench-mini"
+SECONDS_TO_START = 120
+
+# JevBench's scores by name; those of parts hold others.
+Scores = dict[str, "float | Scores"]
+
+
+class Report(TypedDict):
+    """The part of JevBench's report that is read."""
+
+    scores: Scores
+
+
+def free_port() -> int:
+    """Returns a port on which nothing listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return int(held.getsockname()[1])
+
+
+def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Waits until the server answers."""
+    until = time.monotonic() + SECONDS_TO_START
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/readyz", timeout=5).close()
+            return
+        except OSError:
+            if server.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"{url}: the server does not answer") from None
+            time.sleep(0.5)
+
+
+def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> Scores:
+    """Returns JevBench's scores, of the whole and of each part; `svc` is the server's bin/svc.js."""
+    url = f"http://127.0.0.1:{free_port()}"
+    with tempfile.TemporaryDirectory() as work:
+        server = start(folder, svc, url, work)
+        try:
+            await_ready(url, server)
+            out = Path(work) / "report.json"
+            asked = ["--url", f"{url}/v1/systemone", "--model", "svc-small", "--suite", suite, "--out", str(out)]
+            subprocess.run([sys.executable, "-m", "jevbench", "eval", *asked], cwd=work, check=True)
+            return cast(Report, json.loads(out.read_text(encoding="utf-8")))["scores"]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def start(folder: Path, svc: Path, url: str, work: str) -> subprocess.Popen[bytes]:
+    """Starts the server with a model folder."""
+    # The caller's settings are left out, so that a key or a model of theirs has no influence on the measurement.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
+    options = ["--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(
+        ["node", str(svc), "serve", *options], cwd=work, env=environment, stdout=silent, stderr=silent
+    )

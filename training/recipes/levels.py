@@ -1,0 +1,51 @@
+"""Asks rows that are rated on levels."""
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from ..data import wording as words
+from ..data.groups import Asked, Group
+from ..data.question import Score, score, with_instructions
+from ..data.rows import Row, State
+from .asking import Scene, pick
+from .choices import sure_choice, sure_noul
+from .targets import target_of
+from .wordings.scales import RATED
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The probabilities of the forms of scores."""
+
+    own_wording: float = 0.85
+    upside_down: float = 0.15
+    as_choice: float = 0.3
+    threshold: float = 0.3
+
+
+CHANCES = Chances()
+
+
+def ask_levels(rng: Random, row: Row, question: Score) -> Group:
+    """Asks a score row as it is, upside down, as a choice of its levels, or as a threshold."""
+    if row.source in RATED and rng.random() < CHANCES.own_wording:
+        question = score(pick(rng, RATED[row.source]), question["criteria"])
+        row = replace(row, question=question)
+    state = render_whole(rng, row.state)
+    asked = Asked(with_instructions(question, words.reworded(rng, question["instructions"])), target_of(row))
+    group = Group(row.source, state, [asked])
+    instructions, texts, index = question["instructions"], question["criteria"], int(row.label)
+    if rng.random() < CHANCES.upside_down:
+        group.asked.append(Asked(score(instructions, texts[::-1]), target_of(row)[::-1]))
+    if rng.random() < CHANCES.as_choice and len(set(texts)) == len(texts):
+        order = rng.sample(range(len(texts)), len(texts))
+        group.asked.append(sure_choice(instructions, {texts[i]: "" for i in order}, order.index(index)))
+    if rng.random() < CHANCES.threshold:
+        level = rng.randrange(1, len(texts))
+        group.asked.append(sure_noul(rng, f"{instructions} At least: {texts[level]}", index >= level))
+    return group
+
+
+def render_whole(rng: Random, state: State) -> str:
+    """Returns the text of a state that keeps its fields, which a question may name."""
+    return words.render(rng, state) if isinstance(state, str) else Scene(state, "", "").text(rng)

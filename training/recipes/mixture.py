@@ -1,0 +1,200 @@
+"""Decides how often each row is shown: a stream of groups that follows only from the seed and the place in the
+stream."""
+
+from collections import defaultdict
+from collections.abc import Hashable
+from random import Random
+
+from ..data.groups import Group
+from ..data.layout import STATE_MAX, Encoded, encode
+from ..data.rows import Row, state_key
+from . import properties, verdicts
+from .asking import Draw
+from .consistency import ruled
+from .pools import make_pools
+from .recipes import kind_of, long_document, make_group, matching
+
+# The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
+# know (csqa2, creak), have a small share.
+WEIGHTS = {
+    "generated": 14,
+    "likeness": 24,
+    "own": 60,
+    "mnli_dev:verdict": 5,
+    "snli_dev:verdict": 2,
+    "cad_nli:verdict": 2.5,
+    "conjnli_adv:verdict": 1,
+    "negation_nli:verdict": 0.8,
+    "med_help:verdict": 0.8,
+    "megaveridicality:verdict": 0.5,
+    "infotabs:verdict": 3.5,
+    "tabfact_val:verdict": 0.8,
+    "fever_symmetric:verdict": 1,
+    "fool_me_twice:verdict": 1.8,
+    "folio:verdict": 0.5,
+    "perspectrum:verdict": 2,
+    "boolq_train1886:passage": 3.5,
+    "condaqa:passage": 4.5,
+    "strategyqa:passage": 0.5,
+    "logicbench_aug:passage": 0.7,
+    "csqa2:passage": 0.3,
+    "creak:passage": 0.4,
+    "pros_cons:feeling": 2,
+    "product_reviews:feeling": 1.2,
+    "vader_rated:feeling": 4,
+    "movie_reviews:feeling": 1.2,
+    "cad_sentiment:feeling": 1.8,
+    "tsa_md:feeling": 0.7,
+    "newsmtsc:feeling": 2,
+    "poem_sentiment:feeling": 0.3,
+    "emobank:feeling": 1,
+    "spamassassin:property": 1.8,
+    "prompt_injection_mix:property": 1.8,
+    "clickbait:property": 1.2,
+    "mustard:property": 0.8,
+    "query_wellformedness:property": 0.8,
+    "davidson:property": 2.4,
+    "toxigen:property": 1.2,
+    "product_reviews:property": 0.6,
+    "goemotions:choice": 3,
+    "hwu64_fold1:choice": 3,
+    "snips:choice": 0.7,
+    "sgd:choice": 1.5,
+    "multidogo:choice": 3,
+    "nlupp:choice": 1.5,
+    "slurp_devtest:choice": 1.5,
+    "home_intents:choice": 1,
+    "rasa_bots:choice": 0.6,
+    "nlu_eval_corpora:choice": 0.5,
+    "sib200_en:choice": 1,
+    "masc_genre:choice": 1,
+    "csabstruct:choice": 1,
+    "cfpb_other:choice": 0.8,
+    "commonsenseqa:choice": 0.6,
+    "splunk:choice": 0.3,
+    "evidence_inference:choice": 0.7,
+    "persona:claim": 1.2,
+    "presidio:claim": 0.9,
+    "defeasible:claim": 0.6,
+    "qnli_dev:claim": 1.2,
+    "nlupp:claim": 1.2,
+    "sgd:claim": 0.8,
+    "goemotions:claim": 0.8,
+    "evidence_inference:claim": 0.3,
+    "multidogo:claim": 0.6,
+    "slurp_devtest:claim": 0.2,
+    "home_intents:claim": 0.2,
+    "masc_genre:claim": 0.3,
+    "sib200_en:claim": 0.3,
+    "csabstruct:claim": 0.4,
+    "cfpb_other:claim": 0.3,
+    "rasa_bots:claim": 0.2,
+    "nlu_eval_corpora:claim": 0.1,
+    "sigma:levels": 0.5,
+    "splunk:levels": 0.3,
+    "onestop:levels": 0.3,
+    "stsb_en:levels": 1,
+    "emobank:levels": 0.4,
+    "query_wellformedness:levels": 0.4,
+    "perspectrum:levels": 0.4,
+    "goemotions:levels": 1,
+}
+MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
+DEFAULT_WEIGHT = 1.0
+# Long texts, which are made when they are needed; there are few of them, because they take long to read.
+DOCUMENTS, DOCUMENT_WEIGHT = "documents", 1.3
+# Records with questions that imply each other.
+RULES, RULE_WEIGHT = "rules", 2.5
+# Comments with and without attacks.
+COMMENTS, COMMENT_WEIGHT = "comments", 2.5
+# Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
+EVIDENCE = frozenset({"generated", RULES})
+EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
+STATE_LIMITS = (192, 254, 254, 254, 448)
+# Fewer pairs than this are too alike to be matched with each other.
+FEWEST_PAIRS = 9
+# The most other rows about a state that are asked in the same group.
+MATES = 3
+# Sides that wordings must not distinguish come equally often. A level or label that has n times as many rows as another
+# comes only about the root of n times as often.
+EVEN = frozenset({"verdict", "passage", "property", "claim"})
+POWER = {"feeling": 0.35, "choice": 0.5, "levels": 0.5}
+
+
+class Mixture:
+    """Groups drawn from prepared rows. `pool(i)` is the same for the same rows, seed and i."""
+
+    def __init__(self, rows: list[Row], seed: int, held_out: bool = False) -> None:
+        self.seed, self.held_out = seed, held_out
+        # The rows of each side, and the rows that share a state, both by source and recipe.
+        self.sides: dict[str, dict[Hashable, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        self.mates: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            found = kind_of(row)
+            if found:
+                kind, side = found
+                name = named(row.source, kind)
+                self.sides[name][side].append(row)
+                self.mates[name][shared_state(row, kind)].append(row)
+        self.shares = {name: balanced(name.rpartition(":")[2], sides) for name, sides in self.sides.items()}
+        self.pools = make_pools(rows)
+        weights = {name: WEIGHTS.get(name, DEFAULT_WEIGHT) for name in self.sides}
+        matched = {
+            kind: weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) >= FEWEST_PAIRS
+        }
+        weights |= {f"match:{kind}": weight for kind, weight in matched.items()}
+        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
+        self.names, self.weights = list(weights), list(weights.values())
+
+    def pool(self, index: int, size: int) -> list[Encoded]:
+        """Returns the next `size` groups from number `index` x `size` on, encoded."""
+        rng = Draw(f"{self.seed}:{index}")
+        rng.held_out = self.held_out
+        encoded: list[Encoded] = []
+        while len(encoded) < size:
+            group, kind = self.draw(rng)
+            if group.asked:
+                limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
+                row = encode(group, limit)
+                is_whole = row.part.count(1) + row.part.count(2) < limit
+                if is_whole or (group.source not in EVIDENCE and kind not in EVIDENCE_KINDS):
+                    encoded.append(row)
+        return encoded
+
+    def draw(self, rng: Random) -> tuple[Group, str]:
+        """Returns one group, and the recipe that made it."""
+        name = rng.choices(self.names, self.weights)[0]
+        if name == DOCUMENTS:
+            return long_document(rng, self.pools), name
+        if name == RULES:
+            return ruled(rng, RULES), name
+        if name == COMMENTS:
+            return properties.moderated(rng, COMMENTS), name
+        if name.startswith("match:"):
+            return matching(rng, self.pools, name.removeprefix("match:")), "match"
+        kind = name.rpartition(":")[2] if ":" in name else "plain"
+        sides, shares = self.shares[name]
+        row = rng.choice(self.sides[name][rng.choices(sides, shares)[0]])
+        mates = self.mates[name][shared_state(row, kind)]
+        if kind != "plain":
+            others = [other for other in mates if other is not row]
+            mates = [row, *rng.sample(others, min(MATES, len(others)))]
+        return make_group(rng, kind, mates, self.pools), kind
+
+
+def named(source: str, kind: str) -> str:
+    """Returns a name from a source and its recipe; rows that are asked as they stand have only the name of their
+    source."""
+    return source if kind == "plain" else f"{source}:{kind}"
+
+
+def balanced(kind: str, sides: dict[Hashable, list[Row]]) -> tuple[list[Hashable], list[float]]:
+    """Returns the sides, and the weight with which each is drawn."""
+    names = list(sides)
+    return names, [1.0 if kind in EVEN else len(sides[name]) ** POWER.get(kind, 1.0) for name in names]
+
+
+def shared_state(row: Row, kind: str) -> str:
+    """Returns the text that rows of one group share: the state, or the evidence of several claims."""
+    parts = verdicts.parts_of(row) if kind == "verdict" else None
+    return state_key(parts[0]) if parts else state_key(row.state)

@@ -1,0 +1,54 @@
+"""The loss of a batch."""
+
+import torch
+from torch.nn import functional as F
+
+from ..model.batches import Batch
+
+# Tied probabilities that differ by less than this are drawn together by the square of their difference, others by the
+# difference itself: a square alone hardly moves probabilities that differ by a tenth.
+NEAR = 0.1
+# The scale of the cosines by which the similarity term learns, as for those of the base model.
+SHARP = 14.0
+# The weight of the differences of whole distributions in the loss, and the smallest probability in them.
+WHOLE, SMALLEST = 0.2, 1e-4
+
+
+def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
+    """Returns the mean square difference of the logits and the target's logarithms, both without their means, over each
+    question's options: it also distinguishes wrong options from very wrong ones."""
+    gap = (logits - target.clamp(min=SMALLEST).log()).masked_fill(~real, 0.0)
+    count = real.sum(-1, keepdim=True)
+    return ((gap - gap.sum(-1, keepdim=True) / count).square() * real).sum(-1) / count.squeeze(-1)
+
+
+def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Tensor:
+    """Returns the loss: cross-entropy, the differences of tied probabilities, and the square differences of the
+    logarithms of whole distributions."""
+    log_p = F.log_softmax(logits, dim=-1)
+    loss = -(batch.target * log_p).sum(-1).mean()
+    if batch.whole.any():
+        whole = batch.whole
+        apart = apart_everywhere(logits[whole], batch.target[whole], batch.real[whole])
+        loss = loss + WHOLE * apart.sum() / len(batch.target)
+    if len(batch.at_most):
+        terms = batch.signs * log_p.exp().flatten()[batch.terms[:, 1]]
+        apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.terms[:, 0], terms)
+        apart = torch.where(batch.at_most, apart.clamp(min=0), apart)
+        apart = F.smooth_l1_loss(apart, torch.zeros_like(apart), beta=NEAR, reduction="sum")
+        loss = loss + consistency * apart / len(batch.target)
+    return loss
+
+
+def eye_loss(cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Returns the loss of only the similarity term on which options are similar to the state, so that the term keeps
+    the knowledge of sentence encoders whatever the rest of the model learns."""
+    asked = batch.meant.any(-1)
+    meant = batch.meant[asked]
+    if not len(meant):
+        return cosines.sum() * 0
+    target = batch.target[asked].masked_fill(~meant, 0.0)
+    target = target / target.sum(-1, keepdim=True).clamp(min=SMALLEST)
+    logits = (SHARP * cosines[asked].float()).masked_fill(~meant, -1e4)
+    apart = apart_everywhere(logits, target, meant)
+    return (-(target * F.log_softmax(logits, dim=-1)).sum(-1) + WHOLE * apart).sum() / len(batch.target)

@@ -1,0 +1,175 @@
+/**
+ * Requests to a hub: with the token, which goes to nobody else, within the rules for redirects, and no sooner than the
+ * hub allows.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { publicLookup } from '../addresses.ts';
+import { reason, SourceError } from '../source-error.ts';
+import { answerOf, MAX_REDIRECTS, redirectOf, redirectTarget } from '../web-answer.ts';
+import { type Refused, refusedBy } from './refused.ts';
+
+/** The longest wait that the hub may ask for before its next answer; a longer one ends the fetch for that time. */
+const MAX_PAUSE_MS = 60_000;
+const MAX_TRIES = 5;
+/** The waits where the hub does not say how long: they double from the first one on. */
+const FIRST_PAUSE_MS = 1000;
+
+export interface HubClientOptions {
+  /** The address of the hub; paths are added to its own path. */
+  readonly endpoint: URL;
+  readonly token: { reveal(): string } | undefined;
+  /** Whether redirects may lead to plain HTTP. */
+  readonly allowHttp: boolean;
+  /** The longest wait for the headers of an answer, in milliseconds. */
+  readonly answerMs?: number;
+  /** Waits until the hub may be asked again; tests pass their own. */
+  readonly pause?: (ms: number, signal: AbortSignal) => Promise<unknown>;
+  /** Whether a redirect may lead to a URL although that is not public; tests pass their own. */
+  readonly isTrusted?: (url: URL) => boolean;
+}
+
+/** A request, with what an error is about. */
+export interface Asked {
+  /** The object of the request in messages: the model's name, and a file of it. */
+  readonly what: string;
+  /** The repository, for advice about who may read it. */
+  readonly repository: string;
+  readonly signal: AbortSignal;
+  /** The first byte of a file that is wanted; 0 asks for all of it. */
+  readonly from?: number;
+}
+
+/** An answer with a body, which the caller reads or destroys. */
+export interface HubAnswer {
+  readonly status: number;
+  readonly body: IncomingMessage;
+  /** The headers of the hub's own answer: a file may come from another server, to which the hub has redirected. */
+  readonly told: IncomingHttpHeaders;
+}
+
+export class HubClient {
+  readonly #options: HubClientOptions;
+
+  constructor(options: HubClientOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Returns the answer to `GET`, with the status 200 or 206.
+   *
+   * @param path - The path from the endpoint on, encoded, with a query where there is one.
+   * @throws SourceError for every other answer, or for none.
+   */
+  async get(path: string, asked: Asked): Promise<HubAnswer> {
+    const { endpoint, pause = wait } = this.#options;
+    const url = new URL(`${endpoint.href.replace(/\/$/, '')}/${path}`);
+    for (let tries = 1; ; tries += 1) {
+      const { answer, told } = await this.#followed(url, asked);
+      const { statusCode: status = 0 } = answer;
+      if (status === 200 || status === 206) return { status, body: answer, told };
+      answer.destroy();
+      const pauseMs = pauseOf(answer, FIRST_PAUSE_MS * 2 ** (tries - 1));
+      if (pauseMs === undefined) throw this.#refused(answer, asked);
+      if (pauseMs > MAX_PAUSE_MS || tries === MAX_TRIES) throw limited(asked, status, pauseMs);
+      await pause(pauseMs, asked.signal);
+      asked.signal.throwIfAborted();
+    }
+  }
+
+  /** Returns the text without the token, which a hub may send back in anything that it says. */
+  withoutToken(text: string): string {
+    const { token } = this.#options;
+    return token === undefined ? text : text.replaceAll(token.reveal(), '[secret]');
+  }
+
+  #refused(answer: IncomingMessage, { what, repository }: Asked): SourceError {
+    const { endpoint, token } = this.#options;
+    const refused: Refused = { answer, page: `${endpoint.origin}/${repository}`, hasToken: token !== undefined };
+    return new SourceError(`${what}: ${refusedBy(refused)}`, { isAway: true });
+  }
+
+  async #followed(start: URL, asked: Asked): Promise<{ answer: IncomingMessage; told: IncomingHttpHeaders }> {
+    const { endpoint: own, allowHttp } = this.#options;
+    let [url, told]: [URL, IncomingHttpHeaders] = [start, {}];
+    for (let hops = 0; hops <= MAX_REDIRECTS; hops += 1) {
+      const answer = await this.#answer(url, asked);
+      if (url.origin === own.origin) told = { ...told, ...answer.headers };
+      const location = redirectOf(answer);
+      if (location === undefined) return { answer, told };
+      answer.destroy();
+      try {
+        url = this.#trusted(url, location) ?? redirectTarget(url, location, { own, allowHttp });
+      } catch (error) {
+        throw new SourceError(`${asked.what}: ${url.host}: ${reason(error)}`, { isAway: true });
+      }
+    }
+    throw new SourceError(`${asked.what}: more than ${MAX_REDIRECTS} redirects`, { isAway: true });
+  }
+
+  #trusted(from: URL, location: string): URL | undefined {
+    const url = URL.canParse(location, from.href) ? new URL(location, from) : undefined;
+    return url !== undefined && this.#options.isTrusted?.(url) ? url : undefined;
+  }
+
+  async #answer(url: URL, { what, signal, from = 0 }: Asked): Promise<IncomingMessage> {
+    const { endpoint, token, answerMs, isTrusted } = this.#options;
+    const isOwn = url.origin === endpoint.origin;
+    const headers = {
+      'accept-encoding': 'identity',
+      'user-agent': 'svc',
+      ...(from > 0 && { range: `bytes=${from}-` }),
+      ...(isOwn && token !== undefined && { authorization: `Bearer ${token.reveal()}` }),
+    };
+    const options: RequestOptions = { headers, signal, agent: false };
+    if (!isOwn && !isTrusted?.(url)) options.lookup = publicLookup();
+    try {
+      return await answerOf(url, options, answerMs);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const isAway = !(error instanceof SourceError);
+      throw new SourceError(`${what}: ${url.host}: ${reason(error)}`, { isAway, cause: error });
+    }
+  }
+}
+
+/** Waits, or ends early when `signal` fires. */
+function wait(ms: number, signal: AbortSignal): Promise<unknown> {
+  return delay(ms, undefined, { signal }).catch(() => {});
+}
+
+function limited({ what }: Asked, status: number, retryMs: number): SourceError {
+  const problem = `the hub limits requests (status ${status}); the next may come in ${Math.ceil(retryMs / 1000)} s`;
+  return new SourceError(`${what}: ${problem}`, { isAway: true, retryMs });
+}
+
+/**
+ * Returns how many milliseconds a hub wants to be left alone, a second more than it says, since it rounds; undefined
+ * when that is not the reason for its answer.
+ *
+ * @param untoldMs - The wait where the hub limits requests and does not say for how long.
+ */
+export function pauseOf(
+  { statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
+  untoldMs: number,
+): number | undefined {
+  const { ratelimit, 'retry-after': retryAfter } = headers;
+  const later = retrySeconds(retryAfter);
+  const seconds = statusCode === 429 ? (remainingSeconds(ratelimit) ?? later) : later;
+  if (seconds !== undefined && (statusCode === 429 || statusCode === 503)) return (seconds + 1) * 1000;
+  return statusCode === 429 ? untoldMs : undefined;
+}
+
+/** Returns the seconds until the limit of `RateLimit: "api";r=0;t=55` is reset; undefined while requests are left. */
+function remainingSeconds(header: string | string[] | undefined): number | undefined {
+  const [, left, seconds] = /;\s*r\s*=\s*(\d+)\s*;\s*t\s*=\s*(\d+)/.exec(String(header ?? '')) ?? [];
+  return left !== undefined && Number(left) === 0 ? Number(seconds) : undefined;
+}
+
+/** Returns the seconds in a `Retry-After`, which is a number or a date. */
+function retrySeconds(header: string | undefined): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\s*\d+\s*$/.test(header)) return Number(header);
+  const seconds = Math.ceil((Date.parse(header) - Date.now()) / 1000);
+  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+}

@@ -1,0 +1,236 @@
+/**
+ * The transfer of one file from a hub into its cache. A transfer that was broken off, even by the end of its process,
+ * goes on where it was: its bytes are in `<digest>.svc-<machine>-<process>-….incomplete` among the contents, and a later
+ * transfer takes the file over by renaming it.
+ */
+import { randomBytes } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sha256Of } from '../../files/sha256.ts';
+import { errorCode } from '../../files/system-error.ts';
+import { type FetchLimits, type FetchProgress, received } from '../download.ts';
+import { SourceError } from '../source-error.ts';
+import type { HubAnswer, HubClient } from './client.ts';
+import { addFile, blobHash } from './digest.ts';
+import type { HubFile } from './listing.ts';
+import type { HubName } from './name.ts';
+
+/** The transfer of a file. */
+export interface Transfer {
+  readonly client: HubClient;
+  readonly name: HubName;
+  readonly commit: string;
+  readonly file: HubFile;
+  /** The folder of the contents. */
+  readonly blobs: string;
+  /** The name of the file in messages. */
+  readonly what: string;
+  readonly limits: FetchLimits;
+  readonly signal: AbortSignal;
+  readonly progress?: FetchProgress | undefined;
+  /** The wait before a transfer that broke off goes on, in milliseconds. */
+  readonly retryMs?: number;
+}
+
+/** The age, by its last byte, from which an incomplete file of another machine or program counts as given up. */
+const GIVEN_UP_MS = 10 * 60_000;
+const RETRY_MS = 1000;
+/** The times that a transfer may break off without a byte before it fails. */
+const MAX_FRUITLESS = 3;
+
+/** The incomplete files that this process is writing. */
+const writing = new Set<string>();
+
+/**
+ * Returns the path of a file's content, once it is complete and has its digest.
+ *
+ * @throws SourceError when the hub does not send it, or sends something else.
+ */
+export async function transferred(transfer: Transfer): Promise<string> {
+  const { file, blobs } = transfer;
+  const path = join(blobs, `${file.blob}.svc-${machine()}-${process.pid}-${randomBytes(4).toString('hex')}.incomplete`);
+  writing.add(path);
+  try {
+    const rest = await takeOver(transfer, path);
+    await untilComplete(transfer, path);
+    const content = join(blobs, file.blob);
+    await rename(path, content);
+    for (const other of rest) await rm(other, { force: true });
+    return content;
+  } finally {
+    writing.delete(path);
+  }
+}
+
+/** Returns a name of this machine that is the same for all processes on it. */
+function machine(): string {
+  return sha256Of(hostname()).slice(0, 8);
+}
+
+/**
+ * Gives the longest incomplete file that has been given up the name `path`, or makes an empty file where there is none.
+ * Returns the others that have been given up.
+ */
+async function takeOver({ file, blobs }: Transfer, path: string): Promise<string[]> {
+  const names = (await readdir(blobs)).filter(
+    (name) => name.startsWith(`${file.blob}.`) && name.endsWith('.incomplete'),
+  );
+  const found = await Promise.all(names.map((name) => givenUp(join(blobs, name), file.bytes)));
+  const [longest, ...rest] = found.flat().sort((a, b) => b.bytes - a.bytes);
+  // Another process may be faster, and then the file is gone.
+  const isTaken =
+    longest !== undefined &&
+    (await rename(longest.path, path).then(
+      () => true,
+      () => false,
+    ));
+  if (!isTaken) await writeFile(path, '');
+  return rest.map((other) => other.path);
+}
+
+/** Returns an incomplete file that nobody writes any more, and that may be the beginning of the wanted one. */
+async function givenUp(path: string, maxBytes: number): Promise<{ path: string; bytes: number }[]> {
+  const status = await stat(path).catch(() => undefined);
+  if (!status?.isFile() || status.size > maxBytes) return [];
+  const [, host, pid] = /\.svc-(\w+)-(\d+)-\w+\.incomplete$/.exec(path) ?? [];
+  const isOld = Date.now() - status.mtimeMs > GIVEN_UP_MS;
+  // In a container each process has the number of the one before it.
+  const hasEnded = Number(pid) === process.pid ? !writing.has(path) : !isRunning(Number(pid));
+  return (host === machine() ? hasEnded : isOld) ? [{ path, bytes: status.size }] : [];
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return errorCode(error) === 'EPERM';
+  }
+}
+
+async function untilComplete(transfer: Transfer, path: string): Promise<void> {
+  const { file, progress, what } = transfer;
+  const { size: before } = await stat(path);
+  progress?.got(before);
+  await appendAll(transfer, path);
+  if (await hasDigest(transfer, path)) return;
+  await truncate(path);
+  // The first bytes may be those of a disk that was full, or of a process that was killed in the middle of a write.
+  if (before > 0) {
+    progress?.got(-file.bytes);
+    await appendAll(transfer, path);
+    if (await hasDigest(transfer, path)) return;
+  }
+  await rm(path, { force: true });
+  throw new SourceError(`${what}: has another ${file.blob.length === 64 ? 'sha256' : 'digest'} than the hub says`);
+}
+
+async function hasDigest({ file, signal }: Transfer, path: string): Promise<boolean> {
+  const hash = blobHash(file);
+  await addFile(hash, path, signal);
+  return hash.digest('hex') === file.blob;
+}
+
+/** Appends to a file what it lacks. A transfer that breaks off goes on at once, as long as it brings bytes. */
+async function appendAll(transfer: Transfer, path: string): Promise<void> {
+  const { file, signal, progress, retryMs = RETRY_MS } = transfer;
+  for (let fruitless = 0; ; ) {
+    const { size: before } = await stat(path);
+    if (before === file.bytes) return;
+    const counted = new Count(progress);
+    try {
+      await append({ ...transfer, progress: counted }, path, before);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { size } = await stat(path);
+      // Bytes that had arrived and were not written yet have to come again.
+      progress?.got(size - before - counted.bytes);
+      fruitless = size > before ? 0 : fruitless + 1;
+      if (!isBreak(error) || fruitless === MAX_FRUITLESS) throw error;
+      await delay(retryMs, undefined, { signal }).catch(() => {});
+      signal.throwIfAborted();
+    }
+  }
+}
+
+/** The bytes that one part of a transfer has brought. */
+class Count implements FetchProgress {
+  readonly #progress: FetchProgress | undefined;
+  bytes = 0;
+
+  constructor(progress: FetchProgress | undefined) {
+    this.#progress = progress;
+  }
+
+  expects(): void {}
+
+  leavesOut(): void {}
+
+  got(bytes: number): void {
+    this.bytes += bytes;
+    this.#progress?.got(bytes);
+  }
+}
+
+/** Whether an error is that of a connection, which the next one may not have. */
+function isBreak(error: unknown): boolean {
+  return error instanceof SourceError && error.isAway && error.cause !== undefined;
+}
+
+async function append(transfer: Transfer, path: string, from: number): Promise<void> {
+  const { client, name, commit, file, what, limits, signal, progress } = transfer;
+  const { repository, folder } = name;
+  const parts = [...(folder === '' ? [] : folder.split('/')), ...file.path.split('/')].map(encodeURIComponent);
+  const url = `${repository}/resolve/${commit}/${parts.join('/')}`;
+  const answer = await client.get(url, { what, repository, signal, from });
+  try {
+    requireSame(transfer, answer);
+    requireRange(transfer, answer, from);
+    if (from > 0 && answer.status === 200) {
+      // A server that does not know ranges sends all of it.
+      progress?.got(-from);
+      await truncate(path);
+    }
+  } catch (error) {
+    answer.body.destroy();
+    throw error;
+  }
+  const bytes = answer.status === 206 ? file.bytes - from : file.bytes;
+  try {
+    const chunks = received({ body: answer.body }, { limits, signal, what, bytes, progress });
+    await pipeline(chunks, createWriteStream(path, { flags: 'a' }));
+  } catch (error) {
+    if (!(error instanceof SourceError) || !error.isAway) throw error;
+    // A transfer that is too slow has no cause of its own.
+    throw new SourceError(error.message, { isAway: true, cause: error });
+  }
+}
+
+/**
+ * Requires that the hub sends the listed file: it names commit, digest and length of large files before it redirects.
+ *
+ * @throws SourceError when it sends another.
+ */
+function requireSame({ commit, file, what }: Transfer, { told }: HubAnswer): void {
+  const { 'x-repo-commit': sent, 'x-linked-etag': etag, 'x-linked-size': size } = told;
+  const isOther =
+    (sent !== undefined && sent !== commit) ||
+    (etag !== undefined && String(etag).replace(/^W\//, '').replaceAll('"', '') !== file.blob) ||
+    (size !== undefined && Number(size) !== file.bytes);
+  if (isOther) throw new SourceError(`${what}: the hub sends another file than it lists`);
+}
+
+/**
+ * Requires that an answer begins with the wanted byte.
+ *
+ * @throws SourceError when it begins with another.
+ */
+function requireRange({ file, what }: Transfer, { status, body }: HubAnswer, from: number): void {
+  if (status !== 206) return;
+  const [, first, all] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(body.headers['content-range'] ?? '') ?? [];
+  const isRight = Number(first) === from && (all === '*' || Number(all) === file.bytes);
+  if (!isRight) throw new SourceError(`${what}: the hub sends other bytes than it was asked for`);
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { chooseFiles } from '../../../src/model/hub/choice.ts';
+
+const blobOf = (index: number) => index.toString(16).padStart(64, '0');
+const files = (...paths: string[]) =>
+  ['config.json', 'tokenizer.json', ...paths].map((path, index) => ({ path, bytes: 1, blob: blobOf(index) }));
+const wish = { device: 'cpu', graph: '', config: {} };
+const graphOf = (paths: readonly string[], changes: Partial<typeof wish> = {}) =>
+  chooseFiles(files(...paths), { ...wish, ...changes }).graph;
+
+const EXPORTED = ['onnx/model.onnx', 'onnx/model_fp16.onnx', 'onnx/model_int8.onnx', 'onnx/model_q4f16.onnx'];
+
+suite('of the files of a repository', () => {
+  test('those that the model needs are taken, and no others', () => {
+    const found = chooseFiles(
+      files(
+        'README.md',
+        'golden.jsonl',
+        'model.safetensors',
+        'model.onnx',
+        'model.onnx_data',
+        'vocab.txt',
+        'x/config.json',
+      ),
+      wish,
+    );
+    assert.deepEqual(
+      found.files.map(({ path }) => path),
+      ['config.json', 'tokenizer.json', 'golden.jsonl', 'model.onnx', 'model.onnx_data'],
+    );
+    assert.deepEqual(found.others, []);
+  });
+
+  test('those that config.json names with their digests are taken too', () => {
+    const found = chooseFiles(files('model.onnx', 'labels.txt'), {
+      ...wish,
+      config: { files: { 'labels.txt': 'ab' } },
+    });
+    assert.deepEqual(
+      found.files.map(({ path }) => path),
+      ['config.json', 'tokenizer.json', 'model.onnx', 'labels.txt'],
+    );
+  });
+
+  for (const [what, graph, weights] of [
+    ['one file of weights', 'model.onnx', ['model.onnx_data']],
+    ['several', 'onnx/model.onnx', ['onnx/model.onnx_data', 'onnx/model.onnx_data_1']],
+    ['those of PyTorch', 'model.onnx', ['model.onnx.data']],
+    ['those without its ending', 'model.onnx', ['model.data']],
+  ] as const) {
+    test(`a graph comes with its weights: ${what}`, () => {
+      const found = chooseFiles(files(graph, ...weights, 'onnx/model_fp16.onnx_data'), wish);
+      assert.deepEqual(
+        found.files.map(({ path }) => path),
+        ['config.json', 'tokenizer.json', graph, ...weights],
+      );
+    });
+  }
+});
+
+suite('of several graphs', () => {
+  for (const [device, graph] of [
+    ['cpu', 'onnx/model.onnx'],
+    ['auto', 'onnx/model.onnx'],
+    ['cuda', 'onnx/model_fp16.onnx'],
+    ['coreml', 'onnx/model_fp16.onnx'],
+  ] as const) {
+    test(`the one that suits the device is taken: ${device}`, () => {
+      assert.equal(graphOf(EXPORTED, { device }), graph);
+      const { others } = chooseFiles(files(...EXPORTED), { ...wish, device });
+      assert.deepEqual(
+        others,
+        EXPORTED.filter((path) => path !== graph),
+      );
+    });
+  }
+
+  for (const [paths, graph] of [
+    [['a.onnx'], 'a.onnx'],
+    [['model.onnx', 'model_O2.onnx', 'model_O4.onnx'], 'model.onnx'],
+    [['model_fp16.onnx', 'model_quantized.onnx'], 'model_quantized.onnx'],
+    [['model_fp16.onnx', 'model_q4.onnx'], 'model_fp16.onnx'],
+    [['other.onnx', 'other_fp16.onnx', 'other-int8.onnx'], 'other.onnx'],
+    [['model.onnx', 'onnx/model_int8.onnx'], 'model.onnx'],
+    [['decoder/model.onnx', 'x.onnx'], 'x.onnx'],
+  ] as const) {
+    test(`names say which is the usual one: ${paths.join(', ')}`, () => {
+      assert.equal(graphOf(paths), graph);
+    });
+  }
+
+  test('the one whose sha256 is in config.json is taken', () => {
+    const at = ['config.json', 'tokenizer.json', ...EXPORTED].indexOf('onnx/model_int8.onnx');
+    assert.equal(graphOf(EXPORTED, { config: { sha256: blobOf(at).toUpperCase() } }), 'onnx/model_int8.onnx');
+    assert.equal(graphOf(EXPORTED, { config: { sha256: 'ab'.repeat(32) } }), 'onnx/model.onnx');
+  });
+
+  test('the named one is taken, also in the folder for graphs', () => {
+    assert.equal(graphOf(EXPORTED, { graph: 'onnx/model_int8.onnx' }), 'onnx/model_int8.onnx');
+    assert.equal(graphOf(['model.onnx', 'onnx/a.onnx'], { graph: 'onnx/a.onnx' }), 'onnx/a.onnx');
+  });
+});
+
+suite('a repository is refused', () => {
+  for (const [what, paths, changes, message] of [
+    ['without a graph', ['model.safetensors'], {}, 'there is no .onnx file in it: export the model first'],
+    ['with nothing at all', [], {}, 'there is no .onnx file in it'],
+    ['with graphs of unknown use', ['a.onnx', 'b.onnx'], {}, 'name one of its graphs by model_file: a.onnx, b.onnx'],
+    ['without the named graph', ['model.onnx'], { graph: 'x.onnx' }, 'model_file: there is no x.onnx, but model.onnx'],
+  ] as const) {
+    test(what, () => {
+      assert.throws(() => graphOf(paths, changes), { name: 'SourceError', message });
+    });
+  }
+
+  for (const missing of ['config.json', 'tokenizer.json']) {
+    test(`without its ${missing}`, () => {
+      const found = files('model.onnx').filter(({ path }) => path !== missing);
+      assert.throws(() => chooseFiles(found, wish), { name: 'SourceError', message: `there is no ${missing} in it` });
+    });
+  }
+});
