@@ -28,7 +28,7 @@ if (process.platform !== 'win32') {
       [['se'], ['serve']],
       [
         ['model', ''],
-        ['check', 'manifest', '-h', '--help'],
+        ['check', 'manifest', 'pull', 'list', 'rm', '-h', '--help'],
       ],
       [['model', 'check', '--d'], ['--device']],
       [['model', 'check', 'n'], ['nli']],
