@@ -205,6 +205,14 @@ suite('svc doctor', { concurrency: 2 }, () => {
     assert.match(stdout, /\n\d+ ok, \d+ warnings?, 0 problems\n$/);
   });
 
+  test('warns of a PORT that has no effect', async (t) => {
+    const { findings } = await report(t, temporaryFolder(t), ['--device', 'cpu'], { PORT: '8080' });
+    const warned = findings.filter(
+      ({ status, message }) => status === 'warning' && message.startsWith('PORT has no effect'),
+    );
+    assert.equal(warned.length, 1);
+  });
+
   test('does not tell of an accelerator that is not there as of a fault', async (t) => {
     const { findings } = await report(t, temporaryFolder(t), []);
     const devices = findings.filter(
