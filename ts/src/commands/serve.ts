@@ -27,7 +27,7 @@ export async function serve(flags: Flags): Promise<void> {
   );
 }
 
-/** Whether the log is for a person at a terminal. */
+/** Whether the log is for a person at a terminal, who has started this server and not the gate in front of it. */
 function isForPerson({ logFormat }: Config): boolean {
-  return process.stderr.isTTY === true && logFormat !== 'json';
+  return process.stderr.isTTY === true && logFormat !== 'json' && process.send === undefined;
 }

@@ -50,6 +50,8 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   const told = [...ended.stdout.matchAll(/(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
   assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
+  // The address to try is that of the gate.
+  assert.doesNotMatch(ended.stdout, /try in another terminal/);
 });
 
 test('Ctrl-C on a terminal ends a run, whose bar is gone then, and says how it goes on', async (t) => {
