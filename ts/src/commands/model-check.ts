@@ -5,7 +5,7 @@ import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/contract
 import { printable } from '../log/printable.ts';
 import { type Family, familyOf } from '../model/family.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
-import { tryReferences } from '../model/trial.ts';
+import { tryReferences } from '../model/references.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config, Flags } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
@@ -45,11 +45,12 @@ interface Checked extends ModelInspection {
 
 /**
  * Resolves once the folder is checked and the report is on stdout; the exit code is 1 unless the model can be served.
+ * Without `dir` the model of the settings is checked.
  *
  * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
  */
-export async function modelCheck(dir: string, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
-  const config = commandSettings({ ...flags, model: dir });
+export async function modelCheck(dir: string | undefined, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
+  const config = commandSettings(dir === undefined ? flags : { ...flags, model: dir });
   const checked = await check(config);
   process.stdout.write(json ? `${JSON.stringify(asJson(checked), null, 2)}\n` : report(checked));
   if (checked.answer === undefined) process.exitCode = 1;

@@ -1,15 +1,15 @@
 /** The address at which another server decides, and the key for it. */
-import { Refusal } from '../refusal.ts';
+import { WrongUsage } from '../refusal.ts';
 
 /**
- * Returns the address of `POST /v1/systemone` at the server `url`.
+ * Returns the address of `POST /v1/systemone` at the server `url`, which `where` on the command line names.
  *
- * @throws Refusal when `url` is no HTTP address.
+ * @throws WrongUsage when `url` is no HTTP address.
  */
-export function decisionUrl(url: string): URL {
+export function decisionUrl(url: string, where = '--url'): URL {
   const base = URL.canParse(url) ? new URL(url) : undefined;
   if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
-    throw new Refusal('--url: must be the address of a server, such as http://127.0.0.1:21118');
+    throw new WrongUsage(`${where}: must be the address of a server, such as http://127.0.0.1:21118`);
   }
   return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
 }

@@ -18,10 +18,13 @@ const HealthSchema = Type.Object({
  * Returns the health record of the server that listens on `listen`; undefined if no server answers, or one of another
  * kind.
  */
-export async function healthOf(listen: Address): Promise<Static<typeof HealthSchema> | undefined> {
+export async function healthOf(
+  listen: Address,
+  maxAnswerMs = MAX_ANSWER_MS,
+): Promise<Static<typeof HealthSchema> | undefined> {
   const url = `http://${formatAddress({ ...listen, host: reachable(listen.host) })}/health`;
   try {
-    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(MAX_ANSWER_MS) });
+    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(maxAnswerMs) });
     const health: unknown = await response.json();
     return Check(HealthSchema, health) ? health : undefined;
   } catch {

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Refusal } from '../refusal.ts';
 import { type Address, formatAddress } from './address.ts';
+import { healthOf } from './health.ts';
 
 const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is in use',
@@ -11,6 +12,9 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'not an address of this machine',
   ENOTFOUND: 'no such host',
 };
+
+/** A program on a port that takes longer than this to report its health is not told from others. */
+const MAX_ANSWER_MS = 1000;
 
 /**
  * Resolves with the address of `server` once it listens.
@@ -24,11 +28,18 @@ export async function listen(server: Server, address: Address): Promise<AddressI
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
     const why = LISTEN_PROBLEMS[code] ?? code;
+    const by = code === 'EADDRINUSE' ? await holderOf(address) : '';
     throw new Refusal(
-      `cannot listen on ${formatAddress(address)}: ${why}; choose another address with listen or --listen`,
+      `cannot listen on ${formatAddress(address)}: ${why}${by}; choose another address with listen, --listen or --port`,
     );
   }
   return server.address() as AddressInfo;
+}
+
+/** Returns a clause about the server that has the port, if it is one of this kind. */
+async function holderOf(address: Address): Promise<string> {
+  const health = await healthOf(address, MAX_ANSWER_MS);
+  return health === undefined ? '' : ` by a server of svc, whose model is ${JSON.stringify(health.model)}`;
 }
 
 /**
