@@ -9,14 +9,28 @@ import torch
 from ..data.layout import PAD, Encoded
 
 
+@dataclass(frozen=True)
+class Ties:
+    """The ties of a batch: `terms` [terms, 2], the tie of each term and its place in questions x options; `signs`
+    [terms], 1 on one side and -1 on the other; `at_most` [ties].
+    """
+
+    terms: torch.Tensor
+    signs: torch.Tensor
+    at_most: torch.Tensor
+
+    def to(self, device: str) -> "Ties":
+        """Returns the same ties on a device."""
+        return Ties(self.terms.to(device), self.signs.to(device), self.at_most.to(device))
+
+
 @dataclass
 class Batch:
     """Groups in one batch.
 
     Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true if a token sees another;
     `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole`
-    [questions]. Ties: `terms` [terms, 2], the tie of each term and its place in questions x options; `signs` [terms],
-    1 on one side and -1 on the other; `at_most` [ties].
+    [questions].
     """
 
     ids: torch.Tensor
@@ -30,9 +44,7 @@ class Batch:
     target: torch.Tensor
     meant: torch.Tensor
     whole: torch.Tensor
-    terms: torch.Tensor
-    signs: torch.Tensor
-    at_most: torch.Tensor
+    ties: Ties
     sources: list[str]
 
     def to(self, device: str) -> "Batch":
@@ -40,7 +52,7 @@ class Batch:
         if device == "cpu":
             return self
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
-        return replace(self, **tensors)
+        return replace(self, ties=self.ties.to(device), **tensors)
 
     def token_count(self) -> int:
         """Returns the number of tokens that are not padding."""
@@ -76,7 +88,7 @@ def collate(rows: list[Encoded]) -> Batch:
         real[place, :count] = True
         target[place, :count] = torch.tensor(row.group.asked[i].target)
         meant[place, row.group.asked[i].meant] = True
-    part, option, ties = padded("part"), padded("option"), tied(rows, width)
+    part, option = padded("part"), padded("option")
     return Batch(
         ids=padded("ids", PAD),
         positions=padded("positions"),
@@ -89,23 +101,12 @@ def collate(rows: list[Encoded]) -> Batch:
         target=target,
         meant=meant,
         whole=whole,
-        terms=ties.terms,
-        signs=ties.signs,
-        at_most=ties.at_most,
+        ties=ties_of(rows, width),
         sources=[row.group.source for _, row, _ in questions],
     )
 
 
-@dataclass(frozen=True)
-class Ties:
-    """The ties of a batch as tensors; see `Batch`."""
-
-    terms: torch.Tensor
-    signs: torch.Tensor
-    at_most: torch.Tensor
-
-
-def tied(rows: list[Encoded], width: int) -> Ties:
+def ties_of(rows: list[Encoded], width: int) -> Ties:
     """Returns the ties of rows whose questions have up to `width` options in their batch."""
     firsts = accumulate((len(row.markers) for row in rows), initial=0)
     ties = [(first, tie) for first, row in zip(firsts, rows) for tie in row.group.ties]

@@ -31,10 +31,10 @@ def loss_of(logits: torch.Tensor, batch: Batch, consistency: float) -> torch.Ten
         whole = batch.whole
         apart = apart_everywhere(logits[whole], batch.target[whole], batch.real[whole])
         loss = loss + WHOLE * apart.sum() / len(batch.target)
-    if len(batch.at_most):
-        terms = batch.signs * log_p.exp().flatten()[batch.terms[:, 1]]
-        apart = torch.zeros(len(batch.at_most), device=terms.device).index_add(0, batch.terms[:, 0], terms)
-        apart = torch.where(batch.at_most, apart.clamp(min=0), apart)
+    if len(batch.ties.at_most):
+        terms = batch.ties.signs * log_p.exp().flatten()[batch.ties.terms[:, 1]]
+        apart = torch.zeros(len(batch.ties.at_most), device=terms.device).index_add(0, batch.ties.terms[:, 0], terms)
+        apart = torch.where(batch.ties.at_most, apart.clamp(min=0), apart)
         apart = F.smooth_l1_loss(apart, torch.zeros_like(apart), beta=NEAR, reduction="sum")
         loss = loss + consistency * apart / len(batch.target)
     return loss
