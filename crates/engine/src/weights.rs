@@ -34,7 +34,7 @@ const LEAST_BYTES: usize = 16 * 1024;
 /// Returns the large weights that the file itself holds. The list is empty for a file that is no
 /// ONNX graph or whose weights lie outside it: ONNX Runtime will read those, or report what is
 /// wrong.
-pub fn weights(graph: &Bytes) -> Vec<Weight> {
+pub fn large_weights(graph: &Bytes) -> Vec<Weight> {
     initializers(graph)
         .unwrap_or_default()
         .into_iter()

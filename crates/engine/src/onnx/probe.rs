@@ -118,8 +118,16 @@ impl Parts {
         for weight in &self.weights {
             put(&mut graph, graph_tag::INITIALIZER, &weight.encode_to_vec());
         }
-        put(&mut graph, graph_tag::INPUT, &named(INPUT, self.element));
-        put(&mut graph, graph_tag::OUTPUT, &named(OUTPUT, self.sums));
+        put(
+            &mut graph,
+            graph_tag::INPUT,
+            &value_info(INPUT, self.element),
+        );
+        put(
+            &mut graph,
+            graph_tag::OUTPUT,
+            &value_info(OUTPUT, self.sums),
+        );
         let set = |domain: &str, version| OperatorSet {
             domain: domain.into(),
             version,
@@ -158,7 +166,7 @@ fn tensor(name: &str, data_type: i32, dims: Vec<i64>, bytes: Vec<u8>) -> Tensor 
     }
 }
 
-fn named(name: &str, element: i32) -> Vec<u8> {
+fn value_info(name: &str, element: i32) -> Vec<u8> {
     let kind = Kind {
         tensor: Some(TensorKind { element }),
     };

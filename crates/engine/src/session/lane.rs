@@ -189,7 +189,7 @@ impl Lane {
         let cache = cache.unwrap_or(&self.empty);
         let mut inputs = inputs;
         inputs.retain(|(name, _)| !self.not_given.contains(name));
-        let values = named(&inputs, &self.interface, cache).map_err(run_failed)?;
+        let values = graph_inputs(&inputs, &self.interface, cache).map_err(run_failed)?;
         let mut scratch = self.scratch(cache.tokens + tokens).map_err(run_failed)?;
         let options = self.options(scratch.as_mut(), gives_back);
         let options = options.map_err(run_failed)?;
@@ -247,7 +247,7 @@ impl Lane {
 pub(super) type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
 
 /// Returns the inputs of a run by name: those of a row, and the KV cache that the row looks at.
-pub(super) fn named<'v>(
+pub(super) fn graph_inputs<'v>(
     inputs: &'v [(&'static str, Input<'_>)],
     interface: &'v Interface,
     cache: &'v KvCache,

@@ -13,7 +13,7 @@ use super::allocator;
 use super::blocks::Blocks;
 use super::interface::Interface;
 use super::kv_cache::KvCache;
-use super::lane::{Input, named};
+use super::lane::{Input, graph_inputs};
 use super::running::Running;
 use super::shared_weights::SharedWeights;
 use crate::onnx::prefill::{Prefill, prefill_graph};
@@ -83,7 +83,7 @@ impl PrefillRun<'_> {
         }
         let options = RunOptions::new()?.with_outputs(selector);
         let _running = self.running.start(&options);
-        let values = named(self.inputs, self.interface, self.empty)?;
+        let values = graph_inputs(self.inputs, self.interface, self.empty)?;
         let mut outputs = session.run_with_options(values, &options)?;
         for pair in pairs {
             let value = outputs.remove(&pair.present);

@@ -8,7 +8,7 @@ use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights, SessionBui
 use ort::value::{DynValue, Tensor};
 use prost::bytes::Bytes;
 
-use crate::weights::{Values, weights};
+use crate::weights::{Values, large_weights};
 
 /// The weights of a graph, which all its sessions use, as the file has them and as the kernels want
 /// them.
@@ -21,7 +21,7 @@ impl SharedWeights {
     /// Returns the weights of a graph, for several sessions. A single session does best with its
     /// own weights, so an empty graph is given here for it.
     pub(super) fn read(graph: &Bytes) -> ort::Result<Self> {
-        let weights = weights(graph).into_iter().map(|weight| {
+        let weights = large_weights(graph).into_iter().map(|weight| {
             let (name, shape) = (weight.name, weight.shape);
             let value = match weight.values {
                 Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
