@@ -6,6 +6,7 @@ import type {
   CancelSignal,
   DecideOptions,
   Engine,
+  Failure,
   Format,
   ModelInfo,
   QueueLoad,
@@ -59,6 +60,8 @@ export class FakeEngine implements Engine {
   readonly calls: Call[] = [];
   readonly batches: BatchCall[] = [];
   closes = 0;
+  /** The failure of every request that arrives. */
+  refuses: Failure | undefined;
   /** Returns the answer to a call. A test may replace it. */
   answer: (call: Call) => Reply | Promise<Reply> = () => REPLY;
   /** Returns the chunks that answer a batch. A test may replace it. */
@@ -71,6 +74,10 @@ export class FakeEngine implements Engine {
 
   constructor(info: Partial<ModelInfo> = {}) {
     this.#info = { ...MODEL_INFO, ...info };
+  }
+
+  refusal(): Failure | undefined {
+    return this.refuses;
   }
 
   async decide(body: Buffer, options: DecideOptions = {}) {

@@ -8,6 +8,7 @@ import {
   type Engine,
   EngineError,
   type EngineOptions,
+  type Failure,
   type ModelInfo,
   type ModelInspection,
   type QueueLoad,
@@ -195,6 +196,10 @@ class AddonEngine implements Engine {
 
   info(): ModelInfo {
     return this.#info;
+  }
+
+  refusal(): Failure | undefined {
+    return this.#native.refusal() ?? undefined;
   }
 
   queue(): QueueLoad {

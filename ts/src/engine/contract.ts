@@ -84,6 +84,11 @@ export interface Engine {
    * chunk, and makes no more results than are taken; leaving its loop ends the batch. Never rejects for a bad request.
    */
   batch(body: Buffer, options: BatchOptions): AsyncGenerator<BatchChunk, void>;
+  /**
+   * Returns the failure of a decision request that arrives now and need not be read, because the queue is full, or
+   * because newer requests would push it out at once; else undefined.
+   */
+  refusal(): NativeFailure | undefined;
   /** Answers one decision request, given the bytes of its JSON body. Never rejects for a bad request. */
   decide(body: Buffer, options?: DecideOptions): Promise<Reply>;
   /**

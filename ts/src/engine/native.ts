@@ -90,6 +90,8 @@ export declare class NativeEngine {
    * resolves with the failure, or with nothing.
    */
   swap(model: string): Promise<NativeReply>;
+  /** Returns the failure of a request that arrives now and need not be read, else nothing. */
+  refusal(): NativeFailure | null;
   /** Answers a request; tickets count up. */
   decide(ticket: number, body: Buffer, options: NativeCall): Promise<NativeReply>;
   /** Starts a batch; tickets count up together with those of requests. */

@@ -14,6 +14,25 @@ suite('the request', () => {
     assert.deepEqual(engine.calls[0]?.body, body);
   });
 
+  test('a request that the engine refuses unread gets its failure, and its connection stays usable', async (t) => {
+    const { engine, stats, port } = await startServer(t);
+    engine.refuses = { code: 'queue_full', message: 'full', retryAfterSeconds: 3 };
+    const wire = await Wire.open(t, port);
+    const head = `POST /v1/systemone HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${DECISION.length}\r\n\r\n`;
+    wire.send(head);
+    const answer = await wire.receives('full');
+    assert.match(answer, /^HTTP\/1\.1 503 .*\r\nRetry-After: 3\r\n/s);
+    assert.equal(engine.calls.length, 0);
+    engine.refuses = undefined;
+    wire.send(`${DECISION}${head}${DECISION}`);
+    await wire.receives(ANSWER);
+    assert.deepEqual(
+      engine.calls.map(({ body }) => body.toString()),
+      [DECISION],
+    );
+    assert.equal(stats.errors, 1);
+  });
+
   test('an empty body is for the engine to refuse', async (t) => {
     const { engine, decide } = await startServer(t);
     engine.answer = () => ({ failure: { code: 'invalid_json', message: 'invalid JSON at byte 0' } });

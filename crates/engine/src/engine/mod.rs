@@ -167,6 +167,12 @@ impl Engine {
         self.stages.tenure.current().cache_stats()
     }
 
+    /// Returns the error of a request that arrives now and need not be read; see
+    /// [`Queue::refusal`].
+    pub fn refusal(&self) -> Option<Error> {
+        self.stages.queue.refusal()
+    }
+
     /// Answers a request; its outcome comes later, through `reply`.
     pub fn decide(&self, arrival: Arrival, reply: Reply) {
         let ticket = arrival.ticket;

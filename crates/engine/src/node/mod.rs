@@ -21,7 +21,9 @@ mod types;
 
 use batch::{NativeBatch, NativeBatchCall};
 use slot::Slot;
-use types::{NativeCacheStats, NativeCall, NativeInfo, NativeLoad, NativeOptions, NativeReply};
+use types::{
+    NativeCacheStats, NativeCall, NativeFailure, NativeInfo, NativeLoad, NativeOptions, NativeReply,
+};
 
 type Settle<T> = Box<dyn FnOnce(Env) -> napi::Result<T> + Send>;
 type Deferred<T> = JsDeferred<T, Settle<T>>;
@@ -77,6 +79,12 @@ impl NativeEngine {
             deferred.resolve(Box::new(switch));
         });
         Ok(promise)
+    }
+
+    /// Returns the failure of a request that arrives now and need not be read, else nothing.
+    #[napi]
+    pub fn refusal(&self) -> Option<NativeFailure> {
+        self.slot.engine()?.refusal().map(NativeFailure::from)
     }
 
     /// Answers a request; tickets count up.

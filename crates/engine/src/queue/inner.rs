@@ -68,6 +68,10 @@ pub(super) struct Inner<T> {
     pub(super) tokens: usize,
     pub(super) rate: Rate,
     pub(super) order: Order,
+    /// The number of single requests that were admitted since the latest turn began, and when the
+    /// latest of them was.
+    pub(super) fresh: usize,
+    pub(super) latest_admitted: Option<Instant>,
     /// The moment until which the thread that refuses late requests sleeps; `None` while it is
     /// awake.
     pub(super) asleep_until: Option<Instant>,
@@ -121,6 +125,20 @@ impl<T> Inner<T> {
         });
         let oldest = newer.next()?.ticket;
         (newer.count() >= order::MOST_WAITING).then_some(oldest)
+    }
+
+    /// Notes that a single request was admitted.
+    pub(super) fn note_admitted(&mut self, now: Instant) {
+        self.fresh += 1;
+        self.latest_admitted = Some(now);
+    }
+
+    /// Whether a request that arrives now would only push out one that is as good as new.
+    pub(super) fn has_enough_fresh(&self, now: Instant) -> bool {
+        let is_fresh = |latest| now.saturating_duration_since(latest) < order::FRESH_FOR;
+        self.order.is_newest_first()
+            && self.fresh >= order::MOST_WAITING
+            && self.latest_admitted.is_some_and(is_fresh)
     }
 
     /// Returns the error of a request that still has to wait for `tokens` and so will not be
@@ -200,6 +218,7 @@ impl<T> Inner<T> {
     /// Puts a request on the model.
     pub(super) fn begin_turn(&mut self, ticket: u64, now: Instant) {
         self.running.push(ticket);
+        self.fresh = 0;
         self.busy_since.get_or_insert(now);
     }
 

@@ -146,6 +146,8 @@ impl<T> Queue<T> {
             tokens: 0,
             rate: Rate::default(),
             order: Order::default(),
+            fresh: 0,
+            latest_admitted: None,
             asleep_until: None,
             closed: false,
         };
@@ -204,6 +206,9 @@ impl<T> Queue<T> {
             unread: None,
         };
         inner.admitted.insert(entrant.ticket, admitted);
+        if is_single {
+            inner.note_admitted(arrived);
+        }
         if inner.asleep_until.is_some_and(|until| deadline < until) {
             self.changed.notify_all();
         }
@@ -212,6 +217,22 @@ impl<T> Queue<T> {
             stop,
             is_encoded_late,
         })
+    }
+
+    /// Returns the error of a single request that arrives now and need not be read: the queue is
+    /// full, or, in a storm of requests whose callers hang up, newer ones would push it out at once.
+    pub fn refusal(&self) -> Option<Error> {
+        let inner = self.inner.lock();
+        let is_refused =
+            !inner.closed && (self.is_full(&inner) || inner.has_enough_fresh(Instant::now()));
+        is_refused.then(|| Error::QueueFull {
+            retry_after_seconds: inner.rate.retry_after_seconds(inner.tokens),
+        })
+    }
+
+    /// Whether as many requests wait as may.
+    fn is_full(&self, inner: &Inner<T>) -> bool {
+        inner.active() >= inner.most_running && inner.load().waiting >= self.limits.max_queue
     }
 
     /// Whether a request may be admitted in addition to those that are there.
@@ -226,7 +247,7 @@ impl<T> Queue<T> {
             RequestKind::Single => is_idle || fits,
             RequestKind::Batch => held == 0 || fits,
         };
-        has_bytes && (is_idle || inner.load().waiting < self.limits.max_queue)
+        has_bytes && !self.is_full(inner)
     }
 
     /// Returns when a request that arrived at `arrived` must have got the model.

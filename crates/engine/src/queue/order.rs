@@ -13,6 +13,10 @@
 //! [`MOST_WAITING`] are kept; the others are refused at once, which costs less than having their
 //! callers hang up and come again on a new connection.
 //!
+//! A storm of requests costs time even where each is refused, since each is read first. Once as
+//! many have arrived since the latest turn began as may wait, another is read only every
+//! [`FRESH_FOR`]; the others are refused by their headers.
+//!
 //! Serving only the newest would starve callers who do wait, and batches, which always come last.
 //! So one of [`TURNS`] turns goes to the oldest request that has waited for longer than any caller
 //! who gave up lately, or to a batch.
@@ -28,6 +32,9 @@ const TURNS: u64 = 4;
 /// The most requests that may wait while the newest go first, without batches and requests that
 /// outlast others: enough for the model to have a request whenever it is free.
 pub const MOST_WAITING: usize = 16;
+/// The time after which another request is read while the newest go first, although enough have
+/// arrived since the latest turn began: the newest one is never older than that by much.
+pub const FRESH_FOR: Duration = Duration::from_millis(10);
 /// The least time for which a caller who gave up is remembered; the longest is twice that.
 const REMEMBERED: Duration = Duration::from_secs(15);
 

@@ -656,3 +656,48 @@ fn only_the_newest_wait_while_they_go_first_and_those_who_outlast_others() {
     assert_eq!(queue.load().waiting as u64, most + 1, "the batch as well");
     drop(turn);
 }
+
+#[test]
+fn in_a_storm_a_request_that_would_only_push_out_a_new_one_need_not_be_read() {
+    let queue = overloaded();
+    let turn = queue.take().expect("free");
+    let is_refused = |at| queue.inner.lock().has_enough_fresh(at);
+    let latest = || queue.inner.lock().latest_admitted.expect("admitted");
+    for ticket in 10..10 + order::MOST_WAITING as u64 {
+        assert!(!is_refused(latest()));
+        admit_and_join(&queue, ticket);
+    }
+    let at = latest();
+    assert!(is_refused(at) && !is_refused(at + order::FRESH_FOR));
+    // No time that passes in this test makes the latest request older than the time of its arrival.
+    queue.inner.lock().latest_admitted = Some(at + Duration::from_secs(3600));
+    assert_eq!(
+        queue.refusal().map(|error| error.code()),
+        Some("queue_full")
+    );
+    drop(turn);
+    let _next = queue.take().expect("the newest");
+    assert!(queue.refusal().is_none(), "the next turn makes room");
+}
+
+#[test]
+fn a_line_of_patient_callers_is_read_until_it_is_full() {
+    let most = 2 * order::MOST_WAITING;
+    let queue = Queue::new(Limits {
+        max_queue: most,
+        max_queue_bytes: 10_000,
+        ..LIMITS
+    });
+    for ticket in 0..most as u64 {
+        assert!(queue.refusal().is_none());
+        admit_and_join(&queue, ticket);
+    }
+    assert_eq!(
+        queue.refusal().map(|error| error.code()),
+        Some("queue_full")
+    );
+    let _turn = queue.take().expect("free");
+    assert!(queue.refusal().is_none());
+    queue.close();
+    assert!(queue.refusal().is_none(), "the engine tells of its end");
+}

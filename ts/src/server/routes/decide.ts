@@ -31,6 +31,8 @@ export function decide({ config, slot, room, format, record }: DecideParts): Mid
   async function answer(ctx: RequestContext, startMs: number): Promise<FinishedDecision> {
     const signal = new HangUp(ctx.res);
     const timeoutMs = callersTimeoutMs(ctx.req.headers);
+    const refusal = slot.model?.engine.refusal();
+    if (refusal) throw engineFailure(refusal);
     const body = await readBody(ctx.req, { limit, room });
     const elapsedMs = performance.now() - startMs;
     const reply = await slot.require().engine.decide(body, { format, signal, elapsedMs, timeoutMs });
