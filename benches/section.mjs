@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import process from 'node:process';
+import { cpuFeatures } from '../dist/src/doctor/cpu.js';
 
 /** Puts `text` between `<!-- name -->` and `<!-- end of name -->` of the page in `file`. */
 export function writeSection(file, name, text) {
@@ -18,10 +19,21 @@ export function table([names, ...rows]) {
   return [line(names), line(names.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
+/** Returns the names of the processor's features that decide the speed of 8-bit models, where they are known. */
+function processorFeatures() {
+  try {
+    return cpuFeatures(readFileSync('/proc/cpuinfo', 'utf8'), process.arch);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns the date and the machine of a measurement, in one line. */
 export function circumstances() {
   const [{ model }] = os.cpus();
+  const features = [...(processorFeatures() ?? [])].join(', ');
   const date = new Date().toISOString().slice(0, 10);
   const load = os.loadavg()[0].toFixed(2);
-  return `${date}, ${model}, ${os.cpus().length} cores, Node ${process.versions.node}; load average at the end ${load}.`;
+  const machine = `${model}${features && ` with ${features}`}, ${os.cpus().length} cores`;
+  return `${date}, ${machine}, Node ${process.versions.node}; load average at the end ${load}.`;
 }
