@@ -8,8 +8,10 @@ import os from 'node:os';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { picture, sentences } from './first-screen.mjs';
 import { modelConfig, QUESTION_COUNTS, readInputs } from './inputs.mjs';
 import { report } from './report.mjs';
+import { writeSection } from './section.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { measureMix, measureState, measureSweep, openOwn } = await import('./session.mjs');
@@ -115,13 +117,9 @@ function merged(before, now) {
 function write(results, markdown) {
   mkdirSync('benches/results', { recursive: true });
   writeFileSync(LATEST, `${JSON.stringify(results, roundNumber, 1)}\n`);
-  const page = readFileSync('benches/README.md', 'utf8');
-  const between = /(?<=<!-- results -->\n).*(?=<!-- end of results -->)/s;
-  if (!between.test(page)) throw new Error('benches/README.md has lost its markers');
-  writeFileSync(
-    'benches/README.md',
-    page.replace(between, () => `\n${markdown}\n`),
-  );
+  writeFileSync('benches/results/requests.svg', picture(results));
+  writeSection('benches/README.md', 'first screen', sentences(results));
+  writeSection('benches/README.md', 'results', markdown);
 }
 
 function roundNumber(_key, value) {

@@ -58,6 +58,7 @@ function ownTable(series, load) {
         one.perSecond.toFixed(0),
         many?.perSecond.toFixed(0) ?? '',
         many === undefined ? '' : three(many.ms, 0),
+        find(load, one, `${key}2`)?.perSecond.toFixed(0) ?? '',
         floor === undefined ? '' : number(floor.ms.p50),
         range(one.toFloor),
         side === undefined ? '' : number(side.ms.p50),
@@ -66,7 +67,7 @@ function ownTable(series, load) {
       ];
     }),
   );
-  const times = ['p50, p95, p99', 'requests/s at 1', 'at 32', 'p50, p95, p99 at 32'];
+  const times = ['p50, p95, p99', 'requests/s at 1', 'at 32', 'p50, p95, p99 at 32', 'at 32, `parallel` 2'];
   const bare = ['floor p50', 'of the floor', 'side p50', 'of side'];
   return table(['state', 'questions', ...times, ...bare, 'encode', 'run', 'beside', 'outside'], rows);
 }
@@ -75,13 +76,19 @@ function ownTable(series, load) {
 function peerTables(series, load, memory) {
   const keys = ['b1', 'b2', 'c1', 'c2', 'd'].filter((key) => series.some((one) => one.key === key));
   if (keys.length === 0) return 'Not measured.\n';
+  const hasTwo = load.some(({ key }) => key === 'new2');
   const rows = ordered(series, 'new').map((one) => [
     one.stateTokens,
     one.questions,
     ...keys.map((key) => times(find(series, one, key)?.toNew?.median)),
     ...keys.map((key) => times(find(load, one, key)?.ofNew?.median)),
+    ...(hasTwo ? keys.map((key) => times(quotient(find(load, one, 'new2'), find(load, one, key)))) : []),
   ]);
-  const head = [...keys.map((key) => `${key} time / ours`), ...keys.map((key) => `ours / ${key} requests/s`)];
+  const head = [
+    ...keys.map((key) => `${key} time / ours`),
+    ...keys.map((key) => `ours / ${key} requests/s`),
+    ...(hasTwo ? keys.map((key) => `ours, \`parallel\` 2, / ${key}`) : []),
+  ];
   const figures = keys.flatMap((key) =>
     ordered(series, key).map((one) => {
       const many = find(load, one, key);
@@ -143,6 +150,9 @@ function sweepTable({ stateTokens, questions, engineMs, ways }) {
 
 const find = (list, { stateTokens, questions }, key) =>
   list.find((one) => one.key === key && one.stateTokens === stateTokens && one.questions === questions);
+
+/** Returns the ratio of the requests per second of two series, where both were measured. */
+const quotient = (one, other) => (one && other ? one.perSecond / other.perSecond : undefined);
 
 const ordered = (series, key) =>
   series

@@ -17,8 +17,8 @@ const SLOW_MS = 5000;
 const LOAD_MS = { atTargets: 400, elsewhere: 100 };
 /** The memory for kept states: enough that even the longest one stays kept. */
 const KEPT_BYTES = 256 * 2 ** 20;
-/** The keys of our own server's series. */
-const OWN_KEYS = new Set(['new', 'kept']);
+/** The keys of our own server's series; those that end in 2 have two requests on the model at once. */
+const OWN_KEYS = new Set(['new', 'kept', 'new2', 'kept2']);
 /**
  * The number of states that are asked about again and again in the mix, in which half of the states were seen before.
  */
@@ -37,6 +37,11 @@ export async function openOwn({ threads, only, progress }) {
     await own.add('kept', 'ours, 256 MiB of kept states', () =>
       startServer({ ...settings, SVC_STATE_CACHE_BYTES: String(KEPT_BYTES) }),
     );
+    if (threads > 1) {
+      await own.add('two', 'ours, `parallel` 2, 256 MiB', () =>
+        startServer({ ...settings, SVC_PARALLEL: '2', SVC_STATE_CACHE_BYTES: String(KEPT_BYTES) }),
+      );
+    }
     own.python = pythonOf('python', progress);
     own.bare = new Bare(own.python);
     own.peers = peers({ only, threads, progress });
@@ -102,7 +107,7 @@ export async function measureState({ own, inputs, only, rounds, seconds, loadTur
 }
 
 function seriesOf({ own, input, answering, threads, withFloor }) {
-  const { fresh, kept } = own.servers;
+  const { fresh, kept, two } = own.servers;
   const setting = engineSetting(threads);
   const bare = [
     { key: 'floor', isKept: false, way: 'plain' },
@@ -118,6 +123,9 @@ function seriesOf({ own, input, answering, threads, withFloor }) {
     ...running.filter(({ isKept }) => !isKept),
     new Asking({ key: 'kept', server: kept, input, isKept: true }),
     ...running.filter(({ isKept }) => isKept),
+    ...(two === undefined ? [] : [false, true]).map(
+      (isKept) => new Asking({ key: isKept ? 'kept2' : 'new2', server: two, input, isKept }),
+    ),
     ...answering.map(({ key, server, oneQuestionMs }) => {
       const series = new Asking({ key, server, input, isKept: false });
       // The estimate is known, so a slow peer is not run just to find out that it is slow.
@@ -135,16 +143,16 @@ function described(one, measured) {
     const found = other(wanted, questions);
     return found === undefined || found === one ? undefined : compared(one, found, compare);
   };
-  const floor = key === 'kept' ? 'floor-kept' : 'floor';
+  const kept = key.startsWith('kept') ? '-kept' : '';
   return {
     stateTokens: input.stateTokens,
     questions: input.questions,
     key,
     ...summary(one),
     ...(OWN_KEYS.has(key) && {
-      toFloor: to(floor),
-      overFloorMs: to(floor, input.questions, (a, b) => a - b),
-      toSide: to(key === 'kept' ? 'side-kept' : 'side'),
+      toFloor: to(`floor${kept}`),
+      overFloorMs: to(`floor${kept}`, input.questions, (a, b) => a - b),
+      toSide: to(`side${kept}`),
       toOneQuestion: to(key, 1),
     }),
     toNew: to('new'),
@@ -222,7 +230,7 @@ async function requireCorrect(own, inputs, progress) {
   const { temperature } = modelConfig();
   for (const input of inputs) {
     const logits = await own.bare.load(input);
-    for (const key of ['fresh', 'kept']) {
+    for (const key of ['fresh', 'kept', 'two'].filter((name) => own.servers[name])) {
       const client = new Client(own.servers[key].origin);
       // The second answer is made from a kept state.
       for (let time = 0; time < 2; time += 1) {
