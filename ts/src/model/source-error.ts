@@ -8,7 +8,7 @@ interface SourceErrorOptions {
 }
 
 /** The longest message, in characters: a server may send a text of any length, and people read no more than this. */
-const MAX_LENGTH = 500;
+export const MAX_MESSAGE_CHARS = 500;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: a terminal would do what they say.
 const CONTROL_CHARACTERS = /\s*[\u0000-\u001f\u007f-\u009f\u2028\u2029]+\s*/g;
 
@@ -25,7 +25,7 @@ export class SourceError extends Error {
   readonly retryMs: number | undefined;
 
   constructor(message: string, { isAway = false, isMissing = false, retryMs, cause }: SourceErrorOptions = {}) {
-    super(message.replace(CONTROL_CHARACTERS, ' ').slice(0, MAX_LENGTH), { cause });
+    super(message.replace(CONTROL_CHARACTERS, ' ').slice(0, MAX_MESSAGE_CHARS), { cause });
     this.isAway = isAway;
     this.isMissing = isMissing;
     this.retryMs = retryMs;

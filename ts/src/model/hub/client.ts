@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:
 import { setTimeout as delay } from 'node:timers/promises';
 import { retryAfterMsIn } from '../../network/retry-after.ts';
 import { publicLookup } from '../addresses.ts';
-import { reason, SourceError } from '../source-error.ts';
+import { MAX_MESSAGE_CHARS, reason, SourceError } from '../source-error.ts';
 import { answerOf, MAX_REDIRECTS, redirectOf, redirectTarget } from '../web-answer.ts';
 import { type Refused, refusedBy } from './refused.ts';
 
@@ -15,6 +15,10 @@ const MAX_PAUSE_MS = 60_000;
 const MAX_TRIES = 5;
 /** The waits where the hub does not say how long: they double from the first one on. */
 const FIRST_PAUSE_MS = 1000;
+/** The longest pause that is believed. A hub that asks for more is asked once a day, and no timer is as long as a year. */
+const LONGEST_PAUSE_MS = 24 * 60 * 60_000;
+/** The text in the place of the token. */
+const MASK = '[secret]';
 
 export interface HubClientOptions {
   /** The address of the hub; paths are added to its own path. */
@@ -78,15 +82,20 @@ export class HubClient {
     }
   }
 
-  /** Returns the text without the token, which a hub may send back in anything that it says. */
+  /**
+   * Returns the text without the token, which a hub may send back in anything that it says: as the name of a host it
+   * comes in small letters, and a message that was cut may end in the beginning of it.
+   */
   withoutToken(text: string): string {
-    const { token } = this.#options;
-    return token === undefined ? text : text.replaceAll(token.reveal(), '[secret]');
+    const token = this.#options.token?.reveal();
+    if (token === undefined) return text;
+    const masked = text.replace(new RegExp(token.replace(/[^\w]/g, '\\$&'), 'gi'), MASK);
+    return text.length < MAX_MESSAGE_CHARS ? masked : withoutBeginning(masked, token);
   }
 
   #refused(answer: IncomingMessage, { what, repository }: Asked): SourceError {
     const { endpoint, token } = this.#options;
-    const refused: Refused = { answer, page: `${endpoint.origin}/${repository}`, hasToken: token !== undefined };
+    const refused: Refused = { answer, page: `${endpoint.href.replace(/\/$/, '')}/${repository}`, hasToken: token !== undefined };
     return new SourceError(`${what}: ${refusedBy(refused)}`, { isAway: true });
   }
 
@@ -134,6 +143,15 @@ export class HubClient {
   }
 }
 
+/** Returns the text without the beginning of the token at its end. */
+function withoutBeginning(text: string, token: string): string {
+  const [end, small] = [text.toLowerCase(), token.toLowerCase()];
+  for (let length = token.length - 1; length > 0; length -= 1) {
+    if (end.endsWith(small.slice(0, length))) return text.slice(0, -length) + MASK;
+  }
+  return text;
+}
+
 /** Waits, or ends early when `signal` fires. */
 function wait(ms: number, signal: AbortSignal): Promise<unknown> {
   return delay(ms, undefined, { signal }).catch(() => {});
@@ -145,8 +163,8 @@ function limited({ what }: Asked, status: number, retryMs: number): SourceError 
 }
 
 /**
- * Returns how many milliseconds a hub wants to be left alone, a second more than it says, since it rounds; undefined
- * when that is not the reason for its answer.
+ * Returns how many milliseconds a hub wants to be left alone, a second more than it says, since it rounds, and at most
+ * a day; undefined when that is not the reason for its answer.
  *
  * @param untoldMs - The wait where the hub limits requests and does not say for how long.
  */
@@ -158,7 +176,9 @@ export function pauseOf(
   const laterMs = retryAfterMsIn(retryAfter);
   const later = laterMs && Math.ceil(laterMs / 1000);
   const seconds = statusCode === 429 ? (remainingSeconds(ratelimit) ?? later) : later;
-  if (seconds !== undefined && (statusCode === 429 || statusCode === 503)) return (seconds + 1) * 1000;
+  if (seconds !== undefined && (statusCode === 429 || statusCode === 503)) {
+    return Math.min((seconds + 1) * 1000, LONGEST_PAUSE_MS);
+  }
   return statusCode === 429 ? untoldMs : undefined;
 }
 

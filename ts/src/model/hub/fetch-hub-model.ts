@@ -67,7 +67,7 @@ class HubFetch {
   }
 
   async fetched(): Promise<Fetched | 'unchanged'> {
-    const { device, graph, name, isOffline } = this.#model;
+    const { client, device, graph, name, isOffline } = this.#model;
     const { progress } = this.#order;
     const revision = await this.#commit();
     const etag = `${revision} ${graph || deviceKind(device)}`;
@@ -79,7 +79,7 @@ class HubFetch {
       throw isOffline && error instanceof SourceError ? this.#notHere(`all of it: ${error.message}`) : error;
     });
     requireSize(this.#order, files);
-    if (others.length > 0) progress?.leavesOut(others);
+    if (others.length > 0) progress?.leavesOut(others.map((path) => client.withoutToken(path)));
     const contents = new Map<string, string>();
     for (const file of files) contents.set(file.path, await this.#content(revision, file, progress));
     // A cache that cannot be written can still be read.

@@ -6,7 +6,7 @@ import { until } from '../../until.ts';
 import { hubSource, never, repositoryOf, type SourceChanges } from './hub-source.ts';
 import { type Access, type Fault, StandInHub } from './stand-in-hub.ts';
 
-const TOKEN = 'hf_averysecrettokenindeed';
+const TOKEN = 'hf_aVerySecretTokenIndeed';
 
 async function hubWith(t: TestContext, access: Access = 'public') {
   const hub = await StandInHub.start(t);
@@ -71,6 +71,13 @@ suite('a hub that gives no model says why, and what to do:', () => {
       `${asked}, and HF_TOKEN has no access: ask for it at ${page}`,
     );
     assert.equal((await hubSource(t, hub, { token: TOKEN }).find(never)).fallback, false);
+  });
+
+  test('it is gated at an address with a path', async (t) => {
+    const hub = await hubWith(t);
+    hub.faults.push((_, response) => response.writeHead(401, { 'x-error-code': 'GatedRepo' }).end());
+    const endpoint = new URL(`${hub.url}/mirror/`);
+    assert.match(await refusal(t, hub, { client: { endpoint } }), new RegExp(` at ${hub.url}/mirror/org/name,`));
   });
 
   for (const [status, headers, message] of [
@@ -139,13 +146,30 @@ suite('the token', () => {
       'a redirect to a private address',
       (_, response) => response.writeHead(302, { location: `https://10.0.0.1/${TOKEN}` }).end(),
     ],
+    [
+      'the name of a host, in small letters',
+      (_, response) => response.writeHead(302, { location: `https://${TOKEN}.invalid/` }).end(),
+    ],
+    ...[400, 470, 475, 479].map((chars): readonly [string, Fault] => [
+      `a message that is cut, after ${chars} characters`,
+      (_, response) => response.writeHead(403, { 'x-error-message': `${'x'.repeat(chars)}${TOKEN} yz` }).end(),
+    ]),
   ] as readonly (readonly [string, Fault])[]) {
     test(`is not told where a hub sends it back in ${what}`, async (t) => {
       const hub = await hubWith(t);
       hub.faults.push(fault);
-      assert.doesNotMatch(await refusal(t, hub, { token: TOKEN }), /secret(?!\])/);
+      assert.doesNotMatch(await refusal(t, hub, { token: TOKEN }), /secret(?!\])|hf_a/i);
     });
   }
+
+  test('is not told where the name of a graph has it', async (t) => {
+    const hub = await hubWith(t);
+    hub.publish('org/name', { ...repositoryOf('1'), [`onnx/${TOKEN}.onnx`]: 'x' });
+    const told: string[] = [];
+    const progress = { expects() {}, got() {}, leavesOut: (graphs: readonly string[]) => void told.push(...graphs) };
+    await hubSource(t, hub, { token: TOKEN, source: { progress } }).find(never);
+    assert.deepEqual(told, ['onnx/[secret].onnx']);
+  });
 });
 
 suite('a redirect of a hub', () => {
@@ -213,6 +237,8 @@ suite('a hub that limits requests', () => {
     ['while it is away for a time', 503, { 'retry-after': '4' }, 5000],
     ['by a date that is over', 429, { 'retry-after': 'Wed, 21 Oct 2015 07:28:00 GMT' }, 1000],
     ['by what is no time', 429, { 'retry-after': 'soon' }, 1500],
+    ['for a year, of which a day is believed', 429, { 'retry-after': '31536000' }, 86_400_000],
+    ['for a year by RateLimit', 429, { ratelimit: '"api";r=0;t=31536000' }, 86_400_000],
     ['not at all', 500, { 'retry-after': '4', ratelimit: '"api";r=0;t=55' }, undefined],
     ['nor with 503 alone', 503, {}, undefined],
   ] as const) {
