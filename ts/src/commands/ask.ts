@@ -5,6 +5,7 @@ import { errorCode } from '../files/system-error.ts';
 import { tell } from '../log/tell.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
+import { reach, serverName } from '../network/reach.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, loadConfig } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
@@ -101,13 +102,13 @@ async function answerFromServer(url: string, request: Buffer, config: Config): P
   const endpoint = decisionUrl(url);
   const headers = { ...decisionHeaders(config), accept: 'application/json, text/plain' };
   try {
-    const response = await fetch(endpoint, { method: 'POST', body: request, headers, redirect: 'error' });
+    const response = await reach(endpoint, { method: 'POST', body: request, headers, redirect: 'error' });
     const body = Buffer.from(await response.arrayBuffer());
     if (response.ok) return body;
-    throw new Refusal(`${endpoint.origin} answers ${response.status}: ${body.toString('utf8').trim()}`);
+    throw new Refusal(`${serverName(endpoint)} answers ${response.status}: ${body.toString('utf8').trim()}`);
   } catch (error) {
     if (error instanceof Refusal) throw error;
     const cause = error instanceof Error ? error.cause : undefined;
-    throw new Refusal(`cannot reach ${endpoint.origin}: ${errorCode(cause) || String(cause ?? error)}`);
+    throw new Refusal(`cannot reach ${serverName(endpoint)}: ${errorCode(cause) || String(cause ?? error)}`);
   }
 }

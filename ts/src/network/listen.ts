@@ -4,22 +4,30 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Refusal } from '../refusal.ts';
 import { type Address, formatAddress } from './address.ts';
+import { listenOnSocket, requireFreeSocket } from './socket-file.ts';
 
 const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is in use',
   EACCES: 'not permitted',
   EADDRNOTAVAIL: 'not an address of this machine',
   ENOTFOUND: 'no such host',
+  ENOENT: 'no such folder',
+  ENOTDIR: 'no such folder',
+  ENAMETOOLONG: 'the path is too long for a socket',
+  EROFS: 'the folder is read-only',
 };
 
 /**
- * Resolves with the address of `server` once it listens.
+ * Resolves with the address of `server` once it listens. The file that an ended server has left in the place of a
+ * socket is removed.
  *
  * @throws Refusal when it cannot listen on `address`.
  */
-export async function listen(server: Server, address: Address): Promise<AddressInfo> {
-  server.listen(address);
+export async function listen<Wanted extends Address>(server: Server, address: Wanted): Promise<Wanted> {
+  if ('socket' in address) await requireFreeSocket(address, { remove: true });
   try {
+    if ('socket' in address) listenOnSocket(server, address);
+    else server.listen(address);
     await once(server, 'listening');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
@@ -28,7 +36,9 @@ export async function listen(server: Server, address: Address): Promise<AddressI
       `cannot listen on ${formatAddress(address)}: ${why}; choose another address with listen or --listen`,
     );
   }
-  return server.address() as AddressInfo;
+  if ('socket' in address) return address;
+  const { address: host, port } = server.address() as AddressInfo;
+  return { ...address, host, port };
 }
 
 /**
@@ -37,6 +47,7 @@ export async function listen(server: Server, address: Address): Promise<AddressI
  * @throws Refusal when no server could
  */
 export async function requireFreeAddress(address: Address): Promise<void> {
+  if ('socket' in address) return requireFreeSocket(address, { remove: false });
   const server = createServer();
   await listen(server, address);
   await new Promise((resolve) => server.close(resolve));

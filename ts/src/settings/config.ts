@@ -10,6 +10,7 @@ import { Check } from 'typebox/schema';
 import { createExclusively } from '../files/exclusive-file.ts';
 import { errorCode } from '../files/system-error.ts';
 import { type Address, parseAddress } from '../network/address.ts';
+import { withMode } from './listen-mode.ts';
 import { Refusal } from '../refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from '../schemas/config.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
@@ -135,9 +136,10 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   ];
   const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
   const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
+  const plain = plainSettings(settings);
   const checked = {
-    ...plainSettings(settings),
-    listen: Object.freeze(listenAddress(settings)),
+    ...plain,
+    listen: Object.freeze(withMode(listenAddress(settings), plain.listenMode)),
     apiKey: Object.freeze(apiKeys(settings.get('api_key'))),
     password: password(settings.get('password')),
     file: text === undefined ? undefined : path,
