@@ -7,9 +7,10 @@ import { publicSource } from '../model/location.ts';
 import { reopenModelSource } from '../model/open-source.ts';
 import { Reloader } from '../model/reload.ts';
 import { EngineSlot } from '../model/slot.ts';
-import { formatAddress } from '../network/address.ts';
-import type { LoadedConfig } from '../settings/config.ts';
+import { shownAddress } from '../network/address.ts';
+import { type LoadedConfig, processEnvironment } from '../settings/config.ts';
 import { announcement, type Credential, resolveApiKeys, resolvePassword } from '../settings/credentials.ts';
+import { telemetrySettings } from '../settings/telemetry.ts';
 import { Metrics } from '../stats/metrics.ts';
 import { Stats } from '../stats/stats.ts';
 import { createApp } from './app.ts';
@@ -18,6 +19,7 @@ import { createHttpServer } from './http-server.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { reloadOnHangUp } from './reload-on-signal.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
+import type { Telemetry } from '../telemetry/open-telemetry.ts';
 
 /** A model that is being fetched and loaded. */
 interface StartingEngine {
@@ -64,7 +66,9 @@ export async function runServer(
     wantsAccelerator: config.device !== 'auto',
   });
   const reload = () => reloader.reload();
-  const app = createApp({ config, slot, ...credentials, log, lifecycle, stats, metrics, reload });
+  const telemetry = await openTelemetry(log, metrics);
+  const { tracer } = telemetry ?? {};
+  const app = createApp({ config, slot, ...credentials, log, lifecycle, stats, metrics, tracer, reload });
   const maxConnections = connectionLimit(1);
   const server = createHttpServer({ app, config, slot, lifecycle, log, metrics, maxConnections });
 
@@ -74,6 +78,7 @@ export async function runServer(
     reloader.stop();
     starting.stop();
     await server.drain();
+    await telemetry?.stop();
     // The load has to end first: the engine of a half-loaded model cannot be shut down in order.
     await starting.loaded.catch(() => {});
   });
@@ -83,12 +88,20 @@ export async function runServer(
     // An error of the reload is in the log already.
     done.catch(() => {});
   });
-  const { address, port } = await server.listen(config.listen);
-  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  log.info(`listening on ${shownAddress(await server.listen(config.listen))}`);
   if (config.model !== '') log.info(`model: ${publicSource(config.model)}`);
   await reloader.start().catch((error: unknown) => {
     if (!isStopping) throw error;
   });
+}
+
+/** Returns the connection to a collector; undefined, with nothing loaded, when the environment names none. */
+async function openTelemetry(log: Logger, metrics: Metrics): Promise<Telemetry | undefined> {
+  const { settings, warnings } = telemetrySettings(processEnvironment());
+  for (const warning of warnings) log.warn(warning);
+  if (settings === undefined) return undefined;
+  const { startTelemetry } = await import('../telemetry/open-telemetry.ts');
+  return startTelemetry(settings, { metrics, log });
 }
 
 function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {
