@@ -14,6 +14,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     batch: async (input, flags) => void calls.push(['batch', input, { ...flags }]),
     tune: noted('tune'),
     gate: noted('gate'),
+    mcp: noted('mcp'),
     doctor: noted('doctor'),
     config: noted('config'),
     addMissing: async (file) => void calls.push(['add missing', file]),
@@ -84,6 +85,13 @@ suite('svc', () => {
     const flags = ['--data', 'd.csv', '--out', 'o', '--overwrite', '--seed', '3', '--json', '--model', 'm'];
     const taken = { data: 'd.csv', out: 'o', overwrite: true, seed: '3', json: true, model: 'm' };
     assert.deepEqual(await parsed('tune', ...flags), ['tune', taken]);
+  });
+
+  test('mcp takes a server or a model, and an address of its own', async () => {
+    assert.deepEqual(await parsed('mcp'), ['mcp', {}]);
+    assert.deepEqual(await parsed('mcp', '--url', 'unix:/run/svc.sock'), ['mcp', { url: 'unix:/run/svc.sock' }]);
+    const own = ['--listen', '127.0.0.1:0', '--model', 'm', '--log-level', 'warn'];
+    assert.deepEqual(await parsed('mcp', ...own), ['mcp', { listen: '127.0.0.1:0', model: 'm', logLevel: 'warn' }]);
   });
 
   test('gate takes its own flags and those of the server that it runs', async () => {
@@ -164,6 +172,7 @@ suite('svc', () => {
       batch: none,
       tune: none,
       gate: none,
+      mcp: none,
       doctor: none,
       config: none,
       addMissing: none,
@@ -183,7 +192,7 @@ suite('svc', () => {
     });
     command.outputHelp();
     const names = command.commands.map((sub) => sub.name());
-    assert.deepEqual(names, ['serve', 'ask', 'batch', 'tune', 'gate', 'doctor', 'config', 'health', 'model']);
+    assert.deepEqual(names, ['serve', 'ask', 'batch', 'tune', 'gate', 'mcp', 'doctor', 'config', 'health', 'model']);
     for (const name of names) assert.match(printed, new RegExp(`^ {2}${name} `, 'm'));
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
