@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { suite, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { REPOSITORY } from '../addon/model-folders.ts';
+import { runCommand } from '../addon/program.ts';
+import { ProcessOutput } from '../process-output.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { OwnNetwork } from './own-network.ts';
+
+const LAUNCHER = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url));
+const FOLDER = join(REPOSITORY, 'deploy', 'proxy');
+const KEY = 'the-key-of-the-callers';
+const TRACEPARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+const QUESTIONS = { refund: { type: 'noul', instructions: 'Does the customer want money back?' } };
+const DECISION = JSON.stringify({ state: 'I was charged twice.', questions: QUESTIONS });
+const STATES = Array.from({ length: 300 }, (_, n) => `Ticket ${n}: I was charged ${n + 2} times.`);
+const BATCH = JSON.stringify({ states: STATES, questions: QUESTIONS });
+
+/** The programs that `scripts/test-system.mjs` installs as packages of Python lie next to its Python. */
+const fromPython = (name: string) => join(dirname(process.env['SYSTEM_TEST_PYTHON'] ?? '/usr/bin/python3'), name);
+
+/** The commands of deploy/proxy/README.md. */
+const PROXIES: Readonly<Record<string, { file: string; command: (folder: string) => readonly string[] }>> = {
+  Caddy: { file: 'Caddyfile', command: () => [fromPython('caddy'), 'run', '--config', 'Caddyfile'] },
+  nginx: { file: 'nginx.conf', command: (folder) => ['nginx', '-p', '.', '-c', join(folder, 'nginx.conf')] },
+  HAProxy: { file: 'haproxy.cfg', command: () => ['haproxy', '-f', 'haproxy.cfg'] },
+  Envoy: {
+    file: 'envoy.yaml',
+    command: () => [fromPython('envoy'), '-c', 'envoy.yaml', '--log-level', 'warning', '--concurrency', '1'],
+  },
+};
+
+/** Makes a certificate for localhost in `folder`, under the names that the files have for it. */
+async function makeCertificate(folder: string): Promise<void> {
+  const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
+  const files = ['-keyout', join(folder, 'tls.key'), '-out', join(folder, 'tls.crt')];
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+  const { code, stderr } = await runCommand('openssl', { args: ['req', '-x509', ...key, ...names, ...files] });
+  assert.equal(code, 0, stderr);
+  const pem = ['tls.crt', 'tls.key'].map((name) => readFileSync(join(folder, name), 'utf8')).join('');
+  writeFileSync(join(folder, 'tls.pem'), pem);
+}
+
+interface Asked {
+  readonly path?: string;
+  readonly body?: string;
+  readonly headers?: readonly string[];
+  readonly isHttp1?: boolean;
+  /** The scheme, host and port; those of the proxy by default. */
+  readonly at?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly version: string;
+  readonly headers: string;
+  readonly body: string;
+}
+
+/** A server on its default address with a proxy in front, in a network of their own. */
+class Proxied {
+  readonly #network: OwnNetwork;
+  readonly #folder: string;
+
+  private constructor(network: OwnNetwork, folder: string) {
+    this.#network = network;
+    this.#folder = folder;
+  }
+
+  static async start(t: TestContext, name: string): Promise<Proxied> {
+    const proxy = PROXIES[name] ?? assert.fail(name);
+    const network = await OwnNetwork.make(t);
+    const [cwd, folder] = [temporaryFolder(t), temporaryFolder(t)];
+    const serve = [process.execPath, LAUNCHER, 'serve', '--device', 'cpu', '--threads', '1'];
+    const server = network.start(serve, { cwd, env: { SVC_API_KEY: KEY } });
+    const output = new ProcessOutput(server);
+    t.after(async () => {
+      server.kill('SIGTERM');
+      await output.finished;
+    });
+    await output.logged(/"msg":"model .+ loaded"/);
+
+    await makeCertificate(folder);
+    copyFileSync(join(FOLDER, proxy.file), join(folder, proxy.file));
+    const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+    const child = network.start(proxy.command(folder), { cwd: folder, env });
+    const { finished } = new ProcessOutput(child);
+    t.after(async () => {
+      child.kill('SIGTERM');
+      await finished;
+    });
+    const proxied = new Proxied(network, folder);
+    while ((await proxied.ask({ path: '/health' })).status !== 200) {
+      if (child.exitCode !== null) assert.fail((await finished).stderr);
+      await sleep(100);
+    }
+    return proxied;
+  }
+
+  /** Asks with curl, over TLS and HTTP/2 unless told otherwise. */
+  async ask({ path = '/v1/systemone', body, headers = [], isHttp1, at = 'https://localhost' }: Asked): Promise<Answer> {
+    const [sent, got] = [join(this.#folder, 'sent'), join(this.#folder, 'got')];
+    if (body !== undefined) writeFileSync(sent, body);
+    const args = [
+      ...['-sk', '--path-as-is', '--max-time', '60', isHttp1 ? '--http1.1' : '--http2', '-o', got, '-D', '-'],
+      ...['-w', '\n%{http_code} %{http_version}', ...headers.flatMap((header) => ['-H', header])],
+      ...(body === undefined ? [] : ['--data-binary', `@${sent}`]),
+      `${at}${path}`,
+    ];
+    writeFileSync(got, '');
+    const { stdout } = await this.#network.run(['curl', ...args]);
+    const [, status = '0', version = ''] = /\n(\d+) ([\d.]+)$/.exec(stdout) ?? [];
+    return { status: Number(status), version, headers: stdout, body: readFileSync(got, 'utf8') };
+  }
+}
+
+const AUTHORIZATION = `Authorization: Bearer ${KEY}`;
+
+/** The answers to the states of a batch, without the usage, which differs each time. */
+const answersOf = (lines: readonly string[]) => lines.map((line) => JSON.parse(line).answers);
+
+suite('the files of deploy/proxy, as they lie there', { timeout: 600_000 }, () => {
+  for (const name of Object.keys(PROXIES)) {
+    test(`${name} speaks TLS and HTTP/2, and passes on decisions and batches`, async (t) => {
+      const proxied = await Proxied.start(t, name);
+      const headers = [AUTHORIZATION, `traceparent: ${TRACEPARENT}`];
+      for (const isHttp1 of [false, true]) {
+        const answer = await proxied.ask({ body: DECISION, headers, isHttp1 });
+        assert.deepEqual([answer.status, answer.version], [200, isHttp1 ? '1.1' : '2'], answer.body);
+        assert.deepEqual(Object.keys(JSON.parse(answer.body).answers), ['refund']);
+        assert.match(answer.headers, /^server-timing: encode;dur=/im);
+        assert.match(answer.headers, new RegExp(`^traceresponse: ${TRACEPARENT}`, 'im'));
+      }
+
+      const batch = { path: '/v1/systemone/batch', body: BATCH, headers: [AUTHORIZATION, 'Accept: application/x-ndjson'] };
+      const direct = await proxied.ask({ ...batch, at: 'http://127.0.0.1:21118', isHttp1: true });
+      const lines = direct.body.trimEnd().split('\n').slice(0, STATES.length);
+      assert.equal(lines.length, STATES.length, direct.body.slice(0, 200));
+      const proxy = await proxied.ask(batch);
+      assert.deepEqual(answersOf(proxy.body.trimEnd().split('\n').slice(0, STATES.length)), answersOf(lines));
+    });
+
+    test(`${name} passes on refusals and long bodies, and nothing besides the API`, async (t) => {
+      const proxied = await Proxied.start(t, name);
+      assert.equal((await proxied.ask({ body: DECISION })).status, 401);
+      const wrong = await proxied.ask({ body: '{}', headers: [AUTHORIZATION] });
+      assert.deepEqual([wrong.status, wrong.body], [400, 'state missing']);
+      // The body is longer than the server takes, and than the proxies take by themselves.
+      const long = JSON.stringify({ state: 'x'.repeat(9 * 2 ** 20), questions: QUESTIONS });
+      const tooLong = await proxied.ask({ body: long, headers: [AUTHORIZATION] });
+      assert.deepEqual([tooLong.status, /max_body_bytes/.test(tooLong.body)], [413, true], tooLong.body);
+      const outside = ['/', '/stats', '/metrics', '/playground', '/v1', '/v1/../stats', '//v1/systemone', '/v1/%2e%2e/stats'];
+      for (const path of [...outside, '/healthz', '/stats?password=x']) {
+        assert.equal((await proxied.ask({ path, headers: [AUTHORIZATION] })).status, 404, path);
+      }
+    });
+  }
+});
