@@ -1,12 +1,12 @@
 /** A server of the Model Context Protocol with the tools, for one connection or one request. */
 import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import {
-  type CallToolResult,
   CallToolRequestSchema,
+  type CallToolResult,
   ErrorCode,
+  type Tool as ListedTool,
   ListToolsRequestSchema,
   McpError,
-  type Tool as ListedTool,
 } from '@modelcontextprotocol/sdk/types.js';
 import { packageVersion } from '../version.ts';
 import { type Decide, NoDecision } from './decider.ts';

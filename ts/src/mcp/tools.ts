@@ -95,7 +95,10 @@ const ClassifyInput = Type.Object({
   descriptions: Type.Optional(
     Type.Object(
       {},
-      { additionalProperties: Type.String(), description: 'What each option means, by its name, where the name is not enough.' },
+      {
+        additionalProperties: Type.String(),
+        description: 'What each option means, by its name, where the name is not enough.',
+      },
     ),
   ),
 });
@@ -129,7 +132,9 @@ const CLASSIFY: Tool = {
 
 const ScoreInput = Type.Object({
   state: State,
-  instructions: Type.String({ description: 'The question that a level answers, such as "How angry is the customer?".' }),
+  instructions: Type.String({
+    description: 'The question that a level answers, such as "How angry is the customer?".',
+  }),
   levels: Type.Array(Type.String(), { minItems: 2, description: 'The levels in their order, the lowest first.' }),
 });
 
@@ -203,7 +208,8 @@ const DECIDE: Tool = {
           confidence: Confidence,
           answer_confidence: Probability,
         }),
-        description: 'One answer for each question: `noul` is the probability of yes, `choice` an option, `score` a level.',
+        description:
+          'One answer for each question: `noul` is the probability of yes, `choice` an option, `score` a level.',
       },
     ),
     usage: Type.Object({ input_tokens: Type.Integer({ minimum: 0 }), truncated_tokens: Truncated }),

@@ -11,9 +11,6 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EACCES: 'not permitted',
   EADDRNOTAVAIL: 'not an address of this machine',
   ENOTFOUND: 'no such host',
-  ENOENT: 'no such folder',
-  ENOTDIR: 'no such folder',
-  ENAMETOOLONG: 'the path is too long for a socket',
   EROFS: 'the folder is read-only',
 };
 

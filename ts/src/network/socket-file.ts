@@ -1,9 +1,13 @@
 /** The file of a unix socket: its mode, and files that servers have left behind. */
-import { lstatSync, rmSync, type Stats } from 'node:fs';
+import { existsSync, lstatSync, rmSync, type Stats } from 'node:fs';
 import { connect, type Server } from 'node:net';
+import { dirname } from 'node:path';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import { formatAddress, type SocketAddress } from './address.ts';
+
+/** The most bytes of a socket's path. Older releases of Node would cut off the rest, without a word. */
+const MAX_PATH_BYTES = process.platform === 'linux' ? 107 : 103;
 
 /** The codes of a connection to a file that no server listens on. */
 const DEAD: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ENOENT']);
@@ -31,6 +35,11 @@ export function listenOnSocket(server: Server, { socket, mode }: SocketAddress):
 export async function requireFreeSocket(address: SocketAddress, { remove }: { remove: boolean }): Promise<void> {
   const { socket } = address;
   if (process.platform === 'win32') throw refused(address, 'there are no unix sockets on Windows');
+  if (Buffer.byteLength(socket) > MAX_PATH_BYTES) {
+    throw refused(address, `the path of a socket has at most ${MAX_PATH_BYTES} bytes`);
+  }
+  // The system's own error for this is the same as for a folder that may not be written.
+  if (!existsSync(dirname(socket))) throw refused(address, 'no such folder');
   const found = fileAt(address);
   if (found === undefined) return;
   if (!found.isSocket()) throw refused(address, 'there is a file that is no socket');

@@ -13,13 +13,13 @@ import { announcement, type Credential, resolveApiKeys, resolvePassword } from '
 import { telemetrySettings } from '../settings/telemetry.ts';
 import { Metrics } from '../stats/metrics.ts';
 import { Stats } from '../stats/stats.ts';
+import type { Telemetry } from '../telemetry/open-telemetry.ts';
 import { createApp } from './app.ts';
 import { connectionLimit } from './connections.ts';
 import { createHttpServer } from './http-server.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { reloadOnHangUp } from './reload-on-signal.ts';
 import { stopOnSignal } from './stop-on-signal.ts';
-import type { Telemetry } from '../telemetry/open-telemetry.ts';
 
 /** A model that is being fetched and loaded. */
 interface StartingEngine {

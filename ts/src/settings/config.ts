@@ -10,11 +10,11 @@ import { Check } from 'typebox/schema';
 import { createExclusively } from '../files/exclusive-file.ts';
 import { errorCode } from '../files/system-error.ts';
 import { type Address, parseAddress } from '../network/address.ts';
-import { withMode } from './listen-mode.ts';
 import { Refusal } from '../refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from '../schemas/config.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
 import { type HubSettings, type HubVariables, hubSettings } from './hub.ts';
+import { withMode } from './listen-mode.ts';
 import { Secret } from './secret.ts';
 import { unknownVariables, variableOf } from './variables.ts';
 

@@ -124,9 +124,7 @@ export function resolvePassword(config: Config, options: ResolveOptions = {}): C
 
 /** Returns the reason why an address needs no key. */
 function privacy(listen: Address): string {
-  return 'socket' in listen
-    ? `only its owner can connect to ${formatAddress(listen)}`
-    : `${listen.host} is loopback`;
+  return 'socket' in listen ? `only its owner can connect to ${formatAddress(listen)}` : `${listen.host} is loopback`;
 }
 
 /** Returns the line about a generated credential: with the value on a terminal, else the file and a fingerprint. */

@@ -90,7 +90,10 @@ export function telemetrySettings(env: Environment, cwd = process.cwd()): ReadTe
 
 function isOn(variables: Variables, signal: Signal): boolean {
   const name = `OTEL_${signal}_EXPORTER`;
-  const exporters = variables.text(name)?.split(',').map((exporter) => exporter.trim());
+  const exporters = variables
+    .text(name)
+    ?.split(',')
+    .map((exporter) => exporter.trim());
   if (exporters === undefined) {
     return ['OTEL_EXPORTER_OTLP_ENDPOINT', `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`].some(
       (endpoint) => variables.text(endpoint) !== undefined,

@@ -15,10 +15,13 @@ const OWN_VARIABLES = [
   'SVC_CONFIG',
   'SVC_CONTAINER',
   'SVC_DATA',
-  // Variables of the installer, of deploy/haproxy, of examples, and of the project's own scripts and tests.
+  // Variables of the installer, of deploy/haproxy and deploy/proxy, of examples, and of the project's own scripts and
+  // tests.
   'SVC_RELEASES',
   'SVC_BALANCER',
   'SVC_BALANCER_STATS',
+  'SVC_SITE',
+  'SVC_UPSTREAM',
   'SVC_URL',
   'SVC_RELEASE_FOLDER',
   'SVC_DAMAGED',

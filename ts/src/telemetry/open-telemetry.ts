@@ -17,7 +17,13 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
-import type { Destination, MetricsSettings, SamplerSettings, TelemetrySettings, TracesSettings } from '../settings/telemetry.ts';
+import type {
+  Destination,
+  MetricsSettings,
+  SamplerSettings,
+  TelemetrySettings,
+  TracesSettings,
+} from '../settings/telemetry.ts';
 import type { Metrics } from '../stats/metrics.ts';
 import { packageVersion } from '../version.ts';
 import { prometheusProducer } from './prometheus-producer.ts';
@@ -29,7 +35,7 @@ export interface TelemetryParts {
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** What is sent to a collector. */
+/** The connection to a collector. */
 export interface Telemetry {
   /** Undefined when no spans are sent. */
   readonly tracer: RequestTracer | undefined;

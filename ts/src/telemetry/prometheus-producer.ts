@@ -61,7 +61,9 @@ function descriptor({ name, help }: KnownMetric): MetricDescriptor {
 }
 
 function attributes(labels: KnownValue['labels']): Attributes {
-  return Object.fromEntries(Object.entries(labels).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
+  return Object.fromEntries(
+    Object.entries(labels).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+  );
 }
 
 /** Returns a data point for each set of labels. In Prometheus each bucket also counts all those below it. */
@@ -76,16 +78,17 @@ function histograms(values: readonly KnownValue[], span: TimeSpan): DataPoint<Hi
 }
 
 function histogram(values: readonly KnownValue[]): Histogram {
-  const valueOf = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0;
-  const buckets = values.filter(({ labels }) => typeof labels['le'] === 'number');
-  const count = valueOf('_count');
+  const part = (end: string) => values.find(({ metricName }) => metricName?.endsWith(end))?.value ?? 0;
+  // The bucket without a bound counts all values, as `_count` does.
+  const buckets = values.filter(({ labels: { le } }) => typeof le === 'number');
+  const count = part('_count');
   const cumulative = [...buckets.map(({ value }) => value), count];
   return {
     buckets: {
-      boundaries: buckets.map(({ labels }) => Number(labels['le'])),
+      boundaries: buckets.map(({ labels: { le } }) => Number(le)),
       counts: cumulative.map((value, index) => value - (cumulative[index - 1] ?? 0)),
     },
     count,
-    sum: valueOf('_sum'),
+    sum: part('_sum'),
   };
 }

@@ -18,7 +18,8 @@ export interface TraceContext {
 /** The headers of a request, the values of one name joined. */
 export type TraceHeaders = Readonly<Partial<Record<string, string | string[]>>>;
 
-const PARENT = /^(?<version>[\da-f]{2})-(?<traceId>[\da-f]{32})-(?<spanId>[\da-f]{16})-(?<flags>[\da-f]{2})(?<rest>-.*)?$/;
+const PARENT =
+  /^(?<version>[\da-f]{2})-(?<traceId>[\da-f]{32})-(?<spanId>[\da-f]{16})-(?<flags>[\da-f]{2})(?<rest>-.*)?$/;
 const ZEROS = /^0+$/;
 
 /** Flags that say that the trace is kept. */

@@ -12,10 +12,13 @@ type TraceLine = LogLine & { readonly trace_id?: string; readonly span_id?: stri
 /** Sends one request, and returns the `traceresponse` of its answer, its line of the log, and its status. */
 async function traced(t: TestContext, sent: Sent, options: Options = {}) {
   const { decide, log } = await startServer(t, options);
-  const { headers, status } = await decide(sent);
+  const {
+    headers: { traceresponse: response },
+    status,
+  } = await decide(sent);
   await new Promise(setImmediate);
   const line = log.find(({ msg }) => msg === 'request') as TraceLine | undefined;
-  return { response: headers['traceresponse'], line, status };
+  return { response, line, status };
 }
 
 /** A tracer that notes the spans, all at the same place. */
@@ -40,7 +43,10 @@ suite('the trace of a request', () => {
 
   test('is in refusals, and in routes that make no decision', async (t) => {
     const headers = { traceparent: PARENT.replace(/01$/, '00') };
-    for (const sent of [{ headers, body: '{' }, { headers, path: '/livez', method: 'GET', body: '' }]) {
+    for (const sent of [
+      { headers, body: '{' },
+      { headers, path: '/livez', method: 'GET', body: '' },
+    ]) {
       const { response, line, status } = await traced(t, sent);
       assert.notEqual(status, 500);
       assert.deepEqual([response, line?.trace_id], [headers.traceparent, TRACE_ID]);
@@ -68,12 +74,19 @@ suite('the span of a request', () => {
     const tracer = new NotingTracer();
     const { decide, log } = await startServer(t, { tracer });
     const { headers } = await decide({ headers: { traceparent: PARENT } });
+    const { traceresponse } = headers;
     await new Promise(setImmediate);
     const [line] = log.filter(({ msg }) => msg === 'request') as TraceLine[];
-    assert.equal(headers['traceresponse'], `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`);
+    assert.equal(traceresponse, `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`);
     assert.deepEqual([line?.trace_id, line?.span_id], ['a'.repeat(32), 'b'.repeat(16)]);
-    const [{ method, path, headers: sent }] = tracer.arrived as [ArrivedRequest];
-    assert.deepEqual([method, path, sent['traceparent']], ['POST', '/v1/systemone', PARENT]);
+    const [
+      {
+        method,
+        path,
+        headers: { traceparent },
+      },
+    ] = tracer.arrived as [ArrivedRequest];
+    assert.deepEqual([method, path, traceparent], ['POST', '/v1/systemone', PARENT]);
     const [{ id, status, code, questions, tokens, timing, readMs }] = tracer.answered as [AnsweredRequest];
     assert.deepEqual([id, status, code, questions, tokens], [headers['x-request-id'], 200, undefined, 6, 40]);
     assert.deepEqual([timing?.encodeMs, timing?.waitMs, timing?.runMs], [1.23, 0, 5.67]);
@@ -94,9 +107,11 @@ suite('the span of a request', () => {
   test('may be missing', async (t) => {
     const tracer = new NotingTracer();
     const { get, log } = await startServer(t, { tracer });
-    const { headers } = await get('/livez');
+    const {
+      headers: { traceresponse },
+    } = await get('/livez');
     await new Promise(setImmediate);
-    assert.equal(headers['traceresponse'], undefined);
+    assert.equal(traceresponse, undefined);
     assert.ok(!('trace_id' in (log.find(({ msg }) => msg === 'request') ?? {})));
   });
 });

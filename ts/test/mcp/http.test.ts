@@ -62,11 +62,18 @@ const post = (url: URL, { headers = {}, body = JSON.stringify(INITIALIZE), metho
 suite('the tools over HTTP', () => {
   test("answer the official SDK's client", async (t) => {
     const requests: string[] = [];
-    const url = await start(t, { decide: async (request) => (requests.push(request), ANSWER) });
+    const decide: Decide = async (request) => {
+      requests.push(request);
+      return ANSWER;
+    };
+    const url = await start(t, { decide });
     const client = await connect(t, url);
     assert.equal(client.getServerVersion()?.name, 'svc');
     const { tools } = await client.listTools();
-    assert.deepEqual(tools.map(({ name }) => name), ['decide', 'classify', 'score', 'check']);
+    assert.deepEqual(
+      tools.map(({ name }) => name),
+      ['decide', 'classify', 'score', 'check'],
+    );
     for (const { annotations } of tools) assert.equal(annotations?.readOnlyHint, true);
     const result = await client.callTool(CHECK);
     const expected = { holds: true, probability: 0.9, confidence: 0.8 };

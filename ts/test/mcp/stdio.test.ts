@@ -11,6 +11,7 @@ import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url));
+const { PATH = '' } = process.env;
 const KEY = 'the-key-behind-the-tools';
 const STATE = 'My card was charged twice and nobody answers my mails';
 const CALLS = {
@@ -34,7 +35,7 @@ async function connect(t: TestContext, args: readonly string[], env: Record<stri
     command: process.execPath,
     args: [LAUNCHER, 'mcp', ...args],
     cwd: temporaryFolder(t),
-    env: { ...env, PATH: process.env['PATH'] ?? '' },
+    env: { ...env, PATH },
     stderr: 'inherit',
   });
   const client = new Client({ name: 'test', version: '1' });
@@ -44,28 +45,33 @@ async function connect(t: TestContext, args: readonly string[], env: Record<stri
 }
 
 /** Calls every tool, and returns what they found. */
-async function callAll(client: Client) {
+async function callAll(client: Client): Promise<Results> {
   await client.listTools();
   const results = await Promise.all(
     Object.entries(CALLS).map(async ([name, args]) => {
       const { structuredContent, isError, content } = await client.callTool({ name, arguments: args });
       assert.notEqual(isError, true, JSON.stringify(content));
-      return [name, structuredContent as Record<string, unknown>] as const;
+      return [name, structuredContent];
     }),
   );
-  return Object.fromEntries(results);
+  return Object.fromEntries(results) as Results;
 }
 
-/** The numbers that README.md has for this state. */
-function assertAnswers({ check, classify, score, decide }: Record<string, Record<string, unknown>>): void {
-  assert.deepEqual([check?.['holds'], check?.['probability']], [false, 0.442723]);
-  assert.deepEqual(
-    [classify?.['choice'], classify?.['probabilities']],
-    ['billing', { billing: 0.676425, tech: 0.274927, sales: 0.048648 }],
-  );
-  assert.deepEqual([score?.['level'], score?.['score']], ['annoyed', 1.022634]);
-  const { refund } = decide?.['answers'] as Record<string, { noul: number }>;
-  assert.equal(refund?.noul, 0.442723);
+/** The results of all tools. */
+interface Results {
+  readonly check: { readonly holds: boolean; readonly probability: number };
+  readonly classify: { readonly choice: string; readonly probabilities: Readonly<Record<string, number>> };
+  readonly score: { readonly level: string; readonly score: number };
+  readonly decide: { readonly answers: { readonly refund: { readonly noul: number } } };
+}
+
+/** Checks the results by the numbers that README.md has for this state. */
+function assertAnswers({ check, classify, score, decide }: Results): void {
+  assert.deepEqual([check.holds, check.probability], [false, 0.442723]);
+  assert.equal(classify.choice, 'billing');
+  assert.deepEqual(classify.probabilities, { billing: 0.676425, tech: 0.274927, sales: 0.048648 });
+  assert.deepEqual([score.level, score.score], ['annoyed', 1.022634]);
+  assert.equal(decide.answers.refund.noul, 0.442723);
 }
 
 suite('svc mcp', { timeout: 120_000 }, () => {
@@ -91,13 +97,20 @@ suite('svc mcp', { timeout: 120_000 }, () => {
   });
 
   test('answers its last calls after stdin has ended, and then ends', async (t) => {
-    const message = (id: number, method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id, method, params });
+    const message = (id: number, method: string, params: object) =>
+      JSON.stringify({ jsonrpc: '2.0', id, method, params });
     const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } };
-    const input = [message(1, 'initialize', hello), message(2, 'tools/call', { name: 'check', arguments: CALLS.check })];
+    const input = [
+      message(1, 'initialize', hello),
+      message(2, 'tools/call', { name: 'check', arguments: CALLS.check }),
+    ];
     const options = { cwd: temporaryFolder(t), input: `${input.join('\n')}\n` };
     const { code, stdout, stderr } = await runSvc(t, ['mcp', '--device', 'cpu', '--threads', '1'], options);
     assert.equal(code, 0, stderr);
-    const answers = stdout.trimEnd().split('\n').map((line) => JSON.parse(line));
+    const answers = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
     assert.equal(answers.find(({ id }) => id === 2)?.result.structuredContent.probability, 0.442723);
     // Nothing but messages may be on stdout.
     assert.ok(answers.every(({ jsonrpc }) => jsonrpc === '2.0'));

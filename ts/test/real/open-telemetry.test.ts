@@ -65,8 +65,10 @@ suite('OpenTelemetry', { timeout: 120_000 }, () => {
       OTEL_SERVICE_NAME: 'decisions',
     };
     const server = await LiveServer.start(t, { env });
-    const { headers } = await server.decide(DECISION, { headers: HEADERS });
-    const [, traceId = '', spanId = ''] = String(headers['traceresponse']).split('-');
+    const {
+      headers: { traceresponse },
+    } = await server.decide(DECISION, { headers: HEADERS });
+    const [, traceId = '', spanId = ''] = String(traceresponse).split('-');
     assert.equal(traceId, TRACE_ID);
     assert.notEqual(spanId, SPAN_ID);
     const line = await server.process.logged(/"msg":"request"/);
@@ -77,7 +79,8 @@ suite('OpenTelemetry', { timeout: 120_000 }, () => {
 
     const spans = collector.sent('/v1/traces');
     for (const id of [TRACE_ID, SPAN_ID, spanId]) assert.ok(holds(spans, Buffer.from(id, 'hex')), id);
-    for (const name of ['POST /v1/systemone', 'encode', 'wait', 'run', 'decisions']) assert.ok(holds(spans, name), name);
+    for (const name of ['POST /v1/systemone', 'encode', 'wait', 'run', 'decisions'])
+      assert.ok(holds(spans, name), name);
     const metrics = collector.sent('/v1/metrics');
     for (const name of ['svc_requests_total', 'svc_request_duration_seconds']) assert.ok(holds(metrics, name), name);
     for (const { headers: sent } of collector.exports) {
@@ -85,7 +88,10 @@ suite('OpenTelemetry', { timeout: 120_000 }, () => {
       assert.equal(sent['content-type'], 'application/x-protobuf');
     }
     for (const bytes of [spans, metrics]) assert.equal(bytes.includes('A text that only the caller knows'), false);
-    assert.match(stderr, /OpenTelemetry: spans to http:\/\/[\d.:]+\/v1\/traces, metrics to http:\/\/[\d.:]+\/v1\/metrics/);
+    assert.match(
+      stderr,
+      /OpenTelemetry: spans to http:\/\/[\d.:]+\/v1\/traces, metrics to http:\/\/[\d.:]+\/v1\/metrics/,
+    );
     assert.doesNotMatch(stderr, /secret-of-the-collector/);
   });
 
@@ -104,8 +110,10 @@ suite('OpenTelemetry', { timeout: 120_000 }, () => {
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
     const server = await LiveServer.start(t, { env });
     await server.process.logged(/OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken here/);
-    const { headers } = await server.decide(DECISION, { headers: HEADERS });
-    assert.equal(headers['traceresponse'], HEADERS.traceparent);
+    const {
+      headers: { traceresponse },
+    } = await server.decide(DECISION, { headers: HEADERS });
+    assert.equal(traceresponse, HEADERS.traceparent);
   });
 });
 

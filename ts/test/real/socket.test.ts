@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { existsSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
-import { once } from 'node:events';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -45,7 +45,8 @@ if (process.platform !== 'win32') {
       const server = await startOnSocket(t);
       await server.process.logged(/API key off: only its owner can connect to unix:\/.*svc\.sock and no key is set/);
       assert.equal(statSync(server.socket).mode & 0o777, 0o600);
-      for (const host of ['localhost', 'anything.example', '192.0.2.1:80']) assert.equal(await server.decide({ host }), 200);
+      for (const host of ['localhost', 'anything.example', '192.0.2.1:80'])
+        assert.equal(await server.decide({ host }), 200);
       server.process.signal('SIGTERM');
       assert.equal((await server.process.finished).code, 0);
       assert.equal(existsSync(server.socket), false);
@@ -87,7 +88,9 @@ if (process.platform !== 'win32') {
       const well = await runSvc(t, ['health', '--listen', url], { cwd: folder });
       assert.deepEqual([well.code, well.stdout], [0, 'ok\n']);
       const found = await runSvc(t, ['doctor', '--listen', url, '--json'], { cwd: folder });
-      const { findings } = JSON.parse(found.stdout) as { findings: { check: string; status: string; message: string }[] };
+      const { findings } = JSON.parse(found.stdout) as {
+        findings: { check: string; status: string; message: string }[];
+      };
       const port = findings.find(({ check }) => check === 'port');
       assert.equal(port?.status, 'warning');
       assert.match(port?.message ?? '', /^unix:\/.*svc\.sock is taken by a server that is running \(status ok, model /);

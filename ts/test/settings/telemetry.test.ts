@@ -74,7 +74,10 @@ suite('OpenTelemetry', () => {
     );
     assert.deepEqual(warnings, []);
     const { traces, metrics } = settings ?? {};
-    assert.deepEqual([traces?.url, metrics?.url], ['http://collector:4318/base/v1/traces', 'http://collector:4318/base/v1/metrics']);
+    assert.deepEqual(
+      [traces?.url, metrics?.url],
+      ['http://collector:4318/base/v1/traces', 'http://collector:4318/base/v1/metrics'],
+    );
     assert.deepEqual(traces?.headers, { 'api-key': 'secret value', common: '2' });
     assert.deepEqual(metrics?.headers, { 'api-key': 'secret value', common: '1' });
     assert.deepEqual([traces?.isGzipped, metrics?.isGzipped], [true, false]);

@@ -16,7 +16,11 @@ const MASTER_KEY = 'sk-of-the-proxy';
 const STATE = 'My card was charged twice and nobody answers my mails';
 const QUESTIONS = {
   refund: { type: 'noul', instructions: 'Does the customer want money back?' },
-  team: { type: 'choice', instructions: 'Which team?', criteria: { billing: 'payments, invoices', tech: 'bugs, outages' } },
+  team: {
+    type: 'choice',
+    instructions: 'Which team?',
+    criteria: { billing: 'payments, invoices', tech: 'bugs, outages' },
+  },
   anger: { type: 'score', instructions: 'How angry?', criteria: ['calm', 'annoyed', 'furious'] },
 };
 /** The same questions in the format of OpenAI. */
@@ -31,7 +35,12 @@ const OPENAI_QUESTIONS = [
       { value: 'tech', description: 'bugs, outages' },
     ],
   },
-  { type: 'score', name: 'anger', instructions: 'How angry?', levels: ['calm', 'annoyed', 'furious'].map((label) => ({ label })) },
+  {
+    type: 'score',
+    name: 'anger',
+    instructions: 'How angry?',
+    levels: ['calm', 'annoyed', 'furious'].map((label) => ({ label })),
+  },
 ];
 
 /** Starts LiteLLM's proxy with the page's configuration in front of a server, and returns its URL. */
@@ -105,7 +114,7 @@ suite("LiteLLM's proxy in front of the server", { timeout: 600_000 }, () => {
     assert.deepEqual([spam.status, /advertisement/.test(spam.text)], [400, true], spam.text);
   });
 
-  test("passes on the reason of a refusal", async (t) => {
+  test('passes on the reason of a refusal', async (t) => {
     const url = await startProxy(t, await LiveServer.start(t));
     const questions = { team: { type: 'choice', instructions: 'Which?', criteria: { one: null } } };
     const { status, text } = await post(`${url}/v1/systemone`, { model: 'svc', state: STATE, questions });

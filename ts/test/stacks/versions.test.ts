@@ -9,7 +9,8 @@ const TABLE = read('docs', 'stacks.md');
 const FOLDER = join('ts', 'test', 'stacks', 'requirements');
 
 /** Returns the version that the table has for a package. */
-const listed = (name: string) => new RegExp(`^\\| .*\`${name}\` \\| (\\S+) \\| \\d{4}-\\d\\d-\\d\\d \\|`, 'm').exec(TABLE)?.[1];
+const listed = (name: string) =>
+  new RegExp(`^\\| .*\`${name}\` \\| (\\S+) \\| \\d{4}-\\d\\d-\\d\\d \\|`, 'm').exec(TABLE)?.[1];
 
 suite('docs/stacks.md', () => {
   for (const file of readdirSync(join(REPOSITORY, FOLDER))) {
@@ -19,7 +20,10 @@ suite('docs/stacks.md', () => {
       test(`has the version of ${name} that is tested`, () => {
         assert.equal(listed(name), version);
         const page = file.replace(/\.txt$/, '.md');
-        assert.match(read('docs', 'stacks', page), new RegExp(`${name}(\\[\\w+\\])?'?==${version}`.replaceAll('.', '\\.')));
+        assert.match(
+          read('docs', 'stacks', page),
+          new RegExp(`${name}(\\[\\w+\\])?'?==${version}`.replaceAll('.', '\\.')),
+        );
       });
     }
   }
@@ -27,9 +31,10 @@ suite('docs/stacks.md', () => {
   test('has the versions of the MCP SDK and of the collector', () => {
     const { dependencies } = JSON.parse(read('package.json'));
     assert.equal(listed('@modelcontextprotocol/sdk'), dependencies['@modelcontextprotocol/sdk']);
-    const [, collector] = /go\.opentelemetry\.io\/collector\/receiver\/otlpreceiver v(\S+)/.exec(
-      read('ts', 'test', 'stacks', 'collector', 'go.mod'),
-    ) ?? [];
+    const [, collector] =
+      /go\.opentelemetry\.io\/collector\/receiver\/otlpreceiver v(\S+)/.exec(
+        read('ts', 'test', 'stacks', 'collector', 'go.mod'),
+      ) ?? [];
     assert.equal(listed('go.opentelemetry.io/collector'), collector);
   });
 

@@ -11,13 +11,16 @@ import { temporaryFolder } from '../temporary-folder.ts';
 
 const LAUNCHER = fileURLToPath(new URL('../../../bin/svc.js', import.meta.url));
 const [, INSPECTOR = ''] =
-  /(@modelcontextprotocol\/inspector@\S+)/.exec(readFileSync(join(REPOSITORY, 'docs', 'stacks', 'mcp.md'), 'utf8')) ?? [];
+  /(@modelcontextprotocol\/inspector@\S+)/.exec(readFileSync(join(REPOSITORY, 'docs', 'stacks', 'mcp.md'), 'utf8')) ??
+  [];
 
 /** Returns the Node of the archives, since the inspector does not run on the oldest Node that the server runs on. */
 function newerNode(): string {
-  const program =
-    "const [{ nodeFolder }, { chosenPlatforms }] = await Promise.all(['node', 'platforms'].map((name) => import(`./scripts/release/${name}.mjs`)));" +
-    'process.stdout.write(nodeFolder(chosenPlatforms([])[0]));';
+  const program = `
+    const { nodeFolder } = await import('./scripts/release/node.mjs');
+    const { chosenPlatforms } = await import('./scripts/release/platforms.mjs');
+    process.stdout.write(nodeFolder(chosenPlatforms([])[0]));
+  `;
   const folder = execFileSync(process.execPath, ['--input-type=module', '-e', program], { cwd: REPOSITORY });
   return join(REPOSITORY, String(folder), 'bin', 'node');
 }
@@ -25,10 +28,14 @@ function newerNode(): string {
 suite("the official inspector's command line", { timeout: 600_000 }, () => {
   test('lists the tools and calls them, on stdin and stdout and over HTTP', async (t) => {
     const folder = temporaryFolder(t);
-    execFileSync('npm', ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--silent', INSPECTOR], {
-      cwd: folder,
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
+    execFileSync(
+      'npm',
+      ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--silent', INSPECTOR],
+      {
+        cwd: folder,
+        stdio: ['ignore', 'inherit', 'inherit'],
+      },
+    );
     const node = newerNode();
     const { bin } = JSON.parse(
       readFileSync(join(folder, 'node_modules', '@modelcontextprotocol', 'inspector', 'package.json'), 'utf8'),

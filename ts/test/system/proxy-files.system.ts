@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { ProcessOutput } from '../process-output.ts';
@@ -20,7 +20,8 @@ const STATES = Array.from({ length: 300 }, (_, n) => `Ticket ${n}: I was charged
 const BATCH = JSON.stringify({ states: STATES, questions: QUESTIONS });
 
 /** The programs that `scripts/test-system.mjs` installs as packages of Python lie next to its Python. */
-const fromPython = (name: string) => join(dirname(process.env['SYSTEM_TEST_PYTHON'] ?? '/usr/bin/python3'), name);
+const { SYSTEM_TEST_PYTHON: python = '/usr/bin/python3' } = process.env;
+const fromPython = (name: string) => join(dirname(python), name);
 
 /** The commands of deploy/proxy/README.md. */
 const PROXIES: Readonly<Record<string, { file: string; command: (folder: string) => readonly string[] }>> = {
@@ -135,7 +136,11 @@ suite('the files of deploy/proxy, as they lie there', { timeout: 600_000 }, () =
         assert.match(answer.headers, new RegExp(`^traceresponse: ${TRACEPARENT}`, 'im'));
       }
 
-      const batch = { path: '/v1/systemone/batch', body: BATCH, headers: [AUTHORIZATION, 'Accept: application/x-ndjson'] };
+      const batch = {
+        path: '/v1/systemone/batch',
+        body: BATCH,
+        headers: [AUTHORIZATION, 'Accept: application/x-ndjson'],
+      };
       const direct = await proxied.ask({ ...batch, at: 'http://127.0.0.1:21118', isHttp1: true });
       const lines = direct.body.trimEnd().split('\n').slice(0, STATES.length);
       assert.equal(lines.length, STATES.length, direct.body.slice(0, 200));
@@ -152,7 +157,16 @@ suite('the files of deploy/proxy, as they lie there', { timeout: 600_000 }, () =
       const long = JSON.stringify({ state: 'x'.repeat(9 * 2 ** 20), questions: QUESTIONS });
       const tooLong = await proxied.ask({ body: long, headers: [AUTHORIZATION] });
       assert.deepEqual([tooLong.status, /max_body_bytes/.test(tooLong.body)], [413, true], tooLong.body);
-      const outside = ['/', '/stats', '/metrics', '/playground', '/v1', '/v1/../stats', '//v1/systemone', '/v1/%2e%2e/stats'];
+      const outside = [
+        '/',
+        '/stats',
+        '/metrics',
+        '/playground',
+        '/v1',
+        '/v1/../stats',
+        '//v1/systemone',
+        '/v1/%2e%2e/stats',
+      ];
       for (const path of [...outside, '/healthz', '/stats?password=x']) {
         assert.equal((await proxied.ask({ path, headers: [AUTHORIZATION] })).status, 404, path);
       }

@@ -59,7 +59,10 @@ suite('the metrics for OpenTelemetry', () => {
     assert.equal(info?.dataPointType, DataPointType.GAUGE);
     assert.equal(points(info)[0]?.[0]['name'], 'fake');
     const units = ['svc_state_cache_bytes', 'svc_request_duration_seconds', 'svc_latency_ms_p99', 'svc_queue_waiting'];
-    assert.deepEqual(units.map((name) => byName.get(name)?.descriptor.unit), ['By', 's', 'ms', '']);
+    assert.deepEqual(
+      units.map((name) => byName.get(name)?.descriptor.unit),
+      ['By', 's', 'ms', ''],
+    );
   });
 
   test('have each bucket of a histogram by itself', async () => {

@@ -70,7 +70,12 @@ suite('the spans of a request', () => {
 
   test('last as long as Server-Timing says, one after the other', () => {
     const { spans, startMs } = traced();
-    const [encode, wait, run, request] = [...spans.values()] as [ReadableSpan, ReadableSpan, ReadableSpan, ReadableSpan];
+    const [encode, wait, run, request] = [...spans.values()] as [
+      ReadableSpan,
+      ReadableSpan,
+      ReadableSpan,
+      ReadableSpan,
+    ];
     assert.deepEqual([encode, wait, run].map(durationNs), [1_230_000, 0, 5_670_000]);
     assert.deepEqual(request.startTime, timeOf(startMs));
     assert.deepEqual(encode.startTime, later(request.startTime, 0.2));

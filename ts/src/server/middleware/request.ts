@@ -65,7 +65,9 @@ export function handleRequests({ log, lifecycle, metrics, tracer }: RequestParts
     ctx.set(requestIdHeaders(ctx.state.id));
     let failure: HttpFailure | undefined;
     const hasPath = isReadable(ctx.req.url ?? '');
-    const span = hasPath ? tracer?.start({ method: ctx.method, path: ctx.path, headers: ctx.req.headers, startMs }) : undefined;
+    const span = hasPath
+      ? tracer?.start({ method: ctx.method, path: ctx.path, headers: ctx.req.headers, startMs })
+      : undefined;
     if (span !== undefined || ctx.req.headers[TRACE_HEADERS.parent] !== undefined) joinTrace(ctx, span);
     try {
       if (!hasPath) throw new HttpFailure('bad_request', 'malformed HTTP request');

@@ -3,9 +3,9 @@
  * latter two are loaded on the first request only.
  */
 import type Router from '@koa/router';
+import { packageVersion } from '../../version.ts';
 import type { Assets } from '../assets.ts';
 import { readDocsAssets } from '../assets.ts';
-import { packageVersion } from '../../version.ts';
 import type { RequestState } from '../middleware/request.ts';
 import { answerPage, showAsset } from './pages.ts';
 
