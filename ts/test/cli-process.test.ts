@@ -49,7 +49,10 @@ suite('svc', { concurrency: 2 }, () => {
       ['ask', 'a', '--state', 'x'],
       'a request file holds the state and the questions: leave out --state and --question',
     ],
-    [['ask', '-', '--url', 'localhost'], '--url: must be the address of a server, such as http://127.0.0.1:21118'],
+    [
+      ['ask', '-', '--url', 'localhost'],
+      '--url: must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock',
+    ],
   ] as const) {
     test(`${args.join(' ')} is refused with one line and exit code 1`, async (t) => {
       const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
