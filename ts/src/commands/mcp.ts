@@ -1,7 +1,7 @@
 /** `svc mcp`: decisions as tools of the Model Context Protocol, on stdin and stdout, or over HTTP on loopback. */
 import { setImmediate } from 'node:timers/promises';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
-import type { Engine } from '../engine/engine.ts';
+import type { Engine } from '../engine/contract.ts';
 import { createLog } from '../log/log.ts';
 import { tell } from '../log/tell.ts';
 import { createMcpApp, UNCOUNTED } from '../mcp/app.ts';
@@ -106,7 +106,7 @@ async function serveHttp(config: Config, { flags, warnings }: HttpParts): Promis
   const server = createHttpServer({
     app,
     config,
-    engine: { model: undefined },
+    slot: { model: undefined },
     lifecycle,
     log,
     metrics: UNCOUNTED,

@@ -1,5 +1,5 @@
 /** The decisions behind the tools: made by an engine in this process, or by a server. */
-import type { Engine } from '../engine/engine.ts';
+import type { Engine } from '../engine/contract.ts';
 import { errorCode } from '../files/system-error.ts';
 import { decisionHeaders, decisionUrl, type SetKey } from '../network/decision-url.ts';
 import { reach, serverName } from '../network/reach.ts';

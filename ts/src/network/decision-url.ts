@@ -21,7 +21,7 @@ export function decisionUrl(url: string): URL {
 }
 
 /** A key, and the place where it was set. */
-interface SetKey {
+export interface SetKey {
   readonly origin: string;
   reveal(): string;
 }

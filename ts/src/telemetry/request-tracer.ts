@@ -1,5 +1,5 @@
 /** Spans of requests, as the server sees them; `spans.ts` makes them with OpenTelemetry. */
-import type { Timing } from '../engine/engine.ts';
+import type { Timing } from '../engine/contract.ts';
 import type { TraceContext, TraceHeaders } from './trace-context.ts';
 
 /** A request that has arrived. */

@@ -11,7 +11,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api';
-import type { Timing } from '../engine/engine.ts';
+import type { Timing } from '../engine/contract.ts';
 import type { AnsweredRequest, ArrivedRequest, RequestSpan, RequestTracer } from './request-tracer.ts';
 import { type TraceContext, traceOf } from './trace-context.ts';
 

@@ -38,8 +38,8 @@ async function start(t: TestContext, options: Options = {}): Promise<URL> {
   const config = { listen: { host: '127.0.0.1', port: 0 }, allowedHosts: [], corsOrigins, ...limits };
   const parts = { log: pino({ level: 'silent' }), lifecycle: new Lifecycle() };
   const app = createMcpApp({ ...parts, config, decide, keys: keys.map((key) => new Secret(key, 'test')) });
-  const engine = { model: undefined };
-  const server = createHttpServer({ ...parts, app, config, engine, metrics: UNCOUNTED, maxConnections: 100 });
+  const slot = { model: undefined };
+  const server = createHttpServer({ ...parts, app, config, slot, metrics: UNCOUNTED, maxConnections: 100 });
   const { port } = await server.listen(config.listen);
   t.after(() => server.drain());
   return new URL(`http://127.0.0.1:${port}/mcp`);

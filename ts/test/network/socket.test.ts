@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { formatAddress, isPrivate, parseAddress, type SocketAddress, shownAddress } from '../../src/network/address.ts';
 import { decisionUrl } from '../../src/network/decision-url.ts';
-import { listen, requireFree } from '../../src/network/listen.ts';
+import { listen, requireFreeAddress } from '../../src/network/listen.ts';
 import { reach, serverName, socketOf, socketUrl } from '../../src/network/reach.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
@@ -145,7 +145,7 @@ if (process.platform !== 'win32') {
     test('takes the place of a killed server, which a check does not touch', async (t) => {
       const address = at(temporaryFolder(t));
       await leaveStale(address.socket);
-      await requireFree(address);
+      await requireFreeAddress(address);
       assert.equal(statSync(address.socket).isSocket(), true);
       await listen(echo(t), address);
       assert.equal((await reach(socketUrl(address.socket), {})).status, 200);
@@ -154,7 +154,7 @@ if (process.platform !== 'win32') {
     test('takes the place of no server that listens, and of no other file', async (t) => {
       const address = at(temporaryFolder(t));
       await listen(echo(t), address);
-      for (const work of [listen(createServer(), address), requireFree(address)]) {
+      for (const work of [listen(createServer(), address), requireFreeAddress(address)]) {
         await assert.rejects(work, /^Refusal: cannot listen on unix:\/.*svc\.sock: a server listens there; /);
       }
       assert.equal((await reach(socketUrl(address.socket), {})).status, 200);

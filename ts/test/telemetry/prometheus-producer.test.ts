@@ -9,10 +9,10 @@ import { FakeEngine, REPLY } from '../fake-engine.ts';
 
 /** Returns the metrics of a server with some decisions: by their names as OpenTelemetry has them, and as text. */
 async function produced() {
-  const engine = new EngineSlot();
-  engine.loaded(new FakeEngine(), { source: '/models/fake' });
+  const slot = new EngineSlot();
+  slot.loaded(new FakeEngine(), { source: '/models/fake' });
   const stats = new Stats({ waiting: () => 0 });
-  const metrics = new Metrics({ stats, engine, lostLines: () => 3 });
+  const metrics = new Metrics({ stats, slot, lostLines: () => 3 });
   for (const runMs of [0.2, 3, 3, 700, 90_000]) {
     const timing = { ...REPLY.timing, runMs };
     stats.record({ timeMs: Date.now(), ms: 7, timing, counts: REPLY.counts });
@@ -57,7 +57,8 @@ suite('the metrics for OpenTelemetry', () => {
     assert.deepEqual(points(byName.get('svc_log_lines_lost_total')), [[{}, 3]]);
     const info = byName.get('svc_model_info');
     assert.equal(info?.dataPointType, DataPointType.GAUGE);
-    assert.equal(points(info)[0]?.[0]['name'], 'fake');
+    const { name } = points(info)[0]?.[0] ?? {};
+    assert.equal(name, 'fake');
     const units = ['svc_state_cache_bytes', 'svc_request_duration_seconds', 'svc_latency_ms_p99', 'svc_queue_waiting'];
     assert.deepEqual(
       units.map((name) => byName.get(name)?.descriptor.unit),
@@ -69,7 +70,7 @@ suite('the metrics for OpenTelemetry', () => {
     const { byName, text } = await produced();
     const duration = byName.get('svc_request_duration_seconds');
     assert.ok(duration?.dataPointType === DataPointType.HISTOGRAM);
-    const runs = duration.dataPoints.find(({ attributes }) => attributes['phase'] === 'run')?.value;
+    const runs = duration.dataPoints.find(({ attributes: { phase } }) => phase === 'run')?.value;
     assert.equal(duration.dataPoints.length, 4);
     assert.equal(runs?.count, 5);
     assert.equal(runs.sum, 90.7062);

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
-import type { Timing } from '../../engine/engine.ts';
+import type { Timing } from '../../engine/contract.ts';
 import { type ErrorCode, errorBody, HttpFailure, toHttpFailure } from '../../errors.ts';
 import type { Metrics } from '../../stats/metrics.ts';
 import type { RequestSpan, RequestTracer } from '../../telemetry/request-tracer.ts';

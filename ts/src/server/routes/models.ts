@@ -14,12 +14,12 @@ export function listModels(slot: EngineSlot): Middleware<RequestState> {
   };
 }
 
-export function showModel(engine: EngineSlot): Middleware<RequestState> {
+export function showModel(slot: EngineSlot): Middleware<RequestState> {
   return (ctx) => {
     if (ctx.path !== `/v1/models/${MODEL_NAME}`) {
       throw new HttpFailure('not_found', `no such model; there is only ${MODEL_NAME}`);
     }
-    ctx.body = asOpenAi(engine.require());
+    ctx.body = asOpenAi(slot.require());
   };
 }
 
