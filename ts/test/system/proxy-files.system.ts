@@ -45,6 +45,19 @@ async function makeCertificate(folder: string): Promise<void> {
   writeFileSync(join(folder, 'tls.pem'), pem);
 }
 
+/**
+ * A program that sends its standard input over HTTP/2 and prints the status and the body of the answer. Answers that come
+ * before the body was sent are right, but curl 7.88 loses them.
+ */
+const ASK_BY_NODE = `
+  const request = require('node:http2').connect('https://localhost', { rejectUnauthorized: false }).request({
+    ':method': 'POST', ':path': '/v1/systemone', authorization: 'Bearer ${KEY}',
+  });
+  request.on('response', (headers) => process.stdout.write(headers[':status'] + ' '));
+  request.on('data', (part) => process.stdout.write(part)).on('close', () => process.exit());
+  request.end(require('node:fs').readFileSync(0));
+`;
+
 interface Asked {
   readonly path?: string;
   readonly body?: string;
@@ -116,6 +129,12 @@ class Proxied {
     const [, status = '0', version = ''] = /\n(\d+) ([\d.]+)$/.exec(stdout) ?? [];
     return { status: Number(status), version, headers: stdout, body: readFileSync(got, 'utf8') };
   }
+
+  /** Sends a body with Node's own HTTP/2, and returns the status and the body of the answer in one text. */
+  async askByNode(body: string): Promise<string> {
+    const { stdout, stderr } = await this.#network.run([process.execPath, '-e', ASK_BY_NODE], { input: body });
+    return stdout + stderr;
+  }
 }
 
 const AUTHORIZATION = `Authorization: Bearer ${KEY}`;
@@ -155,7 +174,8 @@ suite('the files of deploy/proxy, as they lie there', { timeout: 600_000 }, () =
       assert.deepEqual([wrong.status, wrong.body], [400, 'state missing']);
       // The body is longer than the server takes, and than the proxies take by themselves.
       const long = JSON.stringify({ state: 'x'.repeat(9 * 2 ** 20), questions: QUESTIONS });
-      const tooLong = await proxied.ask({ body: long, headers: [AUTHORIZATION] });
+      assert.match(await proxied.askByNode(long), /^413 body larger than .+ \(max_body_bytes\)$/);
+      const tooLong = await proxied.ask({ body: long, headers: [AUTHORIZATION], isHttp1: true });
       assert.deepEqual([tooLong.status, /max_body_bytes/.test(tooLong.body)], [413, true], tooLong.body);
       const outside = [
         '/',
