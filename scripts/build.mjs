@@ -166,7 +166,7 @@ whenChanged({
 });
 whenChanged({
   stamp: join(STAMPS, 'rust'),
-  inputs: ['crates', 'Cargo.toml', 'Cargo.lock', ADDON_TYPES],
+  inputs: ['crates', 'Cargo.toml', 'Cargo.lock', ADDON_TYPES, join('scripts', 'addon-types.mjs')],
   outputs: [ADDON],
   work: compileRust,
 });

@@ -63,21 +63,36 @@ export function bundleProgram() {
 }
 
 /**
- * Bundles the library: one file for `require`, which `import` gets as well, since two copies would have two classes for
- * each error. The types are those that tsc has made, once for each module system.
+ * The line that gives the library its own place. A bundler that makes a CommonJS program of the ES module leaves
+ * `import.meta` empty; there `__filename` is defined.
+ */
+const OWN_PLACE = {
+  cjs: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;",
+  esm: "import { pathToFileURL as urlOf } from 'node:url'; const bundleUrl = import.meta.url ?? urlOf(__filename).href;",
+};
+
+/**
+ * Bundles the library, one file for each module system: bundlers that make ES modules cannot take a `require`. A process
+ * may have both copies, so an error of one is an instance of the class in the other. The types are those that tsc has
+ * made, once for each module system.
  */
 export function bundleLibrary() {
   rmSync(LIBRARY, { recursive: true, force: true });
-  bundle(LIBRARY, {
-    entryPoints: { index: 'ts/src/in-process/index.ts' },
-    outExtension: { '.js': '.cjs' },
-    format: 'cjs',
-    platform: 'node',
-    target: 'node20',
-    define: { 'import.meta.url': 'bundleUrl' },
-    banner: { js: "const bundleUrl = require('node:url').pathToFileURL(__filename).href;" },
-  });
-  writeFileSync(join(LIBRARY, 'index.js'), "export * from './index.cjs';\n");
+  for (const [format, ending] of [
+    ['cjs', '.cjs'],
+    ['esm', '.js'],
+  ]) {
+    bundle(LIBRARY, {
+      entryPoints: { index: 'ts/src/in-process/index.ts' },
+      outExtension: { '.js': ending },
+      format,
+      platform: 'node',
+      target: 'node20',
+      mainFields: ['module', 'main'],
+      define: { 'import.meta.url': 'bundleUrl' },
+      banner: { js: OWN_PLACE[format] },
+    });
+  }
   writeTypes(join('in-process', 'index'), new Set());
 }
 

@@ -1,9 +1,9 @@
 /**
  * Runs the tests that need more than Node and Rust: curl, wget, strace, systemd, Prometheus, HAProxy, nginx, valgrind,
- * a browser, a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and Python with
- * linters and the packages of the reference, of the pipeline and of the training. On Debian and Ubuntu it installs
- * missing programs, except Go; the packages of Python and the tools go into a folder that is removed afterwards. The
- * last line counts the results.
+ * zsh, fish, a browser, a terminal, namespaces, emulators of other processors, Go for the tools of Kubernetes, and
+ * Python with linters and the packages of the reference, of the pipeline and of the training. On Debian and Ubuntu it
+ * installs missing programs, except Go; the packages of Python and the tools go into a folder that is removed
+ * afterwards. The last line counts the results.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -20,6 +20,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 /** The tools: a command that works if the tool is there, and the packages that contain it. */
 const TOOLS = [
   { works: ['curl', '--version'], packages: ['curl'] },
+  { works: ['fish', '--version'], packages: ['fish'] },
   { works: ['haproxy', '-v'], packages: ['haproxy'] },
   { works: ['nginx', '-v'], packages: ['nginx-light'] },
   { works: ['ip', '-V'], packages: ['iproute2'] },
@@ -33,6 +34,7 @@ const TOOLS = [
   { works: ['valgrind', '--version'], packages: ['valgrind'] },
   { works: ['chromium', '--version'], packages: ['chromium'] },
   { works: ['qemu-x86_64', '--version'], packages: ['qemu-user'] },
+  { works: ['zsh', '--version'], packages: ['zsh'] },
   // Debian's Python comes without the modules that make a virtual environment.
   { works: ['python3', '-c', 'import ensurepip, venv'], packages: ['python3', 'python3-venv'] },
 ];

@@ -2,7 +2,7 @@
  * Packs the packages of a platform in the form that npm publishes: `node scripts/release/pack.mjs [PLATFORM]` writes
  * dist/release/packed/. The packages that are the same on all platforms are packed with the first platform of the list.
  */
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { asProgram } from './command.mjs';
 import { MAIN, MODEL } from './packages.mjs';
@@ -12,7 +12,9 @@ import { run } from './run.mjs';
 export const PACKED = join(RELEASE, 'packed');
 
 function pack(name) {
-  run('npm', ['pack', resolve(packageFolder(name)), '--pack-destination', PACKED]);
+  const folder = packageFolder(name);
+  if (!existsSync(folder)) throw new Error(`${folder} is not there: run node scripts/release/packages.mjs first`);
+  run('npm', ['pack', resolve(folder), '--pack-destination', PACKED]);
 }
 
 await asProgram(import.meta.url, (names) => {

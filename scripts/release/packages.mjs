@@ -7,8 +7,10 @@ import { copyFileSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } fr
 import { basename, dirname, join } from 'node:path';
 import process from 'node:process';
 import { ADDON, ADDON_NAME, runtimeFiles } from '../platform.mjs';
+import { repositoryUrl } from './address.mjs';
 import { asProgram } from './command.mjs';
 import { crateNotices, linkedCrates } from './crates.mjs';
+import { packLinks } from './links.mjs';
 import {
   chosenPlatforms,
   engineFolder,
@@ -25,17 +27,26 @@ export const MODEL = '@svc/model-small';
 
 const MODEL_FOLDER = join('models', 'svc-small');
 
-/** The files of the main package in addition to its `package.json`. Its scripts, styles and pages are all bundled. */
-const MAIN_FILES = ['bin', 'dist/app', 'dist/assets', 'dist/docs', 'dist/lib', 'LICENSE', 'README.md'];
-
-/** Returns the repository field that names the source of the packages; their provenance is checked against it. */
-function repository() {
-  const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
-  return server && name ? { repository: { type: 'git', url: `git+${server}/${name}.git` } } : {};
-}
+/**
+ * The files of the main package in addition to its `package.json`. Its scripts, styles and pages are all bundled. The
+ * documentation is there to be read without a network.
+ */
+const MAIN_FILES = [
+  ...['bin', 'dist/app', 'dist/assets', 'dist/docs', 'dist/lib', 'docs', 'examples'],
+  ...['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+];
 
 /** The fields that are the same in every package. */
-const COMMON = { version: VERSION, license: ROOT_PACKAGE.license, ...repository() };
+const COMMON = {
+  version: VERSION,
+  license: ROOT_PACKAGE.license,
+  homepage: `${repositoryUrl()}#readme`,
+  bugs: `${repositoryUrl()}/issues`,
+  // The provenance of the packages is checked against this.
+  repository: { type: 'git', url: `git+${repositoryUrl()}.git` },
+  // Other programs open the files of the packages, and none of them can look into an archive of Yarn.
+  preferUnplugged: true,
+};
 
 function startPackage(description) {
   const folder = packageFolder(description.name);
@@ -48,10 +59,11 @@ function startPackage(description) {
 
 /** Makes the main package. The bundles contain all packages that they use, so only the parts remain to be installed. */
 function makeMain() {
-  const { name, description, type, engines, bin, main, types, exports } = ROOT_PACKAGE;
+  const { name, description, keywords, type, engines, bin, main, types, exports } = ROOT_PACKAGE;
   const folder = startPackage({
     name,
     description,
+    keywords,
     ...COMMON,
     ...{ type, engines, bin, main, types, exports },
     files: MAIN_FILES,
@@ -59,12 +71,14 @@ function makeMain() {
     optionalDependencies: Object.fromEntries(PLATFORMS.map((platform) => [enginePackage(platform), VERSION])),
   });
   for (const path of MAIN_FILES) cpSync(path, join(folder, path), { recursive: true });
+  packLinks(folder);
 }
 
 function makeModel() {
   const description = `The model that comes with ${MAIN}: what it is and how well it decides is in README.md.`;
   const folder = startPackage({ name: MODEL, description, ...COMMON });
   cpSync(MODEL_FOLDER, folder, { recursive: true });
+  packLinks(folder, MODEL_FOLDER.replaceAll('\\', '/'));
 }
 
 function makeEngine(platform, isLocal) {

@@ -43,6 +43,8 @@ export function engineFolder({ name }) {
 
 /** Returns the platforms with these names, or that of this machine if there are no names. */
 export function chosenPlatforms(names) {
+  const flag = names.find((name) => name.startsWith('-'));
+  if (flag !== undefined) throw new Error(`unknown flag ${flag}; docs/releasing.md says what each command takes`);
   if (names.length === 0) return PLATFORMS.filter(({ os, cpu }) => os === process.platform && cpu === process.arch);
   return names.map((name) => {
     const platform = PLATFORMS.find((one) => one.name === name);

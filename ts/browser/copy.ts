@@ -26,6 +26,17 @@ async function copyFrom(element: HTMLElement, button: HTMLButtonElement): Promis
   }, SAID_MS);
 }
 
+/** Copies the value of a field and returns whether that worked; the value stays selected, to be copied by hand. */
+export async function copyField(field: HTMLInputElement): Promise<boolean> {
+  field.select();
+  try {
+    await navigator.clipboard.writeText(field.value);
+    return true;
+  } catch {
+    return document.execCommand('copy');
+  }
+}
+
 /**
  * Copies the text of an element and returns whether that worked. Only pages from this machine or over TLS may use the
  * clipboard; on other pages the text is selected and copied in the old way.

@@ -114,6 +114,7 @@ class LiveView {
     const fields = dashboardFields(snapshot);
     for (const element of this.#fields) write(element, fields[element.dataset.field as FieldName]);
     find(document, '.hero').dataset.status = snapshot.model.status;
+    find(document, '[data-first-steps]').hidden = snapshot.requests.total > 0;
     this.#charts.show(snapshot.series);
     const onlyErrors = this.#onlyErrors.checked;
     fill(find(document, '[data-rows="recent"]'), recentRows(snapshot.recent, { onlyErrors }));

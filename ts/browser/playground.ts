@@ -5,9 +5,11 @@ import { formatMs } from '../src/dashboard/format.ts';
 import { html } from '../src/dashboard/html.ts';
 import { RECIPES } from '../src/dashboard/recipes/index.ts';
 import { recipeText } from '../src/dashboard/recipes/recipe.ts';
+import { MAX_SHARED_CHARACTERS, requestFragment, requestInFragment } from '../src/dashboard/shared-request.ts';
 import { snippets } from '../src/dashboard/snippets.ts';
 import { snippetTabs } from '../src/dashboard/tabs.ts';
 import { askServer } from './access.ts';
+import { copyField } from './copy.ts';
 import { fill, find, findAll, write } from './page.ts';
 import { RequestForm } from './request-form.ts';
 import { makeTabs } from './tabs.ts';
@@ -32,7 +34,7 @@ class Playground {
     makeTabs(root);
     this.#request = new RequestForm(form, () => this.#showCode());
     this.#load(this.#recipe.value);
-    this.#takeRecipe();
+    this.#takeAddress();
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       void this.#send();
@@ -41,15 +43,33 @@ class Playground {
       if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
     });
     this.#recipe.addEventListener('change', () => this.#load(this.#recipe.value));
-    addEventListener('hashchange', () => this.#takeRecipe());
+    addEventListener('hashchange', () => this.#takeAddress());
+    find(root, '[data-share]').addEventListener('click', () => void this.#share());
   }
 
-  /** Loads the recipe that the address names. */
-  #takeRecipe(): void {
-    const asked = /^#recipe=([\w-]+)$/.exec(location.hash)?.[1];
-    if (asked === undefined) return;
-    this.#load(asked);
+  /** Loads the recipe that the address names, or the request that it holds. Nothing is sent before somebody decides. */
+  #takeAddress(): void {
+    const recipe = /^#recipe=([\w-]+)$/.exec(location.hash)?.[1];
+    const request = requestInFragment(location.hash);
+    if (recipe === undefined && request === undefined) return;
+    if (recipe !== undefined) this.#load(recipe);
+    if (typeof request === 'string') this.#request.text = request;
+    if (request === null) this.#showError('The link is damaged: it holds no request.');
     this.#root.scrollIntoView();
+  }
+
+  /** Copies a link that holds the request alone: neither a key nor a password is in it. */
+  async #share(): Promise<void> {
+    const said = find(this.#root, '[data-shared]');
+    const link = find<HTMLInputElement>(this.#root, '#share-link');
+    const { text } = this.#request;
+    link.hidden = text.length > MAX_SHARED_CHARACTERS;
+    if (link.hidden) {
+      write(said, 'The request is too long for a link.');
+      return;
+    }
+    link.value = `${location.origin}${location.pathname}${requestFragment(text)}`;
+    write(said, (await copyField(link)) ? 'Copied. It holds the request, no key and no password.' : 'Press Ctrl+C.');
   }
 
   #load(name: string): void {

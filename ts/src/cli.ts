@@ -1,7 +1,8 @@
 /** The command line: its commands and flags, and the line that tells a refusal. */
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import type { AskOptions } from './commands/ask.ts';
 import type { BatchFlags } from './commands/batch.ts';
+import type { BenchFlags } from './commands/bench.ts';
 import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
 import type { McpFlags } from './commands/mcp.ts';
@@ -10,6 +11,7 @@ import type { ModelListFlags } from './commands/model-list.ts';
 import type { ModelPullFlags } from './commands/model-pull.ts';
 import { QUESTION_HELP } from './commands/question.ts';
 import type { TuneFlags } from './commands/tune.ts';
+import { addHelp, exitCodeOf, refuseWrongUsage, unknownCommand } from './commands/usage.ts';
 import type { GateFlags } from './gate/settings.ts';
 import { printableLines } from './log/printable.ts';
 import { Refusal } from './refusal.ts';
@@ -17,22 +19,24 @@ import type { Flags } from './settings/config.ts';
 import { packageVersion } from './version.ts';
 
 /** The actions of the commands, which tests replace by their own. */
-interface Actions {
+export interface Actions {
   readonly serve: (flags: Flags) => Promise<void>;
   readonly ask: (file: string | undefined, options: AskOptions) => Promise<void>;
   readonly batch: (input: string, flags: BatchFlags) => Promise<void>;
   readonly tune: (flags: TuneFlags) => Promise<void>;
+  readonly bench: (url: string, flags: BenchFlags) => Promise<void>;
   readonly gate: (flags: GateFlags) => Promise<void>;
   readonly mcp: (flags: McpFlags) => Promise<void>;
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
   readonly addMissing: (file: string) => Promise<void>;
   readonly health: (flags: Flags) => Promise<void>;
-  readonly modelCheck: (dir: string, flags: ModelCheckFlags) => Promise<void>;
-  readonly modelManifest: (dir: string) => Promise<void>;
+  readonly modelCheck: (dir: string | undefined, flags: ModelCheckFlags) => Promise<void>;
+  readonly modelManifest: (dir: string | undefined) => Promise<void>;
   readonly modelPull: (model: string, flags: ModelPullFlags) => Promise<void>;
   readonly modelList: (flags: ModelListFlags) => Promise<void>;
   readonly modelRm: (model: string, flags: Flags) => Promise<void>;
+  readonly completion: (shell: string, program: Command) => Promise<void>;
 }
 
 /**
@@ -43,6 +47,7 @@ const ACTIONS: Actions = {
   ask: async (file, options) => (await import('./commands/ask.ts')).ask(file, options),
   batch: async (input, flags) => (await import('./commands/batch.ts')).batch(input, flags),
   tune: async (flags) => (await import('./commands/tune.ts')).tune(flags),
+  bench: async (url, flags) => (await import('./commands/bench.ts')).bench(url, flags),
   gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
   mcp: async (flags) => (await import('./commands/mcp.ts')).mcp(flags),
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
@@ -54,16 +59,18 @@ const ACTIONS: Actions = {
   modelPull: async (model, flags) => (await import('./commands/model-pull.ts')).modelPull(model, flags),
   modelList: async (flags) => (await import('./commands/model-list.ts')).modelList(flags),
   modelRm: async (model, flags) => (await import('./commands/model-rm.ts')).modelRm(model, flags),
+  completion: async (shell, program) => (await import('./commands/completion.ts')).completion(shell, program),
 };
 
 const EXAMPLES = `
 Examples:
   svc                                              serve on 127.0.0.1:21118
-  svc serve --listen 0.0.0.0:21118                 serve every address; an API key is then required
+  svc serve --host 0.0.0.0 --port 8080             serve every address; an API key is then required
   svc ask --state 'I was charged twice.' --question 'Does the customer want money back?'
   svc ask request.json --json                      answer a request that is in a file
   svc batch tickets.csv --questions q.json         ask the same of every row of a file
-  svc tune --data labelled.jsonl --out mine         fit the probabilities of your questions to labelled rows
+  svc tune --data labelled.jsonl --out mine        fit the probabilities of your questions to labelled rows
+  svc bench http://127.0.0.1:21118                 how many requests a server answers, and how fast
   svc doctor                                       what is wrong, and what to do
   svc model check nli                              what the folder nli is, and whether it can be served
   svc model pull hf:org/name                       fetch a model from a hub; svc serve --model hf:org/name serves it
@@ -78,6 +85,10 @@ Examples:
   svc ask --state @mail.txt --question 'Which team? = billing | tech | sales' --json
   svc ask request.json
   svc ask - --url http://127.0.0.1:21118 < request.json
+  svc ask --interactive --state @mail.txt
+
+With --interactive each line of stdin is a question about the same state, and the model stays loaded between them; so it
+does on a terminal when no question is given. /state TEXT or /state @FILE takes another state, /quit ends.
 
 A state in a file that ends in .json is a JSON value, any other is a text.
 With --url the key is taken from SVC_API_KEY.`;
@@ -90,8 +101,12 @@ Examples:
   svc batch tickets.jsonl --questions q.json
   svc batch tickets.csv --questions q.json --state subject --state body --keep id
   svc batch tickets.parquet --questions q.json --url http://10.0.0.1:21118 --url http://10.0.0.2:21118
+  grep urgent tickets.jsonl | svc batch - --questions q.json | jq .answers
 
-However it ends, the same command with --resume goes on, and no row is lost or twice.
+- stands for stdin, and for stdout as the output, which is its default then; rows without an answer go to stderr. Stdin
+is JSON lines unless --format says csv. Such a run leaves no file behind and cannot be resumed.
+
+However a run over files ends, the same command with --resume goes on, and no row is lost or twice.
 With --url the key is taken from SVC_API_KEY.`;
 
 const TUNE_NOTES = `
@@ -118,12 +133,28 @@ The tools are decide, classify, score and check. A client starts the command its
 
 With --listen the tools are at http://HOST:PORT/mcp. With --url the key is taken from SVC_API_KEY.`;
 
+const BENCH_NOTES = `
+Each of the connections sends its next request when it has the answer to the last. Without --requests each request is
+the same three questions about another short state; with it they are those of a file, a request as JSON on each line,
+in turn. A server that has read a state answers the next question about it faster.
+With a key the server is asked with that of SVC_API_KEY.
+
+Examples:
+  svc bench http://127.0.0.1:21118
+  svc bench http://127.0.0.1:21118 --requests requests.jsonl --concurrency 16 --seconds 30 --json`;
+
+const COMPLETION_NOTES = `
+Examples:
+  source <(svc completion bash)                                   in ~/.bashrc
+  svc completion zsh > "\${fpath[1]}/_svc"                         once
+  svc completion fish > ~/.config/fish/completions/svc.fish       once`;
+
 /** How long the line of a refusal waits for its reader. */
 const MAX_TELL_MS = 2000;
 
 /**
  * Runs the command that `args` name and resolves once it is done, or serves. A refusal is one line on stderr and exit
- * code 1.
+ * code 1, or 2 when the command line itself is wrong.
  *
  * @param args - The arguments after the program's name.
  */
@@ -135,10 +166,11 @@ export async function main(args: readonly string[]): Promise<void> {
   try {
     await createCommand(ACTIONS).parseAsync(args, { from: 'user' });
   } catch (error) {
-    if (error instanceof CommanderError && error.exitCode === 0) return;
-    process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(1));
+    const exitCode = exitCodeOf(error);
+    if (exitCode === 0) return;
+    process.stderr.write(`${printableLines(explanation(error))}\n`, () => process.exit(exitCode));
     // A reader of the pipe that stands still never takes the line.
-    setTimeout(() => process.exit(1), MAX_TELL_MS).unref();
+    setTimeout(() => process.exit(exitCode), MAX_TELL_MS).unref();
   }
 }
 
@@ -146,32 +178,34 @@ export async function main(args: readonly string[]): Promise<void> {
 export function createCommand(actions: Actions): Command {
   const program = new Command('svc')
     .description('Answers typed questions about a text or a JSON value, with calibrated probabilities.')
-    .version(packageVersion(), '-V, --version', 'print the version')
+    .version(packageVersion(), '-v, --version', 'print the version')
+    .addOption(new Option('-V', 'print the version').hideHelp())
+    .on('option:V', () => tellVersion())
     .helpOption('-h, --help', 'print help')
-    .helpCommand('help [command]', 'print help for a command')
     .addHelpText('after', EXAMPLES)
     // Mistakes are thrown, and `main` tells them in one line.
-    .configureOutput({ writeErr: () => {} })
-    .exitOverride();
+    .configureOutput({ writeErr: () => {} });
   addServe(program, actions);
   addAsk(program, actions);
   addBatch(program, actions);
   addTune(program, actions);
   addGate(program, actions);
   addMcp(program, actions);
+  addBench(program, actions);
   addChecks(program, actions);
   addModel(program, actions);
+  addOwn(program, actions);
+  refuseWrongUsage(program);
   return program;
 }
 
 function addServe(program: Command, actions: Actions): void {
-  withServerFlags(program.command('serve', { isDefault: true }))
+  withAddressFlags(withServerFlags(program.command('serve', { isDefault: true })))
     .description('serve decisions over HTTP (the default command)')
-    .option('--listen <host:port>', 'listen address; beyond loopback an API key is required')
     // As the default command it also gets words that are no command.
     .allowExcessArguments()
     .action((flags: Flags, { args: [unknown] }: Command) => {
-      if (unknown !== undefined) throw new Refusal(`unknown command ${JSON.stringify(unknown)}; see svc --help`);
+      if (unknown !== undefined) throw unknownCommand(program, unknown);
       return actions.serve(flags);
     });
 }
@@ -182,6 +216,7 @@ function addAsk(program: Command, actions: Actions): void {
     .argument('[request]', 'file with a request as JSON; - is stdin')
     .option('--state <text>', 'what the questions are about: a text, @FILE, or - for stdin')
     .option('--question <text>', 'a question, see below; may be given again', append)
+    .option('-i, --interactive', 'read the questions from stdin, one on each line')
     .option('--url <url>', 'ask this server instead of loading the model here')
     .option('--json', 'print the answer as the server sends it')
     .addHelpText('after', ASK_EXAMPLES)
@@ -191,9 +226,9 @@ function addAsk(program: Command, actions: Actions): void {
 function addBatch(program: Command, actions: Actions): void {
   withEngineFlags(program.command('batch'))
     .description('answer the same questions about every row of a file, here or at servers')
-    .argument('<input>', 'file that ends in .jsonl, .ndjson, .csv, .tsv or .parquet')
+    .argument('<input>', 'file that ends in .jsonl, .ndjson, .csv, .tsv or .parquet; - is stdin')
     .option('--questions <file>', 'the questions, as JSON')
-    .option('--output <file>', 'where the answers go (default: INPUT with .answers before its ending)')
+    .option('--output <file>', 'where the answers go; - is stdout (default: INPUT with .answers before its ending)')
     .option('--errors <file>', 'where bad rows go (default: OUTPUT with .errors.jsonl behind it)')
     .option('--format <name>', 'jsonl, csv or parquet, whatever the ending')
     .option('--state <column>', 'what the questions are about (default: the whole row); may be given again', append)
@@ -222,10 +257,22 @@ function addTune(program: Command, actions: Actions): void {
     .action((flags: TuneFlags) => actions.tune(flags));
 }
 
+function addBench(program: Command, actions: Actions): void {
+  program
+    .command('bench')
+    .description('load a server with requests, and print how fast it answers')
+    .argument('<url>', 'the server')
+    .option('--requests <file>', 'the requests, as JSON lines (default: three questions about short states)')
+    .option('--seconds <n>', 'how long (default: 10)')
+    .option('--concurrency <n>', 'requests at once (default: 8)')
+    .option('--json', 'print the numbers as JSON')
+    .addHelpText('after', BENCH_NOTES)
+    .action(actions.bench);
+}
+
 function addGate(program: Command, actions: Actions): void {
-  withServerFlags(program.command('gate'))
+  withAddressFlags(withServerFlags(program.command('gate')))
     .description('check an API key in front of a server')
-    .option('--listen <host:port>', 'listen address of the gate (default: 127.0.0.1:21118)')
     .option('--upstream <url>', 'the server behind it (default: http://127.0.0.1:21119)')
     .option('--run', 'start that server beside the gate, and stop both together')
     .option('--no-key', 'check no key')
@@ -246,15 +293,13 @@ function addMcp(program: Command, actions: Actions): void {
 }
 
 function addChecks(program: Command, actions: Actions): void {
-  withServerFlags(program.command('doctor'))
+  withAddressFlags(withServerFlags(program.command('doctor')))
     .description('look at everything that a server needs, and say what to do')
-    .option('--listen <host:port>', 'listen address of the server')
     .option('--json', 'print the findings as JSON')
     .action((flags: DoctorFlags) => actions.doctor(flags));
-  const config = withServerFlags(program.command('config'))
+  const config = withAddressFlags(withServerFlags(program.command('config')))
     .description('print the settings of a server, and where each came from')
     .usage('[options]')
-    .option('--listen <host:port>', 'listen address of the server')
     .option('--json', 'print them as JSON')
     .helpCommand(false)
     .action((flags: ConfigFlags) => actions.config(flags));
@@ -263,11 +308,9 @@ function addChecks(program: Command, actions: Actions): void {
     .description('add listen and device to an svc.json that lacks them, for the installer')
     .argument('<file>', 'the svc.json; made when it is not there')
     .action((file: string) => actions.addMissing(file));
-  program
-    .command('health')
+  withAddressFlags(program.command('health'))
     .description('print whether the server with these settings is well')
     .option('--config <file>', 'settings (default: svc.json in the working folder)')
-    .option('--listen <host:port>', 'listen address of the server')
     .action((flags: Flags) => actions.health(flags));
 }
 
@@ -275,14 +318,14 @@ function addModel(program: Command, actions: Actions): void {
   const model = program.command('model').description('look at models, fetch and remove them').helpCommand(false);
   withGraphFlag(withRunFlags(model.command('check')))
     .description('say what a model folder is and what is wrong with it, and make one decision with it')
-    .argument('<model>', 'model folder, archive, or where it is fetched from')
+    .argument('[model]', 'model folder, archive, or where it is fetched from (default: that of the settings)')
     .option('--json', 'print it as JSON')
-    .action((dir: string, flags: ModelCheckFlags) => actions.modelCheck(dir, flags));
+    .action((dir: string | undefined, flags: ModelCheckFlags) => actions.modelCheck(dir, flags));
   model
     .command('manifest')
     .description('list the files of a model folder with their digests, for a source to offer')
-    .argument('<dir>', 'model folder')
-    .action((dir: string) => actions.modelManifest(dir));
+    .argument('[dir]', 'model folder (default: the embedded model)')
+    .action((dir: string | undefined) => actions.modelManifest(dir));
   withGraphFlag(withRunFlags(model.command('pull')))
     .description('fetch a model, check and try it, and keep it for the next start')
     .argument('<model>', 'where it is fetched from: hf:org/name, https://… or s3://…')
@@ -296,6 +339,31 @@ function addModel(program: Command, actions: Actions): void {
     .description('remove a fetched model, from the cache of the hub too')
     .argument('<model>', 'where it was fetched from')
     .action((name: string, flags: Flags) => actions.modelRm(name, flags));
+}
+
+/** Adds the commands about the command line itself. */
+function addOwn(program: Command, actions: Actions): void {
+  program.command('version').description('print the version').action(tellVersion);
+  program
+    .command('completion')
+    .description('print the script that completes command lines in a shell')
+    .argument('<shell>', 'bash, zsh or fish')
+    .addHelpText('after', COMPLETION_NOTES)
+    .action((shell: string) => actions.completion(shell, program));
+  addHelp(program);
+}
+
+function tellVersion(): never {
+  process.stdout.write(`${packageVersion()}\n`);
+  throw new CommanderError(0, 'commander.version', packageVersion());
+}
+
+/** Adds the flags of every command that is about a server's address. */
+function withAddressFlags(command: Command): Command {
+  return command
+    .option('--listen <host:port>', 'listen address (default: 127.0.0.1:21118); beyond loopback an API key is required')
+    .option('--host <host>', 'the host of the listen address')
+    .option('-p, --port <port>', 'the port of the listen address; 0 takes a free one');
 }
 
 function withServerFlags(command: Command): Command {
@@ -336,11 +404,7 @@ function append(value: string, previous: readonly string[] = []): readonly strin
 }
 
 function explanation(error: unknown): string {
-  if (error instanceof Refusal) return error.message;
-  if (error instanceof CommanderError) {
-    const message = error.code === 'commander.help' ? 'unknown command' : error.message;
-    return `${message.replace(/^error: |\.$/g, '').replace(/\s*\n\s*/g, ' ')}; see svc --help`;
-  }
+  if (error instanceof Refusal || error instanceof CommanderError) return error.message;
   if (!(error instanceof Error)) return String(error);
   // An import of the class `EngineError` would load code that not every command needs.
   return error.name === 'EngineError' ? error.message : (error.stack ?? error.message);

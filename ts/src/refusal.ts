@@ -5,3 +5,9 @@
 export class Refusal extends Error {
   override readonly name = 'Refusal';
 }
+
+/**
+ * The refusal of a command line that is wrong by itself: a command, an argument or a flag that is unknown, missing or
+ * malformed. The command line exits with 2.
+ */
+export class WrongUsage extends Refusal {}

@@ -19,6 +19,8 @@ async function started(t: TestContext, cwd: string, env: Readonly<Record<string,
   return { svc, url: await svc.url() };
 }
 
+const NO_SERVER = 'must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock';
+
 suite('svc', { concurrency: 2 }, () => {
   test('--version prints the version of the package', async (t) => {
     const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
@@ -27,7 +29,15 @@ suite('svc', { concurrency: 2 }, () => {
     assert.equal(code, 0);
   });
 
-  for (const args of [['--help'], ['help', 'ask'], ['ask', '--help'], ['serve', '-h']]) {
+  test('-v, -V and version print the same', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { stdout } = await runSvc(t, ['--version'], { cwd });
+    for (const args of [['-v'], ['-V'], ['version']]) {
+      assert.deepEqual(await runSvc(t, args, { cwd }), { code: 0, signal: null, stdout, stderr: '' });
+    }
+  });
+
+  for (const args of [['--help'], ['help', 'ask'], ['help', 'model', 'check'], ['ask', '--help'], ['serve', '-h']]) {
     test(`${args.join(' ')} prints help`, async (t) => {
       const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
       assert.match(stdout, /^Usage: svc/);
@@ -37,30 +47,46 @@ suite('svc', { concurrency: 2 }, () => {
   }
 
   for (const [args, line] of [
-    [['sevre'], 'unknown command "sevre"; see svc --help'],
-    [['--prot', '1'], "unknown option '--prot'; see svc --help"],
-    [['ask', '--stat', 'x'], "unknown option '--stat' (Did you mean --state?); see svc --help"],
-    [['help', 'x'], 'unknown command; see svc --help'],
+    [['sevre'], 'unknown command "sevre" (Did you mean serve?); see svc --help'],
+    [['--prot', '1'], "unknown option '--prot' (Did you mean --port?); see svc serve --help"],
+    [['ask', '--stat', 'x'], "unknown option '--stat' (Did you mean --state?); see svc ask --help"],
+    [['help', 'x'], 'unknown command "x"; see svc --help'],
     [['--threads', 'x'], '--threads: must be a whole number from 0 to 256'],
     [['ask'], 'what is it about? Give --state TEXT, or a request file; see svc ask --help'],
     [['ask', '--state', 'x'], 'nothing is asked: give --question TEXT; see svc ask --help'],
-    [['ask', 'no.json'], 'no.json: cannot be read (ENOENT)'],
     [
       ['ask', 'a', '--state', 'x'],
       'a request file holds the state and the questions: leave out --state and --question',
     ],
     [
-      ['ask', '-', '--url', 'localhost'],
-      '--url: must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock',
+      ['ask', '--state', 'x', '--question', '= a'],
+      '--question "= a": it has no text in front of =; see svc ask --help',
     ],
+    [['ask', '-i', '--state', '-'], '--interactive reads questions from stdin, so the state cannot come from it'],
+    [['batch', 'rows.csv'], 'what is asked? Give --questions FILE; see svc batch --help'],
+    [
+      ['batch', 'rows', '--questions', 'q'],
+      'rows: ends in none of .jsonl, .ndjson, .csv, .tsv, .parquet; give --format',
+    ],
+    [['tune', '--out', 'x'], 'which labelled rows? Give --data FILE; see svc tune --help'],
+    [['gate', '--no-key', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
+    [['mcp', '--listen', '0.0.0.0:21120'], '--listen: must be a loopback address, such as 127.0.0.1:21120'],
+    [['bench', 'localhost'], `URL: ${NO_SERVER}`],
+    [['completion', 'tcsh'], 'there is no completion for "tcsh": bash, zsh and fish have one'],
+    [['ask', '-', '--url', 'localhost'], `--url: ${NO_SERVER}`],
   ] as const) {
-    test(`${args.join(' ')} is refused with one line and exit code 1`, async (t) => {
+    test(`${args.join(' ')} is refused with one line and exit code 2`, async (t) => {
       const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
       assert.equal(stderr, `${line}\n`);
       assert.equal(stdout, '');
-      assert.equal(code, 1);
+      assert.equal(code, 2);
     });
   }
+
+  test('a file that is not there is no wrong usage: exit code 1', async (t) => {
+    const { code, stderr } = await runSvc(t, ['ask', 'no.json'], { cwd: temporaryFolder(t) });
+    assert.deepEqual([code, stderr], [1, 'no.json: cannot be read (ENOENT)\n']);
+  });
 });
 
 suite('svc serve', { concurrency: 2 }, () => {
@@ -117,6 +143,21 @@ suite('svc serve', { concurrency: 2 }, () => {
     const { code, stderr } = await runSvc(t, ['--listen', address], { cwd: temporaryFolder(t) });
     assert.ok(stderr.trim().split('\n').at(-1)?.startsWith(`cannot listen on ${address}: `), stderr);
     assert.equal(code, 1);
+  });
+
+  test('on the port of another server of its kind says so', async (t) => {
+    const { url } = await started(t, temporaryFolder(t));
+    const { host } = new URL(url);
+    const { code, stderr } = await runSvc(t, ['--listen', host], { cwd: temporaryFolder(t) });
+    const who = 'the port is in use by a server of svc, whose model is "svc-small"';
+    const line = `cannot listen on ${host}: ${who}; choose another address with listen, --listen or --port`;
+    assert.deepEqual([code, stderr.trim().split('\n').at(-1)], [1, line]);
+  });
+
+  test('takes its port from --port, and its host from --host', async (t) => {
+    const cwd = folderWithConfig(t, { listen: '192.0.2.1:1' });
+    const svc = new SvcProcess(t, ['--host', '127.0.0.1', '--port', '0'], { cwd });
+    assert.match(await svc.url(), /^http:\/\/127\.0\.0\.1:\d+$/);
   });
 
   test('without its model ends with a line that names it and exit code 1', async (t) => {

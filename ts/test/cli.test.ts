@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { CommanderError } from 'commander';
-import { createCommand } from '../src/cli.ts';
-import { Refusal } from '../src/refusal.ts';
+import { type Actions, createCommand } from '../src/cli.ts';
+import { WrongUsage } from '../src/refusal.ts';
 
 /** Returns what the command line makes of `args`: the name of the command, and its arguments. */
 async function parsed(...args: string[]): Promise<readonly unknown[]> {
@@ -13,6 +13,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     ask: async (file, options) => void calls.push(['ask', file, { ...options }]),
     batch: async (input, flags) => void calls.push(['batch', input, { ...flags }]),
     tune: noted('tune'),
+    bench: async (url, flags) => void calls.push(['bench', url, { ...flags }]),
     gate: noted('gate'),
     mcp: noted('mcp'),
     doctor: noted('doctor'),
@@ -24,6 +25,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     modelPull: async (model, flags) => void calls.push(['model pull', model, { ...flags }]),
     modelList: noted('model list'),
     modelRm: async (model, flags) => void calls.push(['model rm', model, { ...flags }]),
+    completion: async (shell) => void calls.push(['completion', shell]),
   });
   await command.parseAsync(args, { from: 'user' });
   assert.equal(calls.length, 1);
@@ -37,12 +39,14 @@ suite('svc', () => {
   });
 
   test('takes every flag of serve, with and without its name', async () => {
-    const args = ['--config', 'c.json', '--listen', '127.0.0.1:0', '--model', 'm', '--device', 'cpu'];
+    const args = ['--config', 'c.json', '--listen', '127.0.0.1:0', '--model', 'm', '--device', 'cpu', '--host', 'h'];
     args.push('--model-file', 'm.onnx');
-    args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn', '--log-format', 'json');
+    args.push('--threads', '2', '--runtime', 'r.so', '--log-level', 'warn', '--log-format', 'json', '-p', '1');
     const flags = {
       config: 'c.json',
       listen: '127.0.0.1:0',
+      host: 'h',
+      port: '1',
       model: 'm',
       modelFile: 'm.onnx',
       device: 'cpu',
@@ -58,6 +62,7 @@ suite('svc', () => {
   test('ask takes a request file, or a state and questions in their order', async () => {
     assert.deepEqual(await parsed('ask', 'r.json', '--json'), ['ask', 'r.json', { json: true }]);
     assert.deepEqual(await parsed('ask', '-', '--url', 'http://a'), ['ask', '-', { url: 'http://a' }]);
+    assert.deepEqual(await parsed('ask', '-i', '--state', 'x'), ['ask', undefined, { interactive: true, state: 'x' }]);
     assert.deepEqual(await parsed('ask', '--state', '-', '--question', 'b?', '--question', 'a?'), [
       'ask',
       undefined,
@@ -121,11 +126,39 @@ suite('svc', () => {
     ]);
   });
 
-  for (const args of [['--nope'], ['ask', '--listen', 'x'], ['ask', 'a', 'b'], ['serve', '--threads'], ['help', 'x']]) {
-    test(`${args.join(' ')} is refused`, async () => {
-      await assert.rejects(parsed(...args), (error) => error instanceof CommanderError && error.exitCode === 1);
+  test('bench takes a server and what it is asked', async () => {
+    const flags = { requests: 'r.jsonl', seconds: '3', concurrency: '4', json: true };
+    const args = ['--requests', 'r.jsonl', '--seconds', '3', '--concurrency', '4', '--json'];
+    assert.deepEqual(await parsed('bench', 'http://a', ...args), ['bench', 'http://a', flags]);
+    await assert.rejects(parsed('bench'), CommanderError);
+  });
+
+  for (const [args, help] of [
+    [['--nope'], 'svc serve --help'],
+    [['ask', '--listen', 'x'], 'svc ask --help'],
+    [['ask', 'a', 'b'], 'svc ask --help'],
+    [['serve', '--threads'], 'svc serve --help'],
+    [['model', 'check', '--nope'], 'svc model check --help'],
+    [['config', 'x'], 'svc config --help'],
+    [['completion'], 'svc completion --help'],
+  ] as const) {
+    test(`${args.join(' ')} is wrong usage, and the help of that command is named`, async () => {
+      await assert.rejects(
+        parsed(...args),
+        (error) => error instanceof CommanderError && error.exitCode === 2 && error.message.endsWith(`; see ${help}`),
+      );
     });
   }
+
+  test('model alone is wrong usage, and prints the help of model', async () => {
+    await assert.rejects(
+      parsed('model'),
+      (error) =>
+        error instanceof CommanderError &&
+        error.exitCode === 2 &&
+        /^Usage: svc model .*\n {2}check /s.test(error.message),
+    );
+  });
 
   test('config add-missing takes a file, and config alone still takes none', async () => {
     assert.deepEqual(await parsed('config', 'add-missing', 'a.json'), ['add missing', 'a.json']);
@@ -137,9 +170,15 @@ suite('svc', () => {
     const flags = { device: 'cpu', threads: '1', runtime: 'r.so', config: 'c.json', json: true };
     const args = ['--device', 'cpu', '--threads', '1', '--runtime', 'r.so', '--config', 'c.json', '--json'];
     assert.deepEqual(await parsed('model', 'check', 'nli', ...args), ['model check', 'nli', flags]);
-    for (const args of [['model'], ['model', 'check'], ['model', 'chek', 'nli'], ['model', 'check', 'a', 'b']]) {
+    for (const args of [
+      ['model', 'chek', 'nli'],
+      ['model', 'check', 'a', 'b'],
+    ]) {
       await assert.rejects(parsed(...args), CommanderError);
     }
+    // Without a folder the model of the settings is meant, and that of the package.
+    assert.deepEqual(await parsed('model', 'check'), ['model check', undefined, {}]);
+    assert.deepEqual(await parsed('model', 'manifest'), ['model manifest', undefined]);
   });
 
   test('model pull, list and rm take the name of a model and the settings', async () => {
@@ -160,17 +199,30 @@ suite('svc', () => {
   });
 
   test('an unknown command is refused, not served', async () => {
-    await assert.rejects(parsed('sevre'), new Refusal('unknown command "sevre"; see svc --help'));
-    await assert.rejects(parsed('serve', 'x'), Refusal);
+    const meant = new WrongUsage('unknown command "sevre" (Did you mean serve?); see svc --help');
+    await assert.rejects(parsed('sevre'), meant);
+    await assert.rejects(
+      parsed('nothing-like-it'),
+      new WrongUsage('unknown command "nothing-like-it"; see svc --help'),
+    );
+    await assert.rejects(parsed('serve', 'x'), WrongUsage);
+    await assert.rejects(parsed('help', 'modle'), /unknown command "modle" \(Did you mean model\?\); see svc --help/);
+    const inModel = /unknown command "chekc" \(Did you mean check\?\); see svc model --help/;
+    await assert.rejects(parsed('help', 'model', 'chekc'), inModel);
+  });
+
+  test('completion takes a shell', async () => {
+    assert.deepEqual(await parsed('completion', 'bash'), ['completion', 'bash']);
   });
 
   test('help names every command and flag, and gives examples', () => {
     const none = async () => {};
-    const actions = {
+    const actions: Actions = {
       serve: none,
       ask: none,
       batch: none,
       tune: none,
+      bench: none,
       gate: none,
       mcp: none,
       doctor: none,
@@ -182,6 +234,7 @@ suite('svc', () => {
       modelPull: none,
       modelList: none,
       modelRm: none,
+      completion: none,
     };
     const command = createCommand(actions);
     let printed = '';
@@ -192,7 +245,8 @@ suite('svc', () => {
     });
     command.outputHelp();
     const names = command.commands.map((sub) => sub.name());
-    assert.deepEqual(names, ['serve', 'ask', 'batch', 'tune', 'gate', 'mcp', 'doctor', 'config', 'health', 'model']);
+    const expected = ['serve', 'ask', 'batch', 'tune', 'gate', 'mcp', 'bench', 'doctor', 'config', 'health', 'model'];
+    assert.deepEqual(names, [...expected, 'version', 'completion', 'help']);
     for (const name of names) assert.match(printed, new RegExp(`^ {2}${name} `, 'm'));
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);
     const helps = command.commands.map((sub) => sub.helpInformation());
@@ -211,7 +265,8 @@ suite('svc', () => {
       ...['--state', '--question', '--url', '--json', '--questions', '--output', '--errors', '--format', '--keep'],
       ...['--delimiter', '--part-rows', '--resume', '--overwrite', '--concurrency', '--give-up'],
       ...['--allow-different-servers', '--data', '--out', '--seed', '--upstream', '--run', '--no-key'],
-      ...['--connect-timeout-ms', '--timeout-ms', '--batch-timeout-ms'],
+      ...['--connect-timeout-ms', '--timeout-ms', '--batch-timeout-ms', '--host', '-p, --port', '-i, --interactive'],
+      ...['--requests', '--seconds'],
     ]) {
       assert.ok(
         helps.some((help) => new RegExp(`^ {2}${flag} `, 'm').test(help)),

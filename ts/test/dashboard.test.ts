@@ -14,6 +14,7 @@ import {
 import { html } from '../src/dashboard/html.ts';
 import { RECIPES } from '../src/dashboard/recipes/index.ts';
 import { recipeText } from '../src/dashboard/recipes/recipe.ts';
+import { requestFragment, requestInFragment } from '../src/dashboard/shared-request.ts';
 import { snippets } from '../src/dashboard/snippets.ts';
 
 suite('HTML', () => {
@@ -26,6 +27,24 @@ suite('HTML', () => {
   test('takes its own templates as they are, and nothing for what is not there', () => {
     const none = undefined;
     assert.equal(html`<b>${html`<i>${'<'}</i>`}${false}${null}${none}</b>`.text, '<b><i>&lt;</i></b>');
+  });
+});
+
+suite('a request in a link', () => {
+  test('comes back as it was, whatever it holds, and has no character that an address would change', () => {
+    for (const text of ['', '{}', '{"state": "größe 日本 😀 ??>>~~", "questions": {}}', '\u0000\n"\\'.repeat(500)]) {
+      const fragment = requestFragment(text);
+      assert.match(fragment, /^#request=[\w-]*$/);
+      assert.equal(requestInFragment(fragment), text);
+    }
+  });
+
+  test('is told from other fragments, and from a damaged one', () => {
+    assert.deepEqual(
+      ['', '#', '#recipe=refund-policy', '#playground'].map(requestInFragment),
+      Array(4).fill(undefined),
+    );
+    assert.deepEqual(['#request=%', '#request=/////', '#request=_w'].map(requestInFragment), Array(3).fill(null));
   });
 });
 

@@ -205,6 +205,27 @@ suite('svc doctor', { concurrency: 2 }, () => {
     assert.match(stdout, /\n\d+ ok, \d+ warnings?, 0 problems\n$/);
   });
 
+  test('warns of a PORT that has no effect', async (t) => {
+    const { findings } = await report(t, temporaryFolder(t), ['--device', 'cpu'], { PORT: '8080' });
+    const warned = findings.filter(
+      ({ status, message }) => status === 'warning' && message.startsWith('PORT has no effect'),
+    );
+    assert.equal(warned.length, 1);
+  });
+
+  test('does not tell of an accelerator that is not there as of a fault', async (t) => {
+    const { findings } = await report(t, temporaryFolder(t), []);
+    const devices = findings.filter(
+      ({ check, message }) => check === 'device' && /libonnxruntime_providers|no /.test(message),
+    );
+    for (const { status, message } of devices) {
+      assert.equal(status, 'ok');
+      assert.match(message, /^cpu is used, as no other was asked for; /);
+    }
+    // The ONNX Runtime of Linux that comes along has no CUDA.
+    assert.ok(process.platform !== 'linux' || devices.length > 0);
+  });
+
   for (const [what, args, check, message] of [
     ['a model folder that is not there', ['--model', 'no-such-folder'], 'model', /no-such-folder/],
     ['a runtime that is not there', ['--runtime', 'no-such-file'], 'runtime', /not found: .*no-such-file$/],

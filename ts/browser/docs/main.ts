@@ -1,8 +1,11 @@
 /** Shows the server's own OpenAPI document. */
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
+import { nameForEverybody } from './names.ts';
 
+const api = document.querySelector('#api');
+if (api !== null) nameForEverybody(api);
 SwaggerUI({
-  domNode: document.querySelector('#api'),
+  domNode: api,
   url: '/openapi.json',
   // With a validator, Swagger UI would send the document's address to another operator's server to be checked there.
   validatorUrl: null,

@@ -4,6 +4,11 @@ import { getNodeValue, type Node, parseTree } from 'jsonc-parser';
 import { printable } from '../log/printable.ts';
 
 const BAR_CELLS = 20;
+/** The shortest bar, and the shortest name, on a narrow terminal. */
+const MIN_BAR_CELLS = 4;
+const MIN_NAME_CELLS = 8;
+/** The cells of a line beside its name and its bar: the indent, the gaps and the percentage. */
+const OTHER_CELLS = 12;
 const EIGHTHS = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /** The most options of a choice that are shown, the likeliest first; the others are only counted. */
@@ -21,21 +26,27 @@ interface Option {
   readonly probability: number;
 }
 
+export interface TableOptions {
+  readonly colors: boolean;
+  /** The width of the terminal; without it lines are as long as their names. */
+  readonly columns?: number | undefined;
+}
+
 /**
  * Returns a block of lines for each answer, in the order of the response: the id, the answer and its confidence, then a
  * bar for each option.
  *
  * @param body - The response of `POST /v1/systemone`.
  */
-export function answerTable(body: Buffer, { colors }: { readonly colors: boolean }): string {
+export function answerTable(body: Buffer, table: TableOptions): string {
   const root = parseTree(body.toString('utf8'));
   // `JSON.parse` would move names that look like integers to the front.
   const answers = root ? members(member(root, 'answers')) : [];
-  const blocks = answers.map(([id, node]) => answerBlock(id, node, colors));
+  const blocks = answers.map(([id, node]) => answerBlock(id, node, table));
   return `${[...blocks, usageLine(root && getNodeValue(root))].join('\n\n')}\n`;
 }
 
-function answerBlock(id: string, node: Node, colors: boolean): string {
+function answerBlock(id: string, node: Node, { colors, columns }: TableOptions): string {
   const answer = getNodeValue(node) as Answer;
   const options = members(member(node, 'probabilities')).map(([key, value]) => ({
     name: printable(optionName(answer, key)),
@@ -49,8 +60,8 @@ function answerBlock(id: string, node: Node, colors: boolean): string {
   const bold = (text: string) => (colors ? styleText('bold', text, { validateStream: false }) : text);
   const title = `${printable(id)}  ${bold(best)}  confidence ${answer.confidence.toFixed(2)}${score}`;
   const hidden = options.length - shown.length;
-  const width = Math.max(...shown.map(({ name }) => [...name].length));
-  const lines = shown.map((option) => optionLine(option, { width, bold: option.name === best ? bold : String }));
+  const widths = widthsFor(Math.max(...shown.map(({ name }) => [...name].length)), columns);
+  const lines = shown.map((option) => optionLine(option, { ...widths, bold: option.name === best ? bold : String }));
   return [title, ...lines, ...(hidden > 0 ? [`  and ${hidden} less likely`] : [])].join('\n');
 }
 
@@ -59,19 +70,35 @@ function optionName({ type, legend }: Answer, key: string): string {
   return legend?.[key] ?? key;
 }
 
-function optionLine(
-  { name, probability }: Option,
-  { width, bold }: { readonly width: number; readonly bold: (text: string) => string },
-): string {
-  const padding = ' '.repeat(width - [...name].length);
-  const percent = `${(probability * 100).toFixed(1)}%`;
-  return `  ${bold(name)}${padding}  ${textBar(probability)}  ${percent.padStart(6)}`;
+/** The cells of a name, and those of a bar. */
+interface Widths {
+  readonly nameCells: number;
+  readonly barCells: number;
 }
 
-function textBar(probability: number): string {
-  const eighths = Math.round(probability * BAR_CELLS * 8);
+/** Returns the widths with which names of up to `longest` cells and bars fit; the bars give way before the names do. */
+function widthsFor(longest: number, columns = Number.POSITIVE_INFINITY): Widths {
+  const room = columns - OTHER_CELLS;
+  const barCells = Math.max(MIN_BAR_CELLS, Math.min(BAR_CELLS, room - longest));
+  return { barCells, nameCells: Math.min(longest, Math.max(MIN_NAME_CELLS, room - barCells)) };
+}
+
+interface LineStyle extends Widths {
+  readonly bold: (text: string) => string;
+}
+
+function optionLine({ name, probability }: Option, { nameCells, barCells, bold }: LineStyle): string {
+  const letters = [...name];
+  const shown = letters.length > nameCells ? `${letters.slice(0, nameCells - 1).join('')}…` : name;
+  const padding = ' '.repeat(nameCells - Math.min(letters.length, nameCells));
+  const percent = `${(probability * 100).toFixed(1)}%`;
+  return `  ${bold(shown)}${padding}  ${textBar(probability, barCells)}  ${percent.padStart(6)}`;
+}
+
+function textBar(probability: number, cells: number): string {
+  const eighths = Math.round(probability * cells * 8);
   const filled = '█'.repeat(Math.floor(eighths / 8)) + EIGHTHS[eighths % 8];
-  return filled.padEnd(BAR_CELLS);
+  return filled.padEnd(cells);
 }
 
 function usageLine(response: {

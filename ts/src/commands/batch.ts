@@ -1,4 +1,5 @@
 /** `svc batch`: answers one set of questions about many states from a file, and writes the answers to a file. */
+import type { Decider } from '../file-run/decider.ts';
 import { engineDecider } from '../file-run/here.ts';
 import type { Journal } from '../file-run/journal.ts';
 import { type FileRunOptions, type FileRunPlan, fileRunPlan, wholeNumber } from '../file-run/plan.ts';
@@ -8,8 +9,10 @@ import { beginning, openInput, runFile } from '../file-run/run.ts';
 import { serversDecider } from '../file-run/servers.ts';
 import { tell } from '../log/tell.ts';
 import { Refusal } from '../refusal.ts';
-import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import { type Config, type Flags, processEnvironment } from '../settings/config.ts';
+import { commandSettings } from './command-settings.ts';
 import { Stopped, stopSignal } from './stop-signal.ts';
+import { programName, shellQuoted } from './welcome.ts';
 
 export interface BatchFlags extends Flags, FileRunOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */
@@ -29,12 +32,17 @@ const DEFAULT_GIVE_UP_SECONDS = '300';
  * @throws Refusal when the run cannot begin or go on.
  */
 export async function batch(input: string, flags: BatchFlags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags });
-  for (const warning of warnings) tell(warning);
+  const config = commandSettings(flags);
   const plan = fileRunPlan(input, flags);
+  if (plan.input === '-' && process.stdin.isTTY)
+    tell('type the rows, one on each line; the end of the input ends them');
   const source = await openInput(plan, config.maxBodyBytes);
-  const begun = await beginning(plan, source);
   try {
+    if (plan.isStream) {
+      await stream({ plan, source, flags, config });
+      return;
+    }
+    const begun = await beginning(plan, source);
     if (begun.done) tell(`${plan.output}: complete already, ${counts(begun, plan)}`);
     else await work({ plan, source, begun, flags, config });
   } finally {
@@ -42,20 +50,47 @@ export async function batch(input: string, flags: BatchFlags): Promise<void> {
   }
 }
 
-interface Work {
+interface StreamWork {
   readonly plan: FileRunPlan;
   readonly source: Source;
-  readonly begun: Journal;
   readonly flags: BatchFlags;
   readonly config: Config;
+}
+
+interface Work extends StreamWork {
+  readonly begun: Journal;
+}
+
+async function stream({ plan, source, flags, config }: StreamWork): Promise<void> {
+  const startMs = performance.now();
+  const stop = stopSignal();
+  const decider = await openDecider(flags, config, stop);
+  let rows = 0;
+  try {
+    const { answerStream } = await import('./batch-stream.ts');
+    const onRow = ({ answered, bad }: Journal) => {
+      rows = answered + bad;
+    };
+    const { answered, bad } = await answerStream({ plan, source, decider, stop, onRow });
+    const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad`;
+    tell(`${grouped(answered)} rows answered, ${refused}, in ${duration((performance.now() - startMs) / 1000)}`);
+  } catch (error) {
+    if (!(error instanceof Stopped)) throw error;
+    tell(`stopped after ${grouped(rows)} rows`);
+    process.exitCode = error.exitCode;
+  } finally {
+    await decider.close();
+  }
+}
+
+function openDecider(flags: BatchFlags, config: Config, stop: AbortSignal): Promise<Decider> {
+  return flags.url ? serversDecider(servers(flags.url, flags, config), stop) : engineDecider(config, stop);
 }
 
 async function work({ plan, source, begun, flags, config }: Work): Promise<void> {
   const startMs = performance.now();
   const stop = stopSignal();
-  const decider = flags.url
-    ? await serversDecider(servers(flags.url, flags, config), stop)
-    : await engineDecider(config, stop);
+  const decider = await openDecider(flags, config, stop);
   let journal = begun;
   const onRow = (now: Journal) => {
     journal = now;
@@ -109,12 +144,7 @@ function counts({ answered, bad, parts }: Journal, { paths }: FileRunPlan): stri
 }
 
 /** Returns the command with `--resume`, to be pasted into a shell. */
-export function resumeCommand(args: readonly string[]): string {
+export function resumeCommand(args: readonly string[], program = programName(processEnvironment())): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
-  return ['svc', ...again, '--resume'].map(shellQuoted).join(' ');
-}
-
-function shellQuoted(arg: string): string {
-  if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
-  return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
+  return `${program} ${[...again, '--resume'].map(shellQuoted).join(' ')}`;
 }

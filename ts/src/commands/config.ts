@@ -7,6 +7,7 @@ import { formatAddress } from '../network/address.ts';
 import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
 import { addMissing } from '../settings/add-missing.ts';
 import { type Config, type Flags, type LoadedConfig, loadConfig } from '../settings/config.ts';
+import { requireServable } from '../settings/servable.ts';
 
 export interface ConfigFlags extends Flags {
   readonly json?: boolean;
@@ -21,10 +22,10 @@ interface Shown {
 /**
  * Writes the settings to stdout. No file is made.
  *
- * @throws Refusal when a setting is wrong.
+ * @throws Refusal when a setting is wrong, or a server with these settings would not start, after they are printed.
  */
 export async function config({ json = false, ...flags }: ConfigFlags): Promise<void> {
-  const loaded = loadConfig({ flags });
+  const loaded = loadConfig({ flags, listens: true });
   for (const line of loaded.warnings) tell(line);
   const settings = shownSettings(loaded);
   const { file = null, configDir, dataDir = null, workDir, hub } = loaded.config;
@@ -37,6 +38,7 @@ export async function config({ json = false, ...flags }: ConfigFlags): Promise<v
     settings: Object.fromEntries(settings),
   };
   process.stdout.write(json ? `${JSON.stringify(all, null, 2)}\n` : table(loaded.config, settings));
+  for (const line of requireServable(loaded.config)) tell(line);
 }
 
 /**

@@ -26,7 +26,7 @@ export async function doctor({ json = false, ...flags }: DoctorFlags): Promise<v
 async function checkSettings(flags: Flags): Promise<Finding[]> {
   let loaded: LoadedConfig;
   try {
-    loaded = loadConfig({ flags });
+    loaded = loadConfig({ flags, listens: true });
   } catch (error) {
     if (error instanceof Refusal) return [problem('config', error.message, 'correct it, then look again')];
     throw error;

@@ -27,7 +27,7 @@ const CLOSE_PART = 0.2;
 export async function gate(flags: GateFlags): Promise<void> {
   const env = processEnvironment();
   // The gate has the log and drain settings of the server, but an address of its own.
-  const { listen: _, ...shared } = flags;
+  const { listen: _, host: _host, port: _port, ...shared } = flags;
   const { config, warnings } = loadConfig({ flags: shared, env });
   const settings = gateSettings(flags, env, config);
   const { log } = createLog({ level: config.logLevel, format: config.logFormat, isTerminal: process.stderr.isTTY });

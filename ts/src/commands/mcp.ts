@@ -9,7 +9,7 @@ import { type Decide, decideHere, decideThere } from '../mcp/decider.ts';
 import { createProtocolServer } from '../mcp/protocol-server.ts';
 import { loadConfiguredEngine } from '../model/load.ts';
 import { type HostAddress, isLoopback, parseAddress, shownAddress } from '../network/address.ts';
-import { Refusal } from '../refusal.ts';
+import { WrongUsage } from '../refusal.ts';
 import { connectionLimit } from '../server/connections.ts';
 import { createHttpServer } from '../server/http-server.ts';
 import { Lifecycle } from '../server/lifecycle.ts';
@@ -50,7 +50,7 @@ export async function mcp({ listen, ...flags }: McpFlags): Promise<void> {
 function loopbackAddress(text: string): HostAddress {
   const address = parseAddress(text);
   if (address !== undefined && 'host' in address && isLoopback(address.host)) return address;
-  throw new Refusal('--listen: must be a loopback address, such as 127.0.0.1:21120');
+  throw new WrongUsage('--listen: must be a loopback address, such as 127.0.0.1:21120');
 }
 
 function decisions({ url }: McpFlags, config: Config): Decisions {

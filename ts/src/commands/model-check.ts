@@ -3,13 +3,13 @@
 import { formatBytes } from '../dashboard/format.ts';
 import type { GraphTensor, ModelInfo, ModelInspection } from '../engine/contract.ts';
 import { printable } from '../log/printable.ts';
-import { tell } from '../log/tell.ts';
 import { type Family, familyOf } from '../model/family.ts';
 import { inspectConfiguredModel, loadConfiguredEngine } from '../model/load.ts';
-import { tryReferences } from '../model/trial.ts';
+import { tryReferences } from '../model/references.ts';
 import { Refusal } from '../refusal.ts';
-import { type Config, type Flags, loadConfig } from '../settings/config.ts';
+import type { Config, Flags } from '../settings/config.ts';
 import { answerTable } from './answer-table.ts';
+import { commandSettings } from './command-settings.ts';
 
 export interface ModelCheckFlags extends Flags {
   readonly json?: boolean;
@@ -45,12 +45,12 @@ interface Checked extends ModelInspection {
 
 /**
  * Resolves once the folder is checked and the report is on stdout; the exit code is 1 unless the model can be served.
+ * Without `dir` the model of the settings is checked.
  *
  * @throws Refusal when the settings are wrong, or the engine cannot be loaded.
  */
-export async function modelCheck(dir: string, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags: { ...flags, model: dir } });
-  for (const warning of warnings) tell(warning);
+export async function modelCheck(dir: string | undefined, { json = false, ...flags }: ModelCheckFlags): Promise<void> {
+  const config = commandSettings(dir === undefined ? flags : { ...flags, model: dir });
   const checked = await check(config);
   process.stdout.write(json ? `${JSON.stringify(asJson(checked), null, 2)}\n` : report(checked));
   if (checked.answer === undefined) process.exitCode = 1;

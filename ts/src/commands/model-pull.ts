@@ -1,9 +1,9 @@
 /** `svc model pull`: fetches a model, checks and tries it, and keeps it for the next start. */
-import { tell } from '../log/tell.ts';
 import { keptModels } from '../model/kept-models.ts';
 import { openModelSource } from '../model/open-source.ts';
 import { Refusal } from '../refusal.ts';
-import { type Flags, loadConfig } from '../settings/config.ts';
+import type { Flags } from '../settings/config.ts';
+import { commandSettings } from './command-settings.ts';
 import { summaryJson, summaryText } from './model-summary.ts';
 import { PullProgress } from './pull-progress.ts';
 
@@ -17,8 +17,7 @@ export interface ModelPullFlags extends Flags {
  * @throws Refusal when the model cannot be had, or fails its trial.
  */
 export async function modelPull(model: string, { json = false, ...flags }: ModelPullFlags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags: { ...flags, model } });
-  for (const warning of warnings) tell(warning);
+  const config = commandSettings({ ...flags, model });
   const { stderr, stdout } = process;
   const progress = new PullProgress({ isTerminal: stderr.isTTY, write: (text) => stderr.write(text) });
   try {

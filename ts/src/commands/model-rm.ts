@@ -1,10 +1,10 @@
 /** `svc model rm`: removes a model from elsewhere from this disk, and from the hub's cache. */
 import { formatBytes } from '../dashboard/format.ts';
 import { printable } from '../log/printable.ts';
-import { tell } from '../log/tell.ts';
 import { removeModels } from '../model/kept-models.ts';
 import { publicSource } from '../model/location.ts';
-import { type Flags, loadConfig } from '../settings/config.ts';
+import type { Flags } from '../settings/config.ts';
+import { commandSettings } from './command-settings.ts';
 
 /**
  * Resolves once the model is gone.
@@ -12,8 +12,7 @@ import { type Flags, loadConfig } from '../settings/config.ts';
  * @throws Refusal when there is no such model, or a running process uses it.
  */
 export async function modelRm(model: string, flags: Flags): Promise<void> {
-  const { config, warnings } = loadConfig({ flags: { ...flags, model } });
-  for (const warning of warnings) tell(warning);
+  const config = commandSettings({ ...flags, model });
   const removed = await removeModels(config.model, config);
   const bytes = removed.reduce((sum, kept) => sum + kept.bytes, 0);
   process.stdout.write(`${printable(publicSource(config.model))}: removed, ${formatBytes(bytes)}\n`);

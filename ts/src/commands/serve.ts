@@ -1,7 +1,8 @@
 /** `svc serve`: reads the settings, and loads the model while the rest of the program is still being read. */
 
 import { startEngine } from '../model/load.ts';
-import { type Flags, loadConfig } from '../settings/config.ts';
+import { type Config, type Flags, loadConfig, processEnvironment } from '../settings/config.ts';
+import { welcome } from './welcome.ts';
 
 /**
  * Resolves once the server answers requests; it then runs until a signal ends the process.
@@ -16,5 +17,17 @@ export async function serve(flags: Flags): Promise<void> {
   // handled here.
   loaded.catch(() => {});
   const { runServer } = await import('../server/run.ts');
-  await runServer(settings, { loaded, stop: () => stop.abort() }, () => loadConfig({ flags }));
+  await runServer(
+    settings,
+    { loaded, stop: () => stop.abort() },
+    {
+      reread: () => loadConfig({ flags }),
+      greet: (serving) => (isForPerson(settings.config) ? welcome(serving, processEnvironment()) : []),
+    },
+  );
+}
+
+/** Whether the log is for a person at a terminal, who has started this server and not the gate in front of it. */
+function isForPerson({ logFormat }: Config): boolean {
+  return process.stderr.isTTY === true && logFormat !== 'json' && process.send === undefined;
 }

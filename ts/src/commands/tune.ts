@@ -3,11 +3,12 @@ import { grouped, showProgress } from '../file-run/progress.ts';
 import { printableLines } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
 import { inspectConfiguredModel } from '../model/load.ts';
-import { Refusal } from '../refusal.ts';
-import { type Flags, loadConfig } from '../settings/config.ts';
+import { Refusal, WrongUsage } from '../refusal.ts';
+import type { Flags } from '../settings/config.ts';
 import { readLabels } from '../tune/labels.ts';
 import { reportJson, reportText, type Tuned } from '../tune/report.ts';
 import { runTune, type TuneRun } from '../tune/run.ts';
+import { commandSettings } from './command-settings.ts';
 import { Stopped, stopSignal } from './stop-signal.ts';
 
 export interface TuneFlags extends Flags {
@@ -25,11 +26,10 @@ export interface TuneFlags extends Flags {
  */
 export async function tune(flags: TuneFlags): Promise<void> {
   const { data, out, seed = '0', overwrite = false, json = false, ...engineFlags } = flags;
-  if (data === undefined) throw new Refusal('which labelled rows? Give --data FILE; see svc tune --help');
-  if (out === undefined) throw new Refusal('where does the model folder go? Give --out DIR; see svc tune --help');
-  if (!/^\d{1,9}$/.test(seed)) throw new Refusal('--seed: must be a whole number from 0 to 999999999');
-  const { config, warnings } = loadConfig({ flags: engineFlags });
-  for (const warning of warnings) tell(warning);
+  if (data === undefined) throw new WrongUsage('which labelled rows? Give --data FILE; see svc tune --help');
+  if (out === undefined) throw new WrongUsage('where does the model folder go? Give --out DIR; see svc tune --help');
+  if (!/^\d{1,9}$/.test(seed)) throw new WrongUsage('--seed: must be a whole number from 0 to 999999999');
+  const config = commandSettings(engineFlags);
   const rows = await readLabels(data, config.maxBodyBytes);
   const { dir, problems } = await inspectConfiguredModel(config);
   if (problems[0] !== undefined) throw new Refusal(problems[0]);

@@ -14,7 +14,7 @@ export function docsPage({ script, style }: { readonly script: string; readonly 
 <script type="module" src="${script}"></script>
 </head>
 <body>
-<main id="api"></main>
+<div id="api"></div>
 </body>
 </html>
 `.toString();

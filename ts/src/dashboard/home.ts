@@ -65,9 +65,9 @@ function tiles(write: Write): Html {
   return html`<dl class="tiles" aria-label="Right now">
   ${tile('Requests per second', write('rate'), html`${write('total')} since the start`)}
   ${tile('Waiting', write('waiting'), html`${write('running')} on the model`)}
-  ${tile('Latency p50', html`${write('p50')} <small>ms</small>`, html`average ${write('avg')} ms`)}
-  ${tile('Latency p95', html`${write('p95')} <small>ms</small>`, html`last five minutes`)}
-  ${tile('Latency p99', html`${write('p99')} <small>ms</small>`, html`longest ${write('max')} ms`)}
+  ${tile('Latency p50', html`${write('p50')} <small>ms</small>`, html`over five minutes; average ${write('avg')} ms`)}
+  ${tile('Latency p95', html`${write('p95')} <small>ms</small>`, html`over five minutes`)}
+  ${tile('Latency p99', html`${write('p99')} <small>ms</small>`, html`over five minutes; longest ${write('max')} ms`)}
   ${tile('Errors', write('recent_errors'), html`${write('error_share')} in five minutes`)}
 </dl>`;
 }
@@ -75,6 +75,9 @@ function tiles(write: Write): Html {
 function charts(snapshot: Snapshot, write: Write): Html {
   return html`<section class="card" aria-labelledby="load">
   <h2 id="load">The last five minutes</h2>
+  <p class="note" data-first-steps${snapshot.requests.total > 0 && html` hidden`}>Nobody has asked this server yet. Press “Decide” in
+  the <a href="#playground">playground</a>, or send the line under “<a href="#call">Call it</a>”: the numbers follow by themselves.
+  The charts have a point for every five seconds.</p>
   <div class="charts" data-charts>
     ${chart('latency', 'Latency, ms', ['p50', 'p95', 'p99'])}
     ${chart('rate', 'Requests per second', ['answered', 'failed'])}

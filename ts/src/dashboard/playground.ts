@@ -71,5 +71,9 @@ function answerSide(): Html {
   <details class="raw" data-raw hidden><summary>As the server sent it</summary><pre tabindex="0" role="region" aria-label="The answer as JSON"></pre></details>
   <h3>This request as code</h3>
   <div data-code></div>
+  <p class="share"><button type="button" class="quiet" data-share>Copy a link to this request</button>
+    <span class="muted" role="status" data-shared></span></p>
+  <label class="unseen" for="share-link">Link to this request</label>
+  <input id="share-link" readonly hidden>
 </div>`;
 }

@@ -38,7 +38,9 @@ export async function checkModel(config: Config): Promise<Finding[]> {
 
 async function decideOnce(engine: Engine, loadMs: number): Promise<Finding[]> {
   const { name, version, device, threads, deviceNotes, exactness, exactnessNote } = engine.info();
-  const notes = deviceNotes.map((note) => ok('device', note));
+  // The processor only comes last where `device` is `auto`: that a machine has no accelerator is no fault then.
+  const used = device === 'cpu' ? 'cpu is used, as no other was asked for; ' : '';
+  const notes = deviceNotes.map((note) => ok('device', `${used}${note}`));
   if (exactnessNote === undefined)
     notes.push(ok('products', 'the 8-bit products of the model are exact here, or it has none'));
   else if (exactness === 'made exact') notes.push(ok('products', exactnessNote));

@@ -1,5 +1,4 @@
 /** The native addon: its place, and the engine that it makes. This is the only file that loads the addon. */
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import {
   type BatchChunk,
@@ -16,7 +15,7 @@ import {
   type StateResult,
 } from './contract.ts';
 import type { NativeEngine, NativeReply } from './native.ts';
-import { engineFolder, missingEngine, missingModel, modelFolder, unsupportedPlatform } from './parts.ts';
+import { engineFolder, missingEngine, missingModel, modelFolder, requireHere, unsupportedPlatform } from './parts.ts';
 
 type Addon = typeof import('./native.ts');
 
@@ -71,7 +70,7 @@ function loadAddon(): Addon {
   if (addon) return addon;
   const path = join(installedEngine(), 'svc_engine.node');
   try {
-    addon = createRequire(import.meta.url)(path) as Addon;
+    addon = requireHere(path) as Addon;
   } catch (error) {
     const cause = unsupportedPlatform() ?? (error instanceof Error ? error.message.split('\n', 1)[0] : String(error));
     throw new EngineError({ code: 'runtime_failed', message: `the engine cannot be loaded from ${path}`, cause });

@@ -2,8 +2,8 @@
  * The places of the parts that are no JavaScript: the engine of this platform, and the embedded model. In a checkout
  * and in the container they are next to the program; in an installation each is a package of its own.
  */
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync, readFileSync } from 'node:fs';
+import nodeModule from 'node:module';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DIST } from '../dist.ts';
@@ -29,11 +29,15 @@ export const ENGINES: Readonly<Record<string, string>> = {
 /** The oldest glibc that the engine runs on. */
 export const MIN_GLIBC = '2.28';
 
+const MAIN_PACKAGE = '@svc/server';
 const MODEL_PACKAGE = '@svc/model-small';
 /** The path of the model folder, relative to `dist`. */
 const MODEL_FOLDER = '../models/svc-small';
 
-const requireHere = createRequire(import.meta.url);
+/**
+ * A `require` of Node. It comes from the whole module, since webpack replaces a `createRequire` that is imported by name.
+ */
+export const requireHere = nodeModule.createRequire(import.meta.url);
 
 /** Returns the folder of the engine: the addon and ONNX Runtime. Undefined when it is not installed. */
 export function engineFolder(): string | undefined {
@@ -45,19 +49,40 @@ export function modelFolder(): string | undefined {
   return beside(MODEL_FOLDER) ?? packageFolder(MODEL_PACKAGE);
 }
 
+/**
+ * Whether this file is in its package, so that the other packages are found from it. A bundler may have copied it into
+ * the program of somebody else.
+ */
+function isInPackage(): boolean {
+  try {
+    const text = readFileSync(new URL('../package.json', DIST), 'utf8');
+    return (JSON.parse(text) as { readonly name?: unknown }).name === MAIN_PACKAGE;
+  } catch {
+    return false;
+  }
+}
+
+/** Returns what a program does about a bundle that has this package in it, as one line. */
+function bundled(what: string): string {
+  const place = fileURLToPath(new URL('.', DIST));
+  const advice = `a bundler must leave ${MAIN_PACKAGE} out ("external"), and the package must be installed beside the bundle`;
+  return `${what} is not found from ${place}, where ${MAIN_PACKAGE} is in a bundle: ${advice}`;
+}
+
 /** Returns the places where there is no embedded model, as one line. */
-export function missingModel(): string {
+export function missingModel(isWhole = isInPackage()): string {
+  if (!isWhole) return bundled('the embedded model');
   const folder = fileURLToPath(new URL(MODEL_FOLDER, DIST));
   return `the embedded model is not installed: there is no package ${MODEL_PACKAGE} and no folder ${folder}`;
 }
 
 /** Returns why there is no engine here, and what to do, as one line. */
-export function missingEngine(platform: Platform = thisPlatform()): string {
+export function missingEngine(platform: Platform = thisPlatform(), isWhole = isInPackage()): string {
   const name = ENGINES[`${platform.os} ${platform.cpu}`];
-  return (
-    unsupportedPlatform(platform) ??
-    `the package ${name} is not installed: run npm install again, without --omit=optional`
-  );
+  const reason = unsupportedPlatform(platform);
+  if (reason !== undefined) return reason;
+  if (!isWhole) return bundled(`the package ${name}`);
+  return `the package ${name} is not installed: run npm install again, without --omit=optional`;
 }
 
 /** Returns why the engine cannot run on a platform, as one line. Undefined when it can. */

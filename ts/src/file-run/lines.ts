@@ -3,12 +3,15 @@
  * report byte offsets.
  */
 import { createReadStream } from 'node:fs';
+import type { ByteInput } from './byte-input.ts';
 
 const NEWLINE = 10;
 const CHUNK_BYTES = 1024 * 1024;
 
 interface LinesOptions {
   readonly path: string;
+  /** The bytes of the file, if they are not read from `path`. */
+  readonly input?: ByteInput | undefined;
   /** The byte offset to start at. */
   readonly from: number;
   /** The longest line that is held in memory, in bytes; of a longer one only its end is reported. */
@@ -24,7 +27,7 @@ interface Line {
 }
 
 /** Yields the lines of a file from the byte offset `from` on; a line ends at a line feed or at the end of the file. */
-export async function* lines({ path, from, maxBytes }: LinesOptions): AsyncGenerator<Line> {
+export async function* lines({ path, input, from, maxBytes }: LinesOptions): AsyncGenerator<Line> {
   let pieces: Buffer[] = [];
   let length = 0;
   let end = from;
@@ -33,7 +36,9 @@ export async function* lines({ path, from, maxBytes }: LinesOptions): AsyncGener
     [pieces, length] = [[], 0];
     return { bytes, end };
   };
-  for await (const data of createReadStream(path, { start: from, highWaterMark: CHUNK_BYTES })) {
+  const chunks =
+    input?.chunks(from, CHUNK_BYTES) ?? createReadStream(path, { start: from, highWaterMark: CHUNK_BYTES });
+  for await (const data of chunks) {
     const chunk: Buffer = data;
     let start = 0;
     for (let at = chunk.indexOf(NEWLINE); at >= 0; at = chunk.indexOf(NEWLINE, start)) {

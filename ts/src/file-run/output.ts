@@ -19,6 +19,27 @@ export interface OutputPaths {
   readonly part?: ((number: number) => string) | undefined;
 }
 
+/** The side of an output that rows are written to. */
+export interface RowOutput {
+  /** The current progress, committed or not. */
+  readonly journal: Journal;
+  /** The number of bytes that are not committed. */
+  readonly pendingBytes: number;
+  /** Whether the part that is being made is full. */
+  readonly isPartFull: boolean;
+  answered(row: GoodRow, answered: Answered): void;
+  refused(row: GoodRow | BadRow, problem: Problem): void;
+  /** Resolves when everything written so far has left the process. */
+  commit(): Promise<void>;
+  finishPart(): Promise<void>;
+}
+
+/** Returns the line of a row without an answer. */
+export function errorLine(row: GoodRow | BadRow, problem: Problem): string {
+  const error = JSON.stringify({ code: problem.code, message: problem.message });
+  return `{"row":${row.number},"error":${error},"input":${row.inputJson()}}\n`;
+}
+
 export interface OutputOptions {
   readonly paths: OutputPaths;
   readonly sink: Sink;
@@ -34,7 +55,7 @@ export interface OutputOptions {
  */
 const MAX_PART_BYTES = 64 * 1024 * 1024;
 
-export class Output {
+export class Output implements RowOutput {
   readonly #options: OutputOptions;
   readonly #rows: AppendFile;
   readonly #errors: AppendFile;
@@ -81,8 +102,7 @@ export class Output {
   }
 
   refused(row: GoodRow | BadRow, problem: Problem): void {
-    const error = JSON.stringify({ code: problem.code, message: problem.message });
-    this.#errors.append(`{"row":${row.number},"error":${error},"input":${row.inputJson()}}\n`);
+    this.#errors.append(errorLine(row, problem));
     this.#journal = { ...this.#journal, ...row.end, bad: this.#journal.bad + 1 };
   }
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { extname, parse, resolve } from 'node:path';
 import { sha256Of } from '../files/sha256.ts';
 import { errorCode } from '../files/system-error.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, WrongUsage } from '../refusal.ts';
 import type { OutputPaths } from './output.ts';
 import type { Selection } from './row.ts';
 
@@ -33,6 +33,10 @@ export interface FileRunPlan {
   /** The questions as JSON text, and the file that they come from. */
   readonly questionsJson: string;
   readonly questionsFile: string;
+  /** Whether stdin is the input or stdout the output: such a run has no journal, and cannot be resumed. */
+  readonly isStream: boolean;
+  /** The file of bad rows of such a run; undefined if they go to stderr. */
+  readonly streamErrors: string | undefined;
   /** The output's path as the user gave it; for Parquet, the path into which the numbers of the parts are inserted. */
   readonly output: string;
   readonly paths: OutputPaths;
@@ -50,6 +54,9 @@ const ENDINGS: Readonly<Record<string, FileFormat>> = {
   '.parquet': 'parquet',
 };
 
+/** The name of a file that stands for stdin or stdout. */
+const STREAM = '-';
+
 const DEFAULT_PART_ROWS = 100_000;
 const MAX_PART_ROWS = 10_000_000;
 
@@ -60,12 +67,14 @@ const MAX_PART_ROWS = 10_000_000;
  */
 export function fileRunPlan(input: string, options: FileRunOptions): FileRunPlan {
   const { questions, state = [], keep } = options;
-  if (questions === undefined) throw new Refusal('what is asked? Give --questions FILE; see svc batch --help');
+  if (questions === undefined) throw new WrongUsage('what is asked? Give --questions FILE; see svc batch --help');
+  const isStream = input === STREAM || options.output === STREAM;
   const format = fileFormat(input, options.format);
+  if (isStream) requireStreamable(format, options);
   const partRows = wholeNumber('--part-rows', options.partRows ?? String(DEFAULT_PART_ROWS), MAX_PART_ROWS);
   const delimiter = options.delimiter ?? (extname(input).toLowerCase() === '.tsv' ? '\t' : ',');
-  if (delimiter.length !== 1 || /["\r\n]/.test(delimiter)) throw new Refusal('--delimiter: must be one character');
-  const output = options.output ?? withStem(input, (stem) => `${stem}.answers`);
+  if (delimiter.length !== 1 || /["\r\n]/.test(delimiter)) throw new WrongUsage('--delimiter: must be one character');
+  const output = isStream ? STREAM : (options.output ?? withStem(input, (stem) => `${stem}.answers`));
   const selection = {
     state,
     keep: keep
@@ -74,8 +83,9 @@ export function fileRunPlan(input: string, options: FileRunOptions): FileRunPlan
       .filter((name) => name !== ''),
   };
   const paths = outputPaths(format, output, options.errors);
-  requireOwnFiles([input, questions, paths.rows, paths.errors, paths.journal]);
-  if (options.resume && options.overwrite) throw new Refusal('--resume and --overwrite exclude each other');
+  const files = isStream ? [options.errors ?? ''] : [paths.rows, paths.errors, paths.journal];
+  requireOwnFiles([input, questions, ...files].filter((file) => file !== '' && file !== STREAM));
+  if (options.resume && options.overwrite) throw new WrongUsage('--resume and --overwrite exclude each other');
   const questionsJson = readQuestionsFile(questions);
   const meaning = [
     format,
@@ -88,10 +98,24 @@ export function fileRunPlan(input: string, options: FileRunOptions): FileRunPlan
   return {
     ...{ input, format, selection, delimiter, partRows, questionsJson, questionsFile: questions, output },
     paths,
+    isStream,
+    streamErrors: isStream ? options.errors : undefined,
     isResumed: options.resume === true,
     isOverwritten: options.overwrite === true,
     settings: sha256Of(JSON.stringify(meaning)),
   };
+}
+
+/**
+ * Checks that a run over stdin or to stdout is asked for nothing that only files can do.
+ *
+ * @throws WrongUsage when it is.
+ */
+function requireStreamable(format: FileFormat, { output = STREAM, resume }: FileRunOptions): void {
+  if (format === 'parquet') throw new WrongUsage('Parquet needs files: its index stands at its end');
+  if (resume) throw new WrongUsage('--resume needs files: a stream cannot be read again');
+  if (output === STREAM) return;
+  throw new WrongUsage('rows from stdin are answered on stdout: leave out --output, and redirect stdout to a file');
 }
 
 /** Checks that no output file is also an input file or another output. */
@@ -102,10 +126,11 @@ function requireOwnFiles(files: readonly string[]): void {
 }
 
 function fileFormat(input: string, chosen: string | undefined): FileFormat {
+  if (input === STREAM && chosen === undefined) return 'jsonl';
   const format = chosen === undefined ? ENDINGS[extname(input).toLowerCase()] : ENDINGS[`.${chosen}`];
   if (format !== undefined) return format;
-  if (chosen !== undefined) throw new Refusal('--format: must be one of jsonl, csv, parquet');
-  throw new Refusal(`${input}: ends in none of ${Object.keys(ENDINGS).join(', ')}; give --format`);
+  if (chosen !== undefined) throw new WrongUsage('--format: must be one of jsonl, csv, parquet');
+  throw new WrongUsage(`${input}: ends in none of ${Object.keys(ENDINGS).join(', ')}; give --format`);
 }
 
 function outputPaths(format: FileFormat, output: string, errors: string | undefined): OutputPaths {
@@ -146,17 +171,28 @@ function readQuestionsFile(file: string): string {
   } catch {
     throw new Refusal(`${file}: is not valid JSON`);
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return text;
-  throw new Refusal(`${file}: must be an object of questions, as in "questions" of a request`);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Refusal(`${file}: must be an object of questions, as in "questions" of a request`);
+  }
+  if (isRequest(value))
+    throw new Refusal(`${file}: is a whole request; the file must hold only what "questions" holds`);
+  return text;
+}
+
+/** Whether an object of questions is rather a request: its `questions` is no question, and it has a `state`. */
+function isRequest(value: object): boolean {
+  const { state, questions } = value as { readonly state?: unknown; readonly questions?: unknown };
+  const isQuestion = typeof questions !== 'object' || questions === null || 'type' in questions;
+  return state !== undefined && !isQuestion;
 }
 
 /**
  * Returns the number that `text` spells, at least 1.
  *
- * @throws Refusal when `text` is not a whole number, or the number is less than 1 or above `most`.
+ * @throws WrongUsage when `text` is not a whole number, or the number is less than 1 or above `most`.
  */
 export function wholeNumber(flag: string, text: string, most: number): number {
   const number = /^\d+$/.test(text) ? Number(text) : 0;
-  if (number < 1 || number > most) throw new Refusal(`${flag}: must be a whole number from 1 to ${most}`);
+  if (number < 1 || number > most) throw new WrongUsage(`${flag}: must be a whole number from 1 to ${most}`);
   return number;
 }

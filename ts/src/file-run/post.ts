@@ -2,6 +2,7 @@
 import { isUtf8 } from 'node:buffer';
 import { errorCode } from '../files/system-error.ts';
 import { reach } from '../network/reach.ts';
+import { retryAfterMsIn } from '../network/retry-after.ts';
 import { STATE_HEADER } from '../network/state-header.ts';
 import type { Problem } from './row.ts';
 
@@ -58,7 +59,7 @@ export async function post(sent: Sent, { url, headers, timeoutMs, controller }: 
       redirect: 'manual',
       signal: controller.signal,
     });
-    const retryAfterMs = retryAfterMsIn(response.headers.get('retry-after'));
+    const retryAfterMs = restMsIn(response.headers);
     return { status: response.status, text: await bodyText(response), retryAfterMs };
   } catch (error) {
     const cause = error instanceof Error ? (error.cause ?? error) : error;
@@ -90,14 +91,10 @@ async function bodyText({ status, body }: Response): Promise<string> {
   return status === 200 && !isUtf8(bytes) ? '' : new TextDecoder().decode(bytes);
 }
 
-/**
- * Parses a `retry-after` header of seconds or a date, and returns its time in milliseconds, one hour at most; undefined
- * if the value is neither.
- */
-function retryAfterMsIn(value: string | null): number | undefined {
-  if (value === null) return undefined;
-  const ms = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), LONGEST_RETRY_AFTER_MS);
+/** Returns the milliseconds after which a server may be asked again, one hour at most; undefined if it says nothing. */
+function restMsIn(headers: Headers): number | undefined {
+  const ms = retryAfterMsIn(headers.get('retry-after'));
+  return ms && Math.min(ms, LONGEST_RETRY_AFTER_MS);
 }
 
 /**

@@ -1,9 +1,7 @@
 /** CSV: the first record names the columns, every other record is a row. */
-import { createReadStream } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
 import { CsvError, parse } from 'csv-parse';
 import { Refusal } from '../refusal.ts';
-import { fingerprintBefore, readPart } from './file-part.ts';
+import { type ByteInput, openFile, shareBefore } from './byte-input.ts';
 import { objectText } from './json-text.ts';
 import { badRow, type Position, type Row, type Selection, type Source } from './row.ts';
 
@@ -14,6 +12,8 @@ const REPLACEMENT = '\ufffd';
 
 interface CsvOptions extends Selection {
   readonly path: string;
+  /** The bytes of the file, if they are not read from `path`. */
+  readonly input?: ByteInput | undefined;
   readonly delimiter: string;
   /** The largest row, in bytes; without a limit, an unclosed quote would turn the rest of the file into one row. */
   readonly maxRowBytes: number;
@@ -30,7 +30,21 @@ interface CsvRecord {
  *
  * @throws Refusal when the first record is missing, names a column twice, or lacks a column that was asked for.
  */
-export async function openCsv(options: CsvOptions): Promise<Source> {
+export async function openCsv({ input: given, ...options }: CsvOptions): Promise<Source> {
+  const input = given ?? (await openFile(options.path));
+  try {
+    return await tableSource({ ...options, input });
+  } catch (error) {
+    await input.close();
+    throw error;
+  }
+}
+
+/** The options of a table whose bytes are open. */
+type OpenCsv = CsvOptions & { readonly input: ByteInput };
+
+async function tableSource(options: OpenCsv): Promise<Source> {
+  const { input } = options;
   const header = await firstRecord(options);
   const keep = options.keep ?? header.cells;
   const table: Table = {
@@ -38,18 +52,16 @@ export async function openCsv(options: CsvOptions): Promise<Source> {
     state: columnIndexes(options, header.cells, options.state),
     keep: columnIndexes(options, header.cells, keep),
   };
-  const file = await open(options.path);
-  const { size } = await file.stat();
   return {
     columns: keep.map((name) => ({ name, type: 'text' })),
-    rows: (from) => rows(options, { file, table, from: { row: from.row, offset: Math.max(from.offset, header.end) } }),
-    share: ({ offset }) => (size === 0 ? 1 : offset / size),
-    fingerprint: ({ offset }) => fingerprintBefore(file, offset),
-    close: () => file.close(),
+    rows: (from) => rows(options, { table, from: { row: from.row, offset: Math.max(from.offset, header.end) } }),
+    share: ({ offset }) => shareBefore(input, offset),
+    fingerprint: ({ offset }) => input.fingerprint(offset),
+    close: () => input.close(),
   };
 }
 
-async function firstRecord(options: CsvOptions): Promise<CsvRecord> {
+async function firstRecord(options: OpenCsv): Promise<CsvRecord> {
   for await (const record of records(options, START_OF_FILE)) {
     const twice = record.cells.find((name, at) => record.cells.indexOf(name) !== at);
     if (twice === undefined) return record;
@@ -76,19 +88,18 @@ interface Table {
 }
 
 interface RowsFrom {
-  readonly file: FileHandle;
   readonly table: Table;
   readonly from: Position;
 }
 
-async function* rows(options: CsvOptions, { file, table, from }: RowsFrom): AsyncGenerator<Row> {
+async function* rows(options: OpenCsv, { table, from }: RowsFrom): AsyncGenerator<Row> {
   let { row: number, offset } = from;
   for await (const { cells, end } of records(options, from)) {
     number += 1;
     const read = { number, end: { row: number, offset: end }, inputJson: () => rowText(table.names, cells) };
     if (cells.length !== table.names.length) {
       yield badRow(read, `${cells.length} cells, the first row has ${table.names.length}`);
-    } else if (await isBroken(file, { cells, start: offset, end })) {
+    } else if (await isBroken(options.input, { cells, start: offset, end })) {
       yield badRow(read, 'not UTF-8');
     } else {
       yield { ...read, stateJson: stateText(table, cells), cells: table.keep.map((index) => cells[index] ?? '') };
@@ -113,12 +124,12 @@ function stateText({ names, state }: Table, cells: readonly string[]): string {
  * the replacement character, so the record's bytes are read again.
  */
 async function isBroken(
-  file: FileHandle,
+  input: ByteInput,
   { cells, start, end }: { readonly cells: readonly string[]; readonly start: number; readonly end: number },
 ): Promise<boolean> {
   if (!cells.some((cell) => cell.includes(REPLACEMENT))) return false;
   try {
-    new TextDecoder('utf-8', { fatal: true }).decode(await readPart(file, start, end));
+    new TextDecoder('utf-8', { fatal: true }).decode(await input.part(start, end));
     return false;
   } catch {
     return true;
@@ -126,7 +137,7 @@ async function isBroken(
 }
 
 /** Yields the records from a position on, in order. A quote inside an unquoted cell is a part of its text. */
-async function* records({ path, delimiter, maxRowBytes }: CsvOptions, from: Position): AsyncGenerator<CsvRecord> {
+async function* records({ path, input, delimiter, maxRowBytes }: OpenCsv, from: Position): AsyncGenerator<CsvRecord> {
   let found: CsvRecord[] = [];
   let count = 0;
   const parser = parse({
@@ -150,7 +161,7 @@ async function* records({ path, delimiter, maxRowBytes }: CsvOptions, from: Posi
     return taken;
   };
   try {
-    for await (const chunk of createReadStream(path, { start: from.offset, highWaterMark: CHUNK_BYTES })) {
+    for await (const chunk of input.chunks(from.offset, CHUNK_BYTES)) {
       await new Promise<void>((resolve, reject) => parser.write(chunk, (error) => (error ? reject(error) : resolve())));
       yield* take();
     }

@@ -1,6 +1,5 @@
 /** JSON lines: every line that is not blank is a row. */
-import { open } from 'node:fs/promises';
-import { fingerprintBefore } from './file-part.ts';
+import { type ByteInput, openFile, shareBefore } from './byte-input.ts';
 import { isJson, memberTexts, objectText } from './json-text.ts';
 import { lines } from './lines.ts';
 import { badRow, type Position, type Row, type Selection, type Source } from './row.ts';
@@ -10,27 +9,29 @@ const SHOWN_CHARACTERS = 1000;
 
 interface JsonlOptions extends Selection {
   readonly path: string;
+  /** The bytes of the file, if they are not read from `path`. */
+  readonly input?: ByteInput | undefined;
   /** The longest row, in bytes; a longer line is a bad row and is not held in memory. */
   readonly maxRowBytes: number;
 }
 
 /** Opens the file as a source whose rows have the numbers of their lines. */
 export async function openJsonl(options: JsonlOptions): Promise<Source> {
-  const file = await open(options.path);
-  const { size } = await file.stat();
+  const input = options.input ?? (await openFile(options.path));
   const isKept = options.keep === undefined || options.keep.length > 0;
   return {
     columns: isKept ? [{ name: 'input', type: 'json' }] : [],
-    rows: (from) => rows(options, from),
-    share: ({ offset }) => (size === 0 ? 1 : offset / size),
-    fingerprint: ({ offset }) => fingerprintBefore(file, offset),
-    close: () => file.close(),
+    rows: (from) => rows({ ...options, input }, from),
+    share: ({ offset }) => shareBefore(input, offset),
+    fingerprint: ({ offset }) => input.fingerprint(offset),
+    close: () => input.close(),
   };
 }
 
 async function* rows(options: JsonlOptions, from: Position): AsyncGenerator<Row> {
   let number = from.row;
-  for await (const { bytes, end } of lines({ path: options.path, from: from.offset, maxBytes: options.maxRowBytes })) {
+  const { path, input, maxRowBytes } = options;
+  for await (const { bytes, end } of lines({ path, input, from: from.offset, maxBytes: maxRowBytes })) {
     number += 1;
     const row =
       bytes?.length === 0 ? undefined : lineRow(options, { number, bytes, end: { row: number, offset: end } });

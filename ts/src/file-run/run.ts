@@ -4,10 +4,11 @@ import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import { type Answered, answerColumns, readAnswered } from './answer.ts';
 import { askedQuestions } from './asked.ts';
+import { streamInput } from './byte-input.ts';
 import type { Decider, Outcome } from './decider.ts';
 import { inOrder } from './in-order.ts';
 import { type Journal, readJournal } from './journal.ts';
-import { Output, type OutputOptions } from './output.ts';
+import { Output, type OutputOptions, type RowOutput } from './output.ts';
 import type { FileRunPlan } from './plan.ts';
 import { openCsv } from './read-csv.ts';
 import { openJsonl } from './read-jsonl.ts';
@@ -30,10 +31,13 @@ const MAX_ASKED_CHARACTERS = 4 * 1024 * 1024;
  * @throws Refusal when it cannot be read.
  */
 export async function openInput(plan: FileRunPlan, maxRowBytes: number): Promise<Source> {
-  const { input: path, format, selection, delimiter } = plan;
+  const { format, selection, delimiter } = plan;
+  const isStdin = plan.input === '-';
+  const path = isStdin ? 'stdin' : plan.input;
+  const input = isStdin ? streamInput(process.stdin, maxRowBytes) : undefined;
   try {
-    if (format === 'jsonl') return await openJsonl({ path, maxRowBytes, ...selection });
-    if (format === 'csv') return await openCsv({ path, maxRowBytes, delimiter, ...selection });
+    if (format === 'jsonl') return await openJsonl({ path, input, maxRowBytes, ...selection });
+    if (format === 'csv') return await openCsv({ path, input, maxRowBytes, delimiter, ...selection });
     return await openParquet({ path, maxRowBytes, ...selection });
   } catch (error) {
     if (errorCode(error) === '' || error instanceof Refusal) throw error;
@@ -73,12 +77,13 @@ function removeOutput({ paths }: FileRunPlan): void {
   for (let number = 1; existsSync(paths.part(number)); number++) rmSync(paths.part(number));
 }
 
-function freshJournal({ settings }: FileRunPlan, read: string): Journal {
+/** Returns the journal of a run that has read nothing yet. */
+export function freshJournal({ settings }: FileRunPlan, read: string): Journal {
   const counts = { row: 0, offset: 0, answered: 0, bad: 0, output_bytes: 0, error_bytes: 0, parts: 0, part_rows: 0 };
   return { format: 1, run: '', settings, model: null, read, ...counts, done: false };
 }
 
-interface Run {
+export interface Run {
   readonly plan: FileRunPlan;
   readonly source: Source;
   readonly decider: Decider;
@@ -133,7 +138,7 @@ function isOther(begun: string | null, now: string | null): boolean {
  * Asks the questions about an empty text and returns the decision: it shows that they can be asked, and which columns
  * the table has.
  */
-async function askSample({ plan, decider }: Run): Promise<Answered> {
+export async function askSample({ plan, decider }: Run): Promise<Answered> {
   const outcome = await decider.decide({ stateJson: '""', questionsJson: plan.questionsJson });
   if (outcome.problem?.code === 'bad_answer') throw new Refusal(`no server answers: ${outcome.problem.message}`);
   if (outcome.problem) throw new Refusal(`${plan.questionsFile}: ${outcome.problem.message}`);
@@ -147,7 +152,8 @@ function answeredBy(body: string): Answered {
   return answered;
 }
 
-function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
+/** Returns the options of an output whose columns are those of the input and of the sample's answers. */
+export function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
   const { format, paths, delimiter, partRows } = plan;
   const fingerprint = source.fingerprint;
   if (format === 'jsonl') return { paths, fingerprint, sink: jsonlSink() };
@@ -156,7 +162,8 @@ function outputOptions({ plan, source }: Run, sample: Answered): OutputOptions {
   return { paths, fingerprint, sink: parquetSink(columns), parts: { columns, rows: partRows } };
 }
 
-async function writeRows({ plan, source, decider, stop, onRow }: Run, output: Output): Promise<void> {
+/** Reads the rows behind those of the output's journal, and writes each with its answer, or the reason why it has none. */
+export async function writeRows({ plan, source, decider, stop, onRow }: Run, output: RowOutput): Promise<void> {
   const { questionsJson } = plan;
   const ask = async (row: Row): Promise<Outcome> =>
     row.problem ? { problem: row.problem } : decider.decide({ stateJson: row.stateJson, questionsJson });

@@ -1,10 +1,11 @@
 /** The settings of the gate: defaults, then `GATE_*` variables, then flags. */
 import { type Address, isLoopback, parseAddress, socketIn } from '../network/address.ts';
 import { socketUrl } from '../network/reach.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, WrongUsage } from '../refusal.ts';
 import { wantedValue } from '../schemas/config.ts';
 import type { Config, Environment, Flags } from '../settings/config.ts';
 import { type Credential, resolveApiKeys } from '../settings/credentials.ts';
+import { hostAndPort } from '../settings/host-and-port.ts';
 import { withMode } from '../settings/listen-mode.ts';
 import { Secret } from '../settings/secret.ts';
 import type { ForwardTimeouts } from './forward.ts';
@@ -69,7 +70,7 @@ export function gateSettings(flags: GateFlags, env: Environment, config: Config)
   const upstreamKey = serverKey(env.GATE_UPSTREAM_KEY?.trim() ?? '', config);
   const isUnused = upstreamKey !== undefined && (flags.run ?? false);
   return {
-    listen: withMode(address(value('listen')), config.listenMode),
+    listen: withMode(ownAddress(flags, address(value('listen'))), config.listenMode),
     upstream: upstreamUrl(value('upstream'), flags.run ?? false),
     timeouts: {
       connectMs: milliseconds(value('connectTimeoutMs')),
@@ -87,8 +88,20 @@ export function gateSettings(flags: GateFlags, env: Environment, config: Config)
 
 function address([text, where]: Value): Address {
   const parsed = parseAddress(text);
-  if (parsed === undefined) throw new Refusal(`${where}: must be ${wantedValue('listen')}`);
+  if (parsed === undefined) throw wrong(where, wantedValue('listen'));
   return parsed;
+}
+
+/** Returns the address with the host and the port of the flags, where these are given. */
+function ownAddress(flags: GateFlags, named: Address): Address {
+  const setting = hostAndPort(flags, named);
+  return setting === undefined ? named : address([setting.value, setting.where]);
+}
+
+/** Returns the refusal of a value; that of a flag is wrong usage. */
+function wrong(where: string, wanted: string): Refusal {
+  const Kind = where.startsWith('--') ? WrongUsage : Refusal;
+  return new Kind(`${where}: must be ${wanted}`);
 }
 
 /**
@@ -101,17 +114,17 @@ function upstreamUrl([text, where]: Value, runs: boolean): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isOrigin = url !== undefined && [url.origin, `${url.origin}/`].includes(text.toLowerCase());
   if (!isOrigin || !/^https?:$/.test(url.protocol)) {
-    throw new Refusal(`${where}: must be the origin of a server, such as ${DEFAULTS.upstream}, or unix:/PATH`);
+    throw wrong(where, `the origin of a server, such as ${DEFAULTS.upstream}, or unix:/PATH`);
   }
   if (runs && !(url.protocol === 'http:' && isLoopback(bareHost(url)))) {
-    throw new Refusal(`${where}: must be a loopback address with --run, such as ${DEFAULTS.upstream}`);
+    throw wrong(where, `a loopback address with --run, such as ${DEFAULTS.upstream}`);
   }
   return url;
 }
 
 function milliseconds([text, where]: Value): number {
   const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (value < 1 || value > MAX_MS) throw new Refusal(`${where}: must be a whole number from 1 to ${MAX_MS}`);
+  if (value < 1 || value > MAX_MS) throw wrong(where, `a whole number from 1 to ${MAX_MS}`);
   return value;
 }
 

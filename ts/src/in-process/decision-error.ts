@@ -20,4 +20,10 @@ export class DecisionError extends Error {
     this.status = ERROR_STATUS[this.code];
     this.retryAfterSeconds = this.status === 503 ? Math.max(1, Math.ceil(retryAfterSeconds ?? 1)) : undefined;
   }
+
+  /** Returns the fields that `JSON.stringify` writes: of an error it would leave out the message. */
+  toJSON(): object {
+    const { name, code, status, message, retryAfterSeconds } = this;
+    return { name, code, status, message, retryAfterSeconds };
+  }
 }

@@ -1,7 +1,13 @@
 /** The exports of `@svc/server`: the engine in the caller's own process. */
-export { EngineError, type ModelInfo } from '../engine/contract.ts';
+import { EngineError } from '../engine/contract.ts';
+import { DecisionError } from './decision-error.ts';
+import { shareClass } from './shared-class.ts';
+
+shareClass(DecisionError, 'DecisionError');
+shareClass(EngineError, 'EngineError');
+
+export type { ModelInfo } from '../engine/contract.ts';
 export type { ErrorCode } from '../errors.ts';
-export { DecisionError } from './decision-error.ts';
 export { type CallOptions, createEngine, type DecisionRequest, type LocalEngine } from './local-engine.ts';
 export type { LocalEngineOptions } from './options.ts';
 export type {
@@ -20,3 +26,4 @@ export type {
   Text,
   Usage,
 } from './questions.ts';
+export { DecisionError, EngineError };

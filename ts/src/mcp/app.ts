@@ -12,6 +12,7 @@ import { type ApiKey, requireApiKey } from '../server/middleware/api-key.ts';
 import { type BodyLimit, readBody } from '../server/middleware/body.ts';
 import { BodyRoom } from '../server/middleware/body-room.ts';
 import { checkHost, refuseCrossSite } from '../server/middleware/caller.ts';
+import { cors } from '../server/middleware/cors.ts';
 import { refuseWhileDraining } from '../server/middleware/draining.ts';
 import { requireFraming } from '../server/middleware/framing.ts';
 import { handleRequests, type RequestParts, type RequestState } from '../server/middleware/request.ts';
@@ -42,6 +43,7 @@ export function createMcpApp({ config, keys, decide, lifecycle, log }: McpParts)
   app.use(requireFraming());
   app.use(refuseWhileDraining(lifecycle));
   app.use(checkHost(config));
+  if (config.corsOrigins.length > 0) app.use(cors(config.corsOrigins));
   app.use(requireRoute);
   app.use(refuseCrossSite(config.corsOrigins));
   app.use(requireApiKey(keys, new WrongGuesses()));

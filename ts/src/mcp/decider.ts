@@ -1,8 +1,7 @@
 /** The decisions behind the tools: made by an engine in this process, or by a server. */
 import type { Engine } from '../engine/contract.ts';
-import { errorCode } from '../files/system-error.ts';
-import { decisionHeaders, decisionUrl, type SetKey } from '../network/decision-url.ts';
-import { reach, serverName } from '../network/reach.ts';
+import { askServer } from '../network/ask-server.ts';
+import { decisionUrl, type SetKey } from '../network/decision-url.ts';
 
 /** The reason why there is no answer, in one line for the model that has asked. */
 export class NoDecision extends Error {
@@ -33,15 +32,9 @@ export function decideHere(loading: Promise<Engine>): Decide {
  */
 export function decideThere(url: string, config: { readonly apiKey: readonly SetKey[] }): Decide {
   const endpoint = decisionUrl(url);
-  const headers = { ...decisionHeaders(config), accept: 'application/json, text/plain' };
   return async (request, signal) => {
-    const sent = { method: 'POST', body: Buffer.from(request), headers, redirect: 'error' as const, signal };
-    const response = await reach(endpoint, sent).catch((error: unknown) => {
-      const cause = error instanceof Error ? error.cause : undefined;
-      throw new NoDecision(`cannot reach ${serverName(endpoint)}: ${errorCode(cause) || String(cause ?? error)}`);
-    });
-    const text = await response.text();
-    if (response.ok) return text;
-    throw new NoDecision(`${serverName(endpoint)} answers ${response.status}: ${text.trim()}`);
+    const answer = await askServer(endpoint, { request: Buffer.from(request), config, signal });
+    if (answer.body === undefined) throw new NoDecision(answer.reason);
+    return answer.body.toString('utf8');
   };
 }

@@ -142,8 +142,7 @@ export class ModelCache {
     await mkdir(entry);
     await rename(folder, join(entry, name));
     const { version } = await namesOf(join(entry, name));
-    const origin = { ...(source !== undefined && { source }), ...(revision !== undefined && { revision }) };
-    const record: Entry = { folder: name, version, bytes, ...origin, files };
+    const record = { folder: name, version, bytes, source, revision, files };
     await writeFile(join(entry, ENTRY_FILE), JSON.stringify(record));
     // A damaged entry was removed when it was looked for, so an entry that is there now was made by another process.
     await renameFolder(entry, join(this.#folder, sha256)).catch(async (error: unknown) => {

@@ -111,7 +111,7 @@ class Fetch {
     const folder = await this.#workspaceFor(opened);
     const file = join(folder, 'archive');
     const { sha256 } = await download(opened, file, this.#fileOptions(source));
-    this.#requirePinned(sha256);
+    requirePinned(this.#request, sha256);
     if (await this.#request.isHere(sha256)) return { sha256, etag };
     const unpacked = join(folder, this.#request.name);
     await mkdir(unpacked);
@@ -145,14 +145,14 @@ class Fetch {
     const sha256 = sha256Of(text);
     const manifest = await this.#named(async () => parseManifest(text));
     this.#request.offered(manifest.version);
-    this.#requirePinned(sha256);
+    requirePinned(this.#request, sha256);
     if (await this.#request.isHere(sha256)) return { sha256, etag: opened.etag };
     return { sha256, etag: opened.etag, folder: await this.#files(manifest) };
   }
 
   async #files({ files }: Manifest): Promise<string> {
     const { store, source, signal } = this.#request;
-    this.#requireSize(Object.values(files));
+    requireSize(this.#request, Object.values(files));
     const folder = await this.#modelFolder();
     for (const [path, { bytes, sha256: wanted }] of Object.entries(files)) {
       const opened = await store.open(path, { signal });
@@ -173,7 +173,7 @@ class Fetch {
     }
     const names = new FolderNames();
     await this.#named(async () => objects.map(({ path }) => names.add(path, 'file')));
-    this.#requireSize(objects);
+    requireSize(this.#request, objects);
     const folder = await this.#modelFolder();
     for (const { path, bytes, etag: wanted } of objects) {
       const opened = await store.open(path, { signal });
@@ -186,7 +186,7 @@ class Fetch {
     const { version } = await this.#named(() => namesOf(folder));
     const sha256 = sha256Of(await manifestText(folder, signal));
     this.#request.offered(version);
-    this.#requirePinned(sha256);
+    requirePinned(this.#request, sha256);
     return (await this.#request.isHere(sha256)) ? { sha256, etag } : { sha256, etag, folder };
   }
 
@@ -228,14 +228,6 @@ class Fetch {
   /** Returns the options for a file of the model, whose bytes count for the person who waits. */
   #fileOptions(what: string): DownloadOptions {
     return { ...this.#downloadOptions(what), progress: this.#request.progress };
-  }
-
-  #requireSize(files: readonly { readonly bytes: number }[]): void {
-    requireSize(this.#request, files);
-  }
-
-  #requirePinned(sha256: string): void {
-    requirePinned(this.#request, sha256);
   }
 
   /** Returns the result of `work`; its errors get the source in front. */

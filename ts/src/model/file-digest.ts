@@ -1,5 +1,5 @@
 /** The files of a folder, with their lengths and digests. */
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,13 +13,19 @@ export interface FileDigest {
 /** Returns the length and the digest of a file. The reading ends when `signal` fires, since files may be long. */
 export async function digestOf(path: string, signal?: AbortSignal): Promise<FileDigest> {
   const hash = createHash('sha256');
+  const bytes = await addFile(hash, path, signal);
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** Adds the content of a file to a hash, and returns its length. The reading ends when `signal` fires. */
+export async function addFile(hash: Hash, path: string, signal?: AbortSignal): Promise<number> {
   let bytes = 0;
   for await (const chunk of createReadStream(path, { highWaterMark: 2 ** 20 }) as AsyncIterable<Buffer>) {
     signal?.throwIfAborted();
     hash.update(chunk);
     bytes += chunk.length;
   }
-  return { bytes, sha256: hash.digest('hex') };
+  return bytes;
 }
 
 /**

@@ -8,7 +8,7 @@ import { CARD_FILE, licenceIn } from './hub/card.ts';
 import { chooseFiles } from './hub/choice.ts';
 import { CachedRepository } from './hub/hub-cache.ts';
 import type { HubFile } from './hub/listing.ts';
-import { type HubName, isHubName, parseHubName } from './hub/name.ts';
+import { type HubName, isHubName, parseHubName, pathInRepository } from './hub/name.ts';
 import { publicSource } from './location.ts';
 
 /** A kept model, as a person wants to know it. */
@@ -90,7 +90,7 @@ async function removeFromHub(name: HubName, found: readonly KeptModel[], config:
   const repository = new CachedRepository(config.hub.cache, name.repository);
   const now = await repository.commitOf(name.revision);
   const commits = new Set([...found.flatMap(({ revision }) => revision ?? []), ...(now === undefined ? [] : [now])]);
-  const inRepository = (path: string) => (name.folder === '' ? path : `${name.folder}/${path}`);
+  const inRepository = (path: string) => pathInRepository(name, path);
   let isRemoved = false;
   for (const commit of commits) {
     const kept = found.filter(({ revision }) => revision === commit).flatMap(({ paths }) => paths);

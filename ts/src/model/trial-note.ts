@@ -7,7 +7,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { errorCode } from '../files/system-error.ts';
+import { isRunning } from '../files/running-process.ts';
 
 const NoteSchema = Type.Object({
   /** The model that is tried. */
@@ -76,12 +76,4 @@ export class TrialNote {
 function hasDied({ pid, host }: Note, others: number): boolean {
   if (host !== hostname()) return false;
   return pid === process.pid ? others === 0 : !isRunning(pid);
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errorCode(error) === 'EPERM';
-  }
 }

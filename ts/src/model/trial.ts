@@ -1,38 +1,8 @@
-/** The trial of a model: whether it gives the reference answers that may come with its folder. */
-import { readFile, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+/** The trial of a model in an engine of its own, before it may answer anybody. */
 import { loadEngine } from '../engine/addon.ts';
-import type { Engine, Reply } from '../engine/contract.ts';
-import { memberText } from '../files/json-member.ts';
-import { errorCode } from '../files/system-error.ts';
-import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
 import { engineOptions } from './engine-options.ts';
-
-const FILE = 'golden.jsonl';
-/** The most reference answers that are tried: more say nothing new, and each costs a run on the model. */
-const MAX_REFERENCES = 32;
-const MAX_FILE_BYTES = 16 * 2 ** 20;
-/**
- * The largest distance of a probability from its reference: as far as another processor, an accelerator or states of 16
- * bits move it. Another tokenizer or graph moves it further.
- */
-const TOLERANCE = 0.1;
-/** The error codes of requests over the limits of this server; a reference may be such a request. */
-const OVER_LIMITS: ReadonlySet<string> = new Set(['too_many_questions', 'too_many_tokens', 'text_too_long']);
-
-interface Reference {
-  readonly line: number;
-  /** The request as it stands in the file. */
-  readonly body: string;
-  readonly probabilities: Readonly<Record<string, Readonly<Record<string, number>>>>;
-  readonly inputTokens: number | undefined;
-}
-
-interface Answer {
-  readonly answers: Readonly<Record<string, { readonly probabilities?: Readonly<Record<string, number>> } | undefined>>;
-  readonly usage: { readonly input_tokens: number };
-}
+import { tryReferences } from './references.ts';
 
 /**
  * Tries a model folder in an engine of its own, and returns how many reference answers it has. The trial ends when
@@ -48,79 +18,4 @@ export async function tryModel(config: Config, folder: string, signal: AbortSign
   } finally {
     await engine.close();
   }
-}
-
-/**
- * Asks an engine for the reference answers of its model folder, and returns how many there were. The asking ends when
- * `signal` fires. A model whose products cannot be exact on this processor is served with a warning, so its
- * probabilities may differ from the references, which another processor gave.
- *
- * @throws Refusal when an answer differs from its reference.
- */
-export async function tryReferences(engine: Engine, folder: string, signal: AbortSignal): Promise<number> {
-  const references = await readReferences(folder);
-  const tolerance = engine.info().exactness === 'cannot be' ? Number.POSITIVE_INFINITY : TOLERANCE;
-  for (const reference of references) {
-    const reply = await engine.decide(Buffer.from(reference.body), { signal });
-    signal.throwIfAborted();
-    compare(reply, reference, { file: join(folder, FILE), tolerance });
-  }
-  return references.length;
-}
-
-interface Comparison {
-  readonly file: string;
-  /** How far a probability may be from its reference. */
-  readonly tolerance: number;
-}
-
-function compare(reply: Reply, reference: Reference, { file, tolerance }: Comparison): void {
-  const where = `${file}: line ${reference.line}`;
-  if (reply.failure !== undefined) {
-    if (OVER_LIMITS.has(reply.failure.code)) return;
-    throw new Refusal(`${where}: ${reply.failure.message}`);
-  }
-  const { answers, usage } = JSON.parse(reply.body.toString('utf8')) as Answer;
-  const { inputTokens, probabilities } = reference;
-  if (inputTokens !== undefined && usage.input_tokens !== inputTokens) {
-    throw new Refusal(`${where}: ${usage.input_tokens} tokens, the reference has ${inputTokens}`);
-  }
-  for (const [id, expected] of Object.entries(probabilities)) {
-    const got = answers[id]?.probabilities ?? {};
-    for (const [label, value] of Object.entries(expected)) {
-      const isNear = Math.abs((got[label] ?? Number.NaN) - value) <= tolerance;
-      if (!isNear) throw new Refusal(`${where}: ${id}: ${label} is ${got[label]}, the reference is ${value}`);
-    }
-  }
-}
-
-async function readReferences(folder: string): Promise<Reference[]> {
-  const file = join(folder, FILE);
-  try {
-    const status = await stat(file);
-    // A named pipe or a device may have no end.
-    if (!status.isFile()) throw new Refusal(`${file}: not a file`);
-    if (status.size > MAX_FILE_BYTES) throw new Refusal(`${file}: larger than ${MAX_FILE_BYTES} bytes`);
-    const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.trim() !== '');
-    return lines.slice(0, MAX_REFERENCES).map((text, index) => parseReference(text, index + 1, file));
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-function parseReference(text: string, line: number, file: string): Reference {
-  try {
-    const { body, probabilities, input_tokens: inputTokens } = JSON.parse(text);
-    if (typeof probabilities !== 'object' || probabilities === null) throw new Error('no probabilities');
-    return { line, body: typeof body === 'string' ? body : rawRequest(text), probabilities, inputTokens };
-  } catch (error) {
-    throw new Refusal(`${file}: line ${line}: is no reference answer`, { cause: error });
-  }
-}
-
-function rawRequest(line: string): string {
-  const text = memberText(line, 'request');
-  if (text === undefined) throw new Error('no request');
-  return text;
 }

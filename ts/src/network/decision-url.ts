@@ -1,20 +1,21 @@
 /** The address at which another server decides, and the key for it. */
-import { Refusal } from '../refusal.ts';
+import { WrongUsage } from '../refusal.ts';
 import { socketIn } from './address.ts';
 import { socketUrl } from './reach.ts';
 
 /**
- * Returns the address of `POST /v1/systemone` at the server `url`, which is an HTTP address or `unix:/PATH`.
+ * Returns the address of `POST /v1/systemone` at the server `url`, which `where` on the command line names: an HTTP
+ * address, or `unix:/PATH`.
  *
- * @throws Refusal when `url` is neither.
+ * @throws WrongUsage when `url` is neither.
  */
-export function decisionUrl(url: string): URL {
+export function decisionUrl(url: string, where = '--url'): URL {
   const socket = socketIn(url);
   if (socket !== undefined) return new URL('v1/systemone', socketUrl(socket));
   const base = URL.canParse(url) ? new URL(url) : undefined;
   if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
-    throw new Refusal(
-      '--url: must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock',
+    throw new WrongUsage(
+      `${where}: must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock`,
     );
   }
   return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Refusal } from '../refusal.ts';
 import { type Address, formatAddress } from './address.ts';
+import { healthOf } from './health.ts';
 import { listenOnSocket, requireFreeSocket } from './socket-file.ts';
 
 const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
@@ -13,6 +14,9 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'no such host',
   EROFS: 'the folder is read-only',
 };
+
+/** A program on a port that takes longer than this to report its health is not told from others. */
+const MAX_ANSWER_MS = 1000;
 
 /**
  * Resolves with the address of `server` once it listens. The file that an ended server has left in the place of a
@@ -29,13 +33,20 @@ export async function listen<Wanted extends Address>(server: Server, address: Wa
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
     const why = LISTEN_PROBLEMS[code] ?? code;
+    const by = code === 'EADDRINUSE' ? await holderOf(address) : '';
     throw new Refusal(
-      `cannot listen on ${formatAddress(address)}: ${why}; choose another address with listen or --listen`,
+      `cannot listen on ${formatAddress(address)}: ${why}${by}; choose another address with listen, --listen or --port`,
     );
   }
   if ('socket' in address) return address;
   const { address: host, port } = server.address() as AddressInfo;
   return { ...address, host, port };
+}
+
+/** Returns a clause about the server that has the port, if it is one of this kind. */
+async function holderOf(address: Address): Promise<string> {
+  const health = await healthOf(address, MAX_ANSWER_MS);
+  return health === undefined ? '' : ` by a server of svc, whose model is ${JSON.stringify(health.model)}`;
 }
 
 /**

@@ -28,16 +28,33 @@ interface StartingEngine {
   stop(): void;
 }
 
+/** A server that answers, as the person at its terminal is told. */
+export interface Serving {
+  /** The URL of the server, without a path. */
+  readonly url: string;
+  /** Whether a decision needs an API key. */
+  readonly needsKey: boolean;
+  /** Whether the dashboard needs a password. */
+  readonly needsPassword: boolean;
+}
+
+export interface ServerHooks {
+  /** Reads the settings again, to learn for a reload which model they name now. */
+  readonly reread: () => LoadedConfig;
+  /** Returns the lines that the log of a server begins with once it answers. */
+  readonly greet: (serving: Serving) => readonly string[];
+}
+
 /**
  * Resolves once the server answers requests, with the engine that is `starting`; it then runs until a signal ends the
- * process. A reload reads the settings again with `reread`, to learn which model they name now.
+ * process.
  *
  * @throws Refusal when a setting is wrong, the port is taken, or the model cannot be loaded.
  */
 export async function runServer(
   settings: LoadedConfig,
   starting: StartingEngine,
-  reread: () => LoadedConfig,
+  { reread, greet }: ServerHooks,
 ): Promise<void> {
   const { config } = settings;
   const isTerminal = process.stderr.isTTY;
@@ -88,11 +105,15 @@ export async function runServer(
     // An error of the reload is in the log already.
     done.catch(() => {});
   });
-  log.info(`listening on ${shownAddress(await server.listen(config.listen))}`);
+  const url = shownAddress(await server.listen(config.listen));
+  log.info(`listening on ${url}`);
   if (config.model !== '') log.info(`model: ${publicSource(config.model)}`);
   await reloader.start().catch((error: unknown) => {
     if (!isStopping) throw error;
   });
+  if (isStopping) return;
+  const needs = { needsKey: apiKeys.secrets.length > 0, needsPassword: password.secrets.length > 0 };
+  for (const line of greet({ url, ...needs })) log.info(line);
 }
 
 /** Returns the connection to a collector; undefined, with nothing loaded, when the environment names none. */

@@ -10,13 +10,15 @@ import { Check } from 'typebox/schema';
 import { createExclusively } from '../files/exclusive-file.ts';
 import { errorCode } from '../files/system-error.ts';
 import { type Address, parseAddress } from '../network/address.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, WrongUsage } from '../refusal.ts';
 import { type ConfigFile, type ConfigKey, ConfigSchema, settingSchema, wantedValue } from '../schemas/config.ts';
+import { nearestName } from '../schemas/nearest.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
+import { hostAndPort } from './host-and-port.ts';
 import { type HubSettings, type HubVariables, hubSettings } from './hub.ts';
 import { withMode } from './listen-mode.ts';
 import { Secret } from './secret.ts';
-import { unknownVariables, variableOf } from './variables.ts';
+import { unknownVariables, unusedPort, variableOf } from './variables.ts';
 
 /** The password that older releases shipped in their `svc.json`. Everyone knows it, so it counts as none. */
 export const PUBLISHED_PASSWORD = 'adminadmin';
@@ -55,6 +57,9 @@ export interface Config extends PlainSettings {
 export interface Flags {
   readonly config?: string;
   readonly listen?: string;
+  /** The host and the port of the listen address, each in place of the one that the other settings name. */
+  readonly host?: string;
+  readonly port?: string;
   readonly device?: string;
   readonly model?: string;
   readonly modelFile?: string;
@@ -73,6 +78,11 @@ export interface Environment extends HubVariables {
   readonly SVC_CONTAINER?: string | undefined;
   readonly GATE_API_KEY?: string | undefined;
   readonly GATE_UPSTREAM_KEY?: string | undefined;
+  /** A port that hosts of programs set. The server only warns of it. */
+  readonly PORT?: string | undefined;
+  /** The command of npm that has started the process: `exec` for npx, `start` in a clone. */
+  readonly npm_command?: string | undefined;
+  readonly npm_package_name?: string | undefined;
   readonly LOCALAPPDATA?: string | undefined;
 }
 
@@ -82,6 +92,8 @@ export interface ConfigSources {
   readonly cwd?: string;
   /** Whether to write an `svc.json` with the defaults where there is none and the folder can be written. */
   readonly create?: boolean;
+  /** Whether the settings are for a server, which listens: a `PORT` without an effect is then worth a warning. */
+  readonly listens?: boolean;
 }
 
 export interface LoadedConfig {
@@ -121,7 +133,7 @@ export function processEnvironment(): Environment {
  * @throws Refusal when a value is wrong, the file cannot be read, or the container image lacks what it needs to serve.
  */
 export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
-  const { flags = {}, cwd = process.cwd(), create = false } = sources;
+  const { flags = {}, cwd = process.cwd(), create = false, listens = create } = sources;
   const env = sources.env ?? processEnvironment();
   const isContainer = env.SVC_CONTAINER === '1';
   const warnings = unknownVariables(env);
@@ -135,11 +147,16 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     flagSettings(flags, cwd),
   ];
   const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
-  const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
+  const address = hostAndPort(flags, listenAddress(settings));
+  if (address !== undefined) settings.set('listen', { ...address, base: cwd });
   const plain = plainSettings(settings);
+  const listen = Object.freeze(withMode(listenAddress(settings), plain.listenMode));
+  const ofPort = listens ? unusedPort(env, listen) : undefined;
+  if (ofPort !== undefined) warnings.push(ofPort);
+  const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
   const checked = {
     ...plain,
-    listen: Object.freeze(withMode(listenAddress(settings), plain.listenMode)),
+    listen,
     apiKey: Object.freeze(apiKeys(settings.get('api_key'))),
     password: password(settings.get('password')),
     file: text === undefined ? undefined : path,
@@ -150,11 +167,16 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
     workDir: resolve(cwd),
     isContainer,
   };
-  if (isContainer && create) requireContainerCredentials(checked, env.SVC_PASSWORD === PUBLISHED_PASSWORD);
+  if (isContainer && create) requireContainerCredentials(checked, isPublishedPassword(env));
   const created = text === undefined && create ? createConfigFile(path, isContainer) : undefined;
   const config = Object.freeze({ ...checked, file: checked.file ?? created });
   const origins = new Map([...settings].map(([key, { origin }]) => [key, origin]));
   return { config, warnings, created, origins };
+}
+
+/** Whether `SVC_PASSWORD` is the published default password. */
+export function isPublishedPassword({ SVC_PASSWORD }: Environment): boolean {
+  return SVC_PASSWORD === PUBLISHED_PASSWORD;
 }
 
 /** Returns the folder in which the system keeps the files that programs can make again. */
@@ -194,7 +216,7 @@ function fileSettings(path: string, text: string, { isContainer, warnings }: Fil
   const settings: Settings = new Map();
   for (const [key, value] of Object.entries(parseObject(origin, text))) {
     if (isConfigKey(key)) settings.set(key, { value, where: `${origin}: ${key}`, origin, base: dirname(path) });
-    else warnings.push(`${origin}: unknown key ${JSON.stringify(key)}`);
+    else warnings.push(`${origin}: unknown key ${JSON.stringify(key)}${meantKey(key)}`);
   }
   // A generated file holds the defaults of the place where it was made, which may be outside of the image.
   if (isContainer && settings.get('generated')?.value === true) {
@@ -205,6 +227,12 @@ function fileSettings(path: string, text: string, { isContainer, warnings }: Fil
     settings.delete('listen');
   }
   return settings;
+}
+
+/** Returns a clause that asks for the key which may be meant; empty when none is near. */
+function meantKey(key: string): string {
+  const nearest = nearestName(key, configKeys());
+  return nearest === undefined ? '' : `; is ${nearest} meant?`;
 }
 
 /**
@@ -282,7 +310,10 @@ function meantSettings(layer: Settings, warnings: string[]): [ConfigKey, Setting
 
 function requireValid(key: ConfigKey, { value, where, wanted }: Setting): void {
   const isValid = Check(settingSchema(key), value) && (key !== 'listen' || parseAddress(String(value)));
-  if (!isValid) throw new Refusal(`${where}: must be ${wanted ?? wantedValue(key)}`);
+  if (isValid) return;
+  const Kind = where.startsWith('--') ? WrongUsage : Refusal;
+  const ofPort = where === '--listen' && /^\d{1,5}$/.test(String(value)) ? `; a port alone is --port ${value}` : '';
+  throw new Kind(`${where}: must be ${wanted ?? wantedValue(key)}${ofPort}`);
 }
 
 function isEmptyCredential(key: ConfigKey, value: unknown): boolean {

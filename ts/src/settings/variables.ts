@@ -1,13 +1,21 @@
 /**
  * The environment variables that have a meaning here, and the warnings about those that only look as if they had one.
  */
+import type { Address } from '../network/address.ts';
 import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
+import { nearestName } from '../schemas/nearest.ts';
 
 /** The keys of `svc.json` that have no variable, and the advice about each. */
 const NO_VARIABLE: Readonly<Partial<Record<ConfigKey, string>>> = {
   listen: 'set listen in svc.json, or give --listen HOST:PORT',
   device: 'set device in svc.json, or give --device NAME',
   generated: 'it is a mark of the server in the svc.json that it makes',
+};
+
+/** The parts of an address for which other servers have a variable of that name, and the advice about each. */
+const OF_ADDRESS: Readonly<Record<string, string>> = {
+  host: 'set listen in svc.json, or give --host HOST',
+  port: 'set listen in svc.json, or give --port PORT',
 };
 
 /** The variables that stand for no key: those of the server, and of the programs and files that come with it. */
@@ -47,15 +55,29 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
   });
 }
 
+/**
+ * Returns the warning of a server that listens on another port than `PORT`, which hosts of programs set; undefined when
+ * there is nothing to warn of.
+ */
+export function unusedPort(
+  { PORT = '' }: Readonly<Record<string, string | undefined>>,
+  listen: Address,
+): string | undefined {
+  const isPort = /^\d{1,5}$/.test(PORT) && Number(PORT) > 0;
+  if (!isPort || ('port' in listen && Number(PORT) === listen.port)) return undefined;
+  return `PORT has no effect: to listen on port ${PORT}, set listen in svc.json, or give --port ${PORT}`;
+}
+
 function isKnown(name: string, value: string): boolean {
   if (settingVariables().includes(name) || OWN_VARIABLES.includes(name) || NUMBERED.test(name)) return true;
   return OF_KUBERNETES.test(name) || (SERVICE_PORT.test(name) && SERVICE_URL.test(value));
 }
 
 function noEffect(name: string): string {
-  const instead = Object.entries(NO_VARIABLE).find(([key]) => variableName(key) === name)?.[1];
+  const advice = Object.entries({ ...NO_VARIABLE, ...OF_ADDRESS });
+  const instead = advice.find(([key]) => variableName(key) === name)?.[1];
   if (instead !== undefined) return `${name} has no effect: ${instead}`;
-  const nearest = nearestOf(name, [...settingVariables(), 'SVC_CONFIG', 'SVC_DATA']);
+  const nearest = nearestName(name, [...settingVariables(), 'SVC_CONFIG', 'SVC_DATA'], 'SVC_');
   return `${name} has no effect: there is no such variable${nearest ? `; is ${nearest} meant?` : ''}`;
 }
 
@@ -64,24 +86,3 @@ function settingVariables(): string[] {
 }
 
 const variableName = (key: string) => `SVC_${key.toUpperCase()}`;
-
-/** Returns the candidate that differs least, if the edits are at most a third of the characters behind `SVC_`. */
-function nearestOf(name: string, candidates: readonly string[]): string | undefined {
-  const ranked = candidates.map((candidate) => ({ candidate, edits: editsBetween(name, candidate) }));
-  const best = ranked.reduce((least, next) => (next.edits < least.edits ? next : least));
-  return best.edits <= Math.ceil((name.length - 'SVC_'.length) / 3) ? best.candidate : undefined;
-}
-
-/** Returns how many characters must be added, left out or changed (Levenshtein). */
-function editsBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [at, letter] of [...from.slice(0, 64)].entries()) {
-    const next = [at + 1];
-    for (let column = 1; column <= to.length; column += 1) {
-      const changed = (row[column - 1] ?? 0) + (letter === to[column - 1] ? 0 : 1);
-      next.push(Math.min(changed, (row[column] ?? 0) + 1, (next[column - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
-}

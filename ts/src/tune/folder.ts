@@ -20,8 +20,16 @@ import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import type { Calibration } from './fit.ts';
 import type { Kind } from './labels.ts';
+import { linesWithout } from './reference-lines.ts';
 
 const CONFIG = 'config.json';
+const REFERENCES = 'golden.jsonl';
+
+/**
+ * The files that are about the model as it was published: its npm package, its card and the pictures in it, whose
+ * numbers are not those of another calibration.
+ */
+const OF_PUBLICATION = /^(package\.json|readme(\..*)?|.*\.(svg|png|jpe?g))$/i;
 const KINDS: readonly Kind[] = ['choice', 'score', 'noul'];
 
 /** The parts of `config.json` about temperatures. */
@@ -97,7 +105,8 @@ export class FolderCopy {
     try {
       // These copies share their bytes until one of them is changed, if the file system supports that; with links, a
       // change would affect both.
-      cpSync(model, this.path, { recursive: true, dereference: true, mode: constants.COPYFILE_FICLONE });
+      const filter = (file: string) => !OF_PUBLICATION.test(relative(model, file));
+      cpSync(model, this.path, { recursive: true, dereference: true, mode: constants.COPYFILE_FICLONE, filter });
       chmodSync(this.path, statSync(model).mode | 0o700);
     } catch (error) {
       this.remove();
@@ -116,14 +125,20 @@ export class FolderCopy {
   writeTemperature(temperature: number): void {
     const everywhere = Object.fromEntries(KINDS.map((kind) => [kind, temperature]));
     const text = changed(this.#text, ['temperature'], everywhere);
-    this.#write(changed(text, ['calibration'], undefined));
+    this.#write(CONFIG, changed(text, ['calibration'], undefined));
   }
 
-  /** Gives the copy the model's own configuration, with these calibrations added to or replacing those in it. */
+  /**
+   * Gives the copy the model's own configuration, with these calibrations added to or replacing those in it. Reference
+   * answers to these questions are left out, since the calibrated model gives others.
+   */
   writeCalibrations(calibrations: ReadonlyMap<string, Calibration>): void {
     let text = this.#text;
     for (const [key, calibration] of calibrations) text = changed(text, ['calibration', key], calibration);
-    this.#write(text);
+    this.#write(CONFIG, text);
+    const file = join(this.path, REFERENCES);
+    if (existsSync(file))
+      this.#write(REFERENCES, linesWithout(readFileSync(file, 'utf8'), new Set(calibrations.keys())));
   }
 
   /** Moves the copy to its place; the folder that was there is gone. */
@@ -143,8 +158,8 @@ export class FolderCopy {
     rmSync(this.#temporary, { recursive: true, force: true });
   }
 
-  #write(text: string): void {
-    const file = join(this.path, CONFIG);
+  #write(name: string, text: string): void {
+    const file = join(this.path, name);
     // The copied file may be read-only.
     rmSync(file, { force: true });
     writeFileSync(file, text);

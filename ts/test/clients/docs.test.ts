@@ -32,4 +32,23 @@ suite('docs/clients.md', () => {
     const table = [...PAGE.matchAll(/^\| (?:npm|PyPI) .* \| (\S.*) \|$/gm)].map(([, version]) => version);
     assert.deepEqual(table, [...versions, typesafe]);
   });
+
+  test('and the page on decisions have install lines with those versions, for npm and for pip', () => {
+    const { devDependencies } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8'));
+    const installs = ['clients.md', 'decisions.md'].flatMap((page) =>
+      docBlocks(page).filter(({ language }) => language === 'sh'),
+    );
+    const npm = installs.flatMap(({ text }) => /^npm install (.+)$/m.exec(text)?.[1]?.split(' ') ?? []);
+    const packages = npm.map((name) => name.replace(/(?<=.)@.*$/, ''));
+    const expected = ['@typesafe-ai/sdk', 'ai', '@ai-sdk/typesafe-ai', '@openrouter/sdk', 'openai', 'openai'];
+    assert.deepEqual(packages, expected);
+    assert.deepEqual(
+      npm,
+      packages.map((name) => `${name}@${devDependencies[name]}`),
+    );
+    const python = readFileSync(join(REPOSITORY, 'ts', 'test', 'system', 'requirements.txt'), 'utf8');
+    const pip = installs.flatMap(({ text }) => /^pip install (.+)$/m.exec(text)?.[1]?.split(' ') ?? []);
+    assert.equal(pip.length, 1);
+    for (const pinned of pip) assert.match(python, new RegExp(`^${pinned.replaceAll('.', '\\.')}$`, 'm'));
+  });
 });

@@ -51,6 +51,23 @@ anger  annoyed  confidence 0.10, score 1.50 of 2
     assert.match(text, /and 4 less likely/);
   });
 
+  test('fits the width of a terminal: bars get shorter, then names are cut', () => {
+    const name = 'a name of thirty-three characters';
+    const answer = `"q":{"type":"choice","probabilities":{"${name}":1,"b":0},"confidence":1}`;
+    const linesAt = (columns: number) =>
+      answerTable(Buffer.from(`{"answers":{${answer}},${USAGE}}`), { colors: false, columns })
+        .split('\n')
+        .filter((line) => line.endsWith('%'));
+    assert.deepEqual(linesAt(80), [`  ${name}  ${'█'.repeat(20)}  100.0%`, `  b${' '.repeat(54)}    0.0%`]);
+    for (const columns of [60, 50, 30]) {
+      for (const line of linesAt(columns)) assert.equal([...line].length, Math.min(columns, 65), line);
+    }
+    assert.equal(linesAt(50)[0], `  ${name}  ${'█'.repeat(5)}  100.0%`);
+    assert.equal(linesAt(30)[0], '  a name of thi…  ████  100.0%');
+    // No terminal is too narrow for something to be shown.
+    assert.equal(linesAt(1)[0], '  a name …  ████  100.0%');
+  });
+
   test('says when a text was cut', () => {
     const body = '{"answers":{},"usage":{"input_tokens":512,"server_ms":1,"truncated_tokens":9}}';
     assert.match(answerTable(Buffer.from(body), { colors: false }), /512 tokens in 1 ms, 9 more were cut off/);

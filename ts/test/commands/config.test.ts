@@ -60,7 +60,7 @@ suite('svc config', { concurrency: 2 }, () => {
     await runSvc(t, ['config'], { cwd });
     assert.deepEqual(readdirSync(cwd), []);
     const { stderr, code } = await runSvc(t, ['config'], { cwd: folderWithConfig(t, { theads: 1 }) });
-    assert.equal(stderr, 'svc.json: unknown key "theads"\n');
+    assert.equal(stderr, 'svc.json: unknown key "theads"; is threads meant?\n');
     assert.equal(code, 0);
   });
 
@@ -69,6 +69,37 @@ suite('svc config', { concurrency: 2 }, () => {
     assert.equal(stderr, 'svc.json: threads: must be a whole number from 0 to 256\n');
     assert.equal(stdout, '');
     assert.equal(code, 1);
+  });
+
+  for (const [settings, env, line] of [
+    [{ api_key: 'short' }, {}, 'api key from svc.json is 5 characters; use at least 16'],
+    [
+      { listen: ':1' },
+      { SVC_PASSWORD: 'short' },
+      'dashboard password from SVC_PASSWORD is 5 characters; use at least 12 where other machines can connect',
+    ],
+    [
+      { generated: true },
+      { SVC_CONTAINER: '1' },
+      'SVC_PASSWORD and SVC_API_KEY must be set, or an svc.json of your own mounted at /data/svc.json',
+    ],
+  ] as const) {
+    test(`ends as the server would, after the settings: ${line}`, async (t) => {
+      const cwd = folderWithConfig(t, settings);
+      const printed = await runSvc(t, ['config'], { cwd, env });
+      assert.deepEqual([printed.code, printed.stderr], [1, `${line}\n`]);
+      assert.match(printed.stdout, /^listen +\S+:\d+ /m);
+      assert.deepEqual(readdirSync(cwd), ['svc.json']);
+      const served = await runSvc(t, ['serve', '--listen', '192.0.2.1:0'], { cwd, env });
+      assert.equal(served.code, 1);
+      assert.equal(served.stderr.trimEnd().split('\n').at(-1), line);
+    });
+  }
+
+  test('tells a PORT that has no effect', async (t) => {
+    const { code, stderr } = await runSvc(t, ['config'], { cwd: temporaryFolder(t), env: { PORT: '8080' } });
+    const line = 'PORT has no effect: to listen on port 8080, set listen in svc.json, or give --port 8080\n';
+    assert.deepEqual([code, stderr], [0, line]);
   });
 
   test('says where the address of the container image came from', async (t) => {

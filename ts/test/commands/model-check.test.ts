@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { copyOfFixture, type Fixture, fixture, REPOSITORY } from '../addon/model-folders.ts';
+import { copyOfFixture, type Fixture, fixture } from '../addon/model-folders.ts';
 import { docBlocks } from '../doc-blocks.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -162,12 +162,24 @@ suite('svc model check', { concurrency: 2 }, () => {
     const commands = blocks.flatMap(({ text }) => text.trimEnd().split('\n'));
     assert.equal(commands.length, 2);
     for (const command of commands) {
-      const [node, program, ...args] = (command.match(/'[^']*'|\S+/g) ?? []).map((arg) => arg.replaceAll("'", ''));
-      assert.deepEqual([node, program], ['node', 'bin/svc.js']);
-      const { code, stdout } = await runSvc(t, args, { cwd: REPOSITORY });
+      const [npx, program, ...args] = (command.match(/'[^']*'|\S+/g) ?? []).map((arg) => arg.replaceAll("'", ''));
+      assert.deepEqual([npx, program], ['npx', '@svc/server']);
+      const folder = copyOfFixture(t, 'pair-deberta');
+      renameSync(folder, join(dirname(folder), 'my-model'));
+      const { code, stdout } = await runSvc(t, args, { cwd: dirname(folder) });
       assert.equal(code, 0);
       assert.match(stdout, /^refund {2}(yes|no) {2}confidence /m);
     }
+  });
+
+  test('without a folder is about the model of the settings, and manifest about the embedded one', async (t) => {
+    const cwd = temporaryFolder(t);
+    const { code, stdout } = await runSvc(t, ['model', 'check'], { cwd, env: { SVC_MODEL: fixture('marker') } });
+    assert.equal(code, 0);
+    assert.deepEqual(lines(stdout, 'folder'), [fixture('marker')]);
+    const manifest = await runSvc(t, ['model', 'manifest'], { cwd });
+    assert.equal(manifest.code, 0);
+    assert.equal(JSON.parse(manifest.stdout).name, 'svc-small');
   });
 
   test('prints the same as JSON', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { requestFromLines } from '../../src/commands/question.ts';
-import { Refusal } from '../../src/refusal.ts';
+import { WrongUsage } from '../../src/refusal.ts';
 
 /** Returns the JSON text of one question with its id. */
 function questionText(line: string): string {
@@ -18,6 +18,7 @@ suite('a question on the command line', () => {
     ['Is https://a.example/ up?', '"q1":{"type":"noul","instructions":"Is https://a.example/ up?"}'],
     ['Does it say: go?', '"q1":{"type":"noul","instructions":"Does it say: go?"}'],
     ['Is a = b?', '"q1":{"type":"noul","instructions":"Is a = b?"}'],
+    ['Is a != b?', '"q1":{"type":"noul","instructions":"Is a != b?"}'],
     ['Is a < b | c?', '"q1":{"type":"noul","instructions":"Is a < b | c?"}'],
     ['Say "yes"\n?', '"q1":{"type":"noul","instructions":"Say \\"yes\\"\\n?"}'],
   ] as const) {
@@ -70,10 +71,24 @@ suite('a question on the command line', () => {
     ['Angry? = calm < ', 'a level has no text'],
     ['Angry? = a < < b', 'a level has no text'],
     ['Angry? = a < b | c', 'it has both | and <: a choice or a score'],
+    ['= a | b', 'it has no text in front of ='],
+    ['team: = a | b', 'it has no text in front of ='],
+    ['Which? = a', 'it has one option: put | or < between several'],
+    ['Which? =', 'it has no options behind ='],
+    ['Which? =a | b', 'the = in front of options needs a space on both sides'],
+    ['Which?= a | b', 'the = in front of options needs a space on both sides'],
   ] as const) {
     test(`${JSON.stringify(line)} is refused: ${why}`, () => {
       const message = `--question ${JSON.stringify(line)}: ${why}; see svc ask --help`;
-      assert.throws(() => requestFromLines('""', [line]), new Refusal(message));
+      assert.throws(() => requestFromLines('""', [line]), new WrongUsage(message));
     });
   }
+
+  test('is refused in the words of the place that it was typed at', () => {
+    const refusing = (line: string, why: string) => `${line} / ${why}`;
+    assert.throws(
+      () => requestFromLines('""', ['Which? = a | '], refusing),
+      new WrongUsage('Which? = a |  / an option has no name'),
+    );
+  });
 });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { missingEngine, type Platform, unsupportedPlatform } from '../../src/engine/parts.ts';
+import { missingEngine, missingModel, type Platform, unsupportedPlatform } from '../../src/engine/parts.ts';
 
 const GLIBC = '2.28';
 
@@ -39,4 +39,13 @@ suite('a platform', () => {
       assert.equal(missingEngine(platform), `the package ${name} ${advice}`);
     });
   }
+});
+
+test('a program that has bundled the package is told to leave it out', () => {
+  const linux: Platform = { os: 'linux', cpu: 'x64', glibc: GLIBC };
+  const advice =
+    / is not found from \S+, where @svc\/server is in a bundle: a bundler must leave @svc\/server out \("external"\), and the package must be installed beside the bundle$/;
+  assert.match(missingModel(false), advice);
+  assert.match(missingEngine(linux, false), advice);
+  assert.match(missingModel(), /^the embedded model is not installed: there is no package @svc\/model-small /);
 });

@@ -13,7 +13,7 @@ const blocksOf = (language: string) => BLOCKS.filter((block) => block.language =
 /** Returns the arguments of the command line in a block, and the variables that it sets. */
 function commandOf(block: string) {
   const env = Object.fromEntries([...block.matchAll(/^export (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]));
-  const [, line = ''] = /^svc (.*)$/m.exec(block) ?? [];
+  const [, line = ''] = /^npx @svc\/server (.*)$/m.exec(block) ?? [];
   return { args: line.split(' '), env };
 }
 
@@ -22,8 +22,8 @@ suite('docs/batch.md', () => {
     const cwd = temporaryFolder(t);
     const [input = '', header = ''] = blocksOf('csv');
     const [questions = '', error = ''] = blocksOf('json');
-    const [first = '', resumed = '', atServers = ''] = blocksOf('sh');
-    assert.equal(BLOCKS.length, 7);
+    const [first = '', , resumed = '', atServers = ''] = blocksOf('sh');
+    assert.equal(BLOCKS.length, 8);
     writeFileSync(join(cwd, 'tickets.csv'), input);
     writeFileSync(join(cwd, 'questions.json'), questions);
 

@@ -370,6 +370,23 @@ suite('inOrder', () => {
     assert.ok(most > 1 && most <= 8);
   });
 
+  test('gives a result although the next item does not come', async () => {
+    let more = () => {};
+    const later = new Promise<void>((resolve) => {
+      more = resolve;
+    });
+    async function* slow() {
+      yield 1;
+      await later;
+      yield 2;
+    }
+    const results = inOrder(slow(), async (n) => n * 2, { items: 8 });
+    assert.deepEqual((await results.next()).value, [1, 2]);
+    more();
+    assert.deepEqual((await results.next()).value, [2, 4]);
+    assert.equal((await results.next()).done, true);
+  });
+
   test('holds no more of large items than the size says, and any one by itself', async () => {
     let [held, most] = [0, 0];
     const sizes = [1, 1, 60, 1, 500, 1, 1, 60, 60, 1];

@@ -45,6 +45,8 @@ suite('the settings of the gate', () => {
     assert.deepEqual(flagged.listen, { host: '::1', port: 1 });
     assert.equal(flagged.upstream.origin, 'http://c');
     assert.deepEqual(flagged.timeouts, { connectMs: 4, silenceMs: 5, batchMs: 7 });
+    assert.deepEqual(settings(t, { host: '::1', port: '8' }, env).listen, { host: '::1', port: 8 });
+    assert.deepEqual(settings(t, { port: '8' }, env).listen, { host: '0.0.0.0', port: 8 });
     const empty = settings(t, {}, { GATE_LISTEN: '', GATE_UPSTREAM: ' ', GATE_TIMEOUT_MS: '' });
     assert.deepEqual(empty.listen, { host: '127.0.0.1', port: 21118 });
     assert.equal(empty.timeouts.silenceMs, 130_000);

@@ -481,7 +481,8 @@ test('a port that is in use refuses to start with one line that says what to do'
   const { port } = await startServer(t);
   await assert.rejects(startServer(t, { port }), (error) => {
     assert.ok(error instanceof Refusal);
-    const why = 'the port is in use; choose another address with listen or --listen';
+    const why =
+      'the port is in use by a server of svc, whose model is "fake"; choose another address with listen, --listen or --port';
     assert.equal(error.message, `cannot listen on 127.0.0.1:${port}: ${why}`);
     return true;
   });

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { createEngine, DecisionError, EngineError, type LocalEngineOptions } from '../../src/in-process/index.ts';
-import { answersText, fixture, goldenLines } from '../addon/model-folders.ts';
+import { answersText, copyOfFixture, fixture, goldenLines } from '../addon/model-folders.ts';
 import { differentRequest, manyQuestions, THREE_TYPES } from '../addon/requests.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -201,6 +202,12 @@ suite('a DecisionError', () => {
   }
 });
 
+test('a DecisionError is written as JSON with its message', () => {
+  const error = new DecisionError({ code: 'queue_full', message: 'the queue is full', retryAfterSeconds: 2 });
+  const fields = { name: 'DecisionError', code: 'queue_full', status: 503, message: 'the queue is full' };
+  assert.deepEqual(JSON.parse(JSON.stringify(error)), { ...fields, retryAfterSeconds: 2 });
+});
+
 suite('close', () => {
   test('answers what was asked before, refuses what comes later, and may be called again', async (t) => {
     const engine = await start(t, { model: MODEL });
@@ -268,12 +275,74 @@ suite('createEngine', () => {
     [{ threads: '2' }, 'threads: must be a whole number from 0 to 256'],
     [{ device: 'tpu' }, 'device: must be one of auto, cpu, gpu, cuda, coreml, directml'],
     [{ model: 7 }, 'model: must be a string'],
-    [{ thread: 2 }, 'thread: no such option'],
+    [{ thread: 2 }, 'thread: no such option; is threads meant?'],
+    [{ max_queue: 2 }, 'max_queue: no such option; is maxQueue meant?'],
+    [{ nothing: 2 }, 'nothing: no such option'],
+    ['/models/mine', "options: must be an object, such as { model: 'folder', threads: 2 }"],
+    [null, "options: must be an object, such as { model: 'folder', threads: 2 }"],
+    [[], "options: must be an object, such as { model: 'folder', threads: 2 }"],
+    [
+      { model: 'https://models.example/mine.zip' },
+      'model: must be a model folder; "https://models.example/mine.zip" is one that only svc serve can take',
+    ],
+    [{ model: 'mine.tar.gz' }, 'model: must be a model folder; "mine.tar.gz" is one that only svc serve can take'],
   ] as const) {
     test(`refuses ${JSON.stringify(options)}`, async () => {
-      await assert.rejects(createEngine(options as LocalEngineOptions), new TypeError(message));
+      await assert.rejects(createEngine(options as unknown as LocalEngineOptions), new TypeError(message));
     });
   }
+});
+
+suite('a call with an argument that is none', () => {
+  // A program in JavaScript has no types that would keep it from these.
+  const cyclic: unknown[] = [];
+  cyclic.push(cyclic);
+  const request = 'request: must be an object with a state and questions';
+  const body = 'body: must be a string or a Uint8Array, the JSON text of a request';
+  const options = 'options: must be an object, such as { signal }';
+  const signal = 'options.signal: must be an AbortSignal';
+  for (const [method, args, message] of [
+    ['decide', [], request],
+    ['decide', [null], request],
+    ['decide', ['text'], request],
+    ['decide', [{ state: 1n, questions: QUESTIONS }], /^request: cannot be written as JSON: .*BigInt/],
+    ['decide', [{ state: cyclic, questions: QUESTIONS }], /^request: cannot be written as JSON: .*circular/i],
+    ['decide', [{ state: STATE, questions: QUESTIONS }, 'x'], options],
+    ['decide', [{ state: STATE, questions: QUESTIONS }, null], options],
+    ['decide', [{ state: STATE, questions: QUESTIONS }, { signal: {} }], signal],
+    ['decide', [{ state: STATE, questions: QUESTIONS }, { signal: null }], signal],
+    ['decideJson', [], body],
+    ['decideJson', [{ state: 'x' }], body],
+    ['decideJson', [[123]], body],
+    ['decideJson', ['{}', 7], options],
+    ['swap', [], 'model: must be a string, the path of a model folder'],
+    [
+      'swap',
+      ['s3://bucket/mine'],
+      'model: must be a model folder; "s3://bucket/mine" is one that only svc serve can take',
+    ],
+  ] as const) {
+    test(`${method}(${inspect(args).slice(2, 60)} is a TypeError that names it`, async (t) => {
+      const engine = await start(t, { model: MODEL });
+      const untyped = engine as unknown as Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
+      const error = await reason(untyped[method]?.(...args) as Promise<unknown>);
+      assert.ok(error instanceof TypeError, String(error));
+      if (typeof message === 'string') assert.equal(error.message, message);
+      else assert.match(error.message, message);
+    });
+  }
+
+  test('takes the signal of another realm', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const { signal: own } = new AbortController();
+    const foreign = {
+      aborted: false,
+      throwIfAborted: () => {},
+      addEventListener: own.addEventListener.bind(own),
+      removeEventListener: own.removeEventListener.bind(own),
+    } as unknown as AbortSignal;
+    assert.ok(answersText(await engine.decideJson(THREE_TYPES, { signal: foreign })));
+  });
 });
 
 suite('a swap of the model', () => {
@@ -296,5 +365,32 @@ suite('a swap of the model', () => {
     assert.equal(error.code, 'bad_model');
     assert.deepEqual(engine.model, model);
     assert.equal(answersText(await engine.decideJson(THREE_TYPES)), answersText(before));
+  });
+
+  test('to a folder that gives other answers than its references changes nothing, as a reload of a server', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const before = await engine.decideJson(THREE_TYPES);
+    const wrong = copyOfFixture(t, 'marker');
+    const file = join(wrong, 'golden.jsonl');
+    const [first = ''] = readFileSync(file, 'utf8').split('\n');
+    writeFileSync(file, JSON.stringify({ ...JSON.parse(first), input_tokens: 1 }));
+    const error = await reason(engine.swap(wrong));
+    assert.ok(error instanceof EngineError);
+    assert.equal(error.code, 'load_failed');
+    assert.match(error.message, /golden\.jsonl: line 1: \d+ tokens, the reference has 1$/);
+    assert.equal(answersText(await engine.decideJson(THREE_TYPES)), answersText(before));
+    // Without references nothing is asked of a folder but the trial decision.
+    rmSync(file);
+    assert.equal((await engine.swap(wrong)).dir, wrong);
+  });
+
+  test('is done after the swaps that were asked for before it', async (t) => {
+    const engine = await start(t, { model: MODEL });
+    const plain = copyOfFixture(t, 'shared-state');
+    rmSync(join(plain, 'golden.jsonl'), { force: true });
+    // The first has references to give, so it takes longer than the second.
+    const swaps = [engine.swap(fixture('marker')), engine.swap(plain)];
+    const dirs = (await Promise.all(swaps)).map(({ dir }) => dir);
+    assert.deepEqual([dirs, engine.model.dir], [[fixture('marker'), plain], plain]);
   });
 });

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
+import { readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import { fixture } from '../addon/model-folders.ts';
+import { build } from 'esbuild';
+import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 import { consumerFolder, typeCheck } from './consumer.ts';
 
 const OPTIONS = JSON.stringify({ model: fixture('shared-state-int8'), device: 'cpu', threads: 1 });
@@ -18,21 +22,77 @@ const { answers } = await engine.decide(${REQUEST});
 console.log(JSON.stringify(answers));`;
 
 suite('the package', () => {
-  test('is imported and required, with one class of each error, and no engine keeps the process', async (t) => {
+  test('is imported and required, with errors of one class for both, and no engine keeps the process', async (t) => {
     const folder = consumerFolder(t, {
       'esm.mjs': `import { createEngine } from '@svc/server';${PRINT_CHOICE}`,
       'cjs.cjs': `const { createEngine } = require('@svc/server');(async () => {${PRINT_CHOICE}})();`,
       'both.mjs': `import { createRequire } from 'node:module';
         import * as imported from '@svc/server';
         const required = createRequire(import.meta.url)('@svc/server');
-        const names = Object.keys(imported).filter((name) => name !== 'default' && name !== 'module.exports');
-        console.log(names.join(), names.every((name) => imported[name] === required[name]));`,
+        const names = (one) => Object.keys(one).filter((name) => !['default', 'module.exports'].includes(name)).sort();
+        const error = (one, name) => new one[name]({ code: 'queue_full', message: 'm' });
+        class Own extends imported.DecisionError {}
+        console.log(names(imported).join(), names(required).join() === names(imported).join(),
+          ...['DecisionError', 'EngineError'].flatMap((name) => [
+            error(imported, name) instanceof required[name], error(required, name) instanceof imported[name],
+            error(imported, name) instanceof imported[name], new Error('x') instanceof required[name],
+          ]),
+          error(imported, 'EngineError') instanceof required.DecisionError,
+          error(required, 'DecisionError') instanceof Own, new Own({ code: 'a', message: 'b' }) instanceof Own,
+          new Own({ code: 'a', message: 'b' }) instanceof required.DecisionError, null instanceof required.DecisionError);`,
     });
     const [esm, cjs, both] = await Promise.all(['esm.mjs', 'cjs.cjs', 'both.mjs'].map((name) => run(folder, name)));
     assert.equal(esm?.stderr, '');
     assert.match(esm?.stdout ?? '', /^\{"team":\{"type":"choice","choice":"(tech|sales)"/);
     assert.deepEqual(cjs, esm);
-    assert.equal(both?.stdout, 'DecisionError,EngineError,createEngine true\n');
+    assert.equal(both?.stderr, '');
+    const alike = 'true true true false';
+    assert.equal(
+      both?.stdout,
+      `DecisionError,EngineError,createEngine true ${alike} ${alike} false false true true false\n`,
+    );
+  });
+
+  for (const format of ['esm', 'cjs'] as const) {
+    test(`is bundled by esbuild into one file, and answers in its place: ${format}`, async (t) => {
+      const ending = format === 'esm' ? 'mjs' : 'cjs';
+      const program = format === 'esm' ? PRINT_CHOICE : `(async () => {${PRINT_CHOICE}})();`;
+      const folder = consumerFolder(t, { 'main.ts': `import { createEngine } from '@svc/server';${program}` });
+      const outfile = join(folder, 'node_modules', '@svc', 'server', 'dist', 'lib', `bundled-${process.pid}.${ending}`);
+      t.after(() => rmSync(outfile, { force: true }));
+      const { warnings } = await build({
+        ...{ absWorkingDir: folder, entryPoints: ['main.ts'], bundle: true, platform: 'node', format, outfile },
+        logLevel: 'silent',
+      });
+      // A CommonJS program has no import.meta, for which the library has a replacement.
+      const others = warnings.filter(({ id }) => id !== 'empty-import-meta');
+      assert.deepEqual(others, []);
+      const { stdout, stderr } = await runCommand(process.execPath, { args: [outfile], cwd: folder });
+      assert.equal(stderr, '');
+      assert.match(stdout, /^\{"team":\{"type":"choice","choice":"(tech|sales)"/);
+    });
+
+    test(`says in a bundle elsewhere what the bundler must leave out: ${format}`, async (t) => {
+      const ending = format === 'esm' ? 'mjs' : 'cjs';
+      const program = `createEngine().then(() => {}, ({ message }) => console.log(message));`;
+      const folder = consumerFolder(t, { 'main.ts': `import { createEngine } from '@svc/server';${program}` });
+      const outfile = join(temporaryFolder(t), `moved.${ending}`);
+      await build({
+        ...{ absWorkingDir: folder, entryPoints: ['main.ts'], bundle: true, platform: 'node', format, outfile },
+        logLevel: 'silent',
+      });
+      const { stdout, stderr } = await runCommand(process.execPath, { args: [outfile] });
+      assert.equal(stderr, '');
+      assert.match(stdout, /where @svc\/server is in a bundle: a bundler must leave @svc\/server out \("external"\)/);
+    });
+  }
+
+  test('is an ES module for who imports it: it requires nothing when it is loaded', () => {
+    const text = readFileSync(join(REPOSITORY, 'dist', 'lib', 'index.js'), 'utf8');
+    assert.doesNotMatch(text, /(?<![\w.])require\(|__require/);
+    assert.match(text, /^export \{/m);
+    // This is the spelling that webpack replaces, so that neither the engine nor the model would be found.
+    assert.doesNotMatch(text, /\{ createRequire\b/);
   });
 
   test('has types for both module systems and for bundlers, also for who checks its declarations', async (t) => {

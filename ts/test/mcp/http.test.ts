@@ -146,6 +146,18 @@ suite('the tools over HTTP', () => {
     assert.equal(await statusWith({ origin: 'https://app.example' }), 200);
   });
 
+  test('can be called from a web page whose origin is listed', async (t) => {
+    const url = await start(t, { corsOrigins: ['https://app.example'] });
+    const headers = { origin: 'https://app.example', 'access-control-request-method': 'POST' };
+    const preflight = await post(url, { method: 'OPTIONS', headers });
+    const allowed = (response: Response) => response.headers.get('access-control-allow-origin');
+    assert.deepEqual([preflight.status, allowed(preflight)], [204, 'https://app.example']);
+    const answer = await post(url, { headers: { origin: 'https://app.example' } });
+    assert.deepEqual([answer.status, allowed(answer)], [200, 'https://app.example']);
+    const stranger = await post(url, { method: 'OPTIONS', headers: { ...headers, origin: 'https://other.example' } });
+    assert.deepEqual([stranger.status, allowed(stranger)], [405, null]);
+  });
+
   test('are at one path, for POST, within the limit on bodies', async (t) => {
     const url = await start(t);
     assert.equal((await post(new URL('/', url))).status, 404);

@@ -135,7 +135,7 @@ suite('svc mcp', { timeout: 120_000 }, () => {
     assert.equal((await svc.finished).code, 0);
     for (const listen of ['0.0.0.0:0', '[::]:0', 'example.com:80', 'unix:/tmp/x.sock', 'nonsense']) {
       const { code, stderr } = await runSvc(t, ['mcp', '--listen', listen], { cwd: temporaryFolder(t) });
-      assert.deepEqual([code, stderr], [1, '--listen: must be a loopback address, such as 127.0.0.1:21120\n'], listen);
+      assert.deepEqual([code, stderr], [2, '--listen: must be a loopback address, such as 127.0.0.1:21120\n'], listen);
     }
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine/addon.ts';
 import { memberText } from '../../src/files/json-member.ts';
-import { tryReferences } from '../../src/model/trial.ts';
+import { tryReferences } from '../../src/model/references.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
 import { FakeEngine, untilCancelled } from '../fake-engine.ts';
 

@@ -73,7 +73,7 @@ if (process.platform !== 'win32') {
       assert.equal(await killed.decide(), 200);
     });
 
-    test('is named by ask, batch, health, doctor and the gate', async (t) => {
+    test('is named by ask, batch, bench, health, doctor and the gate', async (t) => {
       const { folder, socket, process: svc } = await startOnSocket(t);
       const url = `unix:${socket}`;
       const asked = await runSvc(t, ['ask', '-', '--url', url, '--json'], { cwd: folder, input: REQUEST });
@@ -84,6 +84,11 @@ if (process.platform !== 'win32') {
       writeFileSync(join(folder, 'q.json'), JSON.stringify(JSON.parse(REQUEST).questions));
       const batch = await runSvc(t, ['batch', 'rows.jsonl', '--questions', 'q.json', '--url', url], { cwd: folder });
       assert.equal(batch.code, 0, batch.stderr);
+
+      const bench = await runSvc(t, ['bench', url, '--seconds', '1', '--concurrency', '2', '--json'], { cwd: folder });
+      assert.equal(bench.code, 0, bench.stderr);
+      const { server, answers } = JSON.parse(bench.stdout);
+      assert.deepEqual([server, answers > 0], [url, true]);
 
       const well = await runSvc(t, ['health', '--listen', url], { cwd: folder });
       assert.deepEqual([well.code, well.stdout], [0, 'ok\n']);

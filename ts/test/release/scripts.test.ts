@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, runCommand } from '../addon/program.ts';
 import { programFolder } from '../install/place.ts';
@@ -44,6 +45,59 @@ test('a platform that the list lacks is refused with the ones that it has', asyn
     assert.equal(code, 1);
     assert.match(stderr, /^release: there is no platform plan9-x64: linux-x64-gnu, .*\n$/);
   }
+});
+
+test('a flag that a script does not know is refused as a flag', async () => {
+  const { code, stderr } = await script('packages', '--help');
+  assert.deepEqual(
+    [code, stderr],
+    [1, 'release: unknown flag --help; docs/releasing.md says what each command takes\n'],
+  );
+});
+
+test('packages that have not been made are not packed, and a line says what makes them', async (t) => {
+  const { code, stderr } = await runCommand(process.execPath, {
+    args: [join('scripts', 'release', 'pack.mjs'), 'darwin-arm64'],
+    cwd: REPOSITORY,
+    env: { SVC_RELEASE_FOLDER: temporaryFolder(t) },
+  });
+  assert.equal(code, 1);
+  assert.match(
+    stderr,
+    /^release: \S+engine-darwin-arm64 is not there: run node scripts\/release\/packages\.mjs first\n$/,
+  );
+});
+
+suite('a page in a package', () => {
+  const isPacked = (file: string) => ['docs/api.md', 'README.md', 'LICENSE'].includes(file);
+
+  /** Returns a page of the repository as a package has it, in which only `isPacked` files are. */
+  async function packed(text: string, path: string): Promise<string> {
+    const { packedPage } = await import(pathToFileURL(join(REPOSITORY, 'scripts', 'release', 'links.mjs')).href);
+    return packedPage(text, path, isPacked);
+  }
+
+  test('keeps links to files of the package, to places and to addresses', async () => {
+    const text = '[a](api.md) [b](../README.md#start) [c](#here) [d](https://a.example/x.md) ![e](../LICENSE)';
+    assert.equal(await packed(text, 'docs/errors.md'), text);
+  });
+
+  test('leads to the repository, at its version, for every other file', async () => {
+    const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
+    const base = `${server && name ? `${server}/${name}` : 'https://github.com/svc/server'}/blob/v${version}`;
+    const text = '[a](../ARCHITECTURE.md#rooms) and [b](errors.md)';
+    assert.equal(
+      await packed(text, 'docs/api.md'),
+      `[a](${base}/ARCHITECTURE.md#rooms) and [b](${base}/docs/errors.md)`,
+    );
+  });
+
+  test('with a link to nothing is refused', async () => {
+    await assert.rejects(
+      packed('[a](no.md)', 'docs/api.md'),
+      /docs\/api\.md links to no\.md, and there is no docs\/no\.md/,
+    );
+  });
 });
 
 test('a script says which program it lacks, and which has failed', async (t) => {

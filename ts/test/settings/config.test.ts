@@ -233,7 +233,8 @@ suite('the file', () => {
   test('an unknown key is a warning that names it', (t) => {
     const { config, warnings } = fromFile(t, '{"theads": 3, "threads": 2, "a\\nb": 1, "__proto__": {"threads": 9}}');
     assert.equal(config.threads, 2);
-    assert.deepEqual(warnings.slice(0, 2), ['svc.json: unknown key "theads"', 'svc.json: unknown key "a\\nb"']);
+    const meant = 'svc.json: unknown key "theads"; is threads meant?';
+    assert.deepEqual(warnings.slice(0, 2), [meant, 'svc.json: unknown key "a\\nb"']);
   });
 
   for (const [text, place] of [

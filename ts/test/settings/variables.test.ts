@@ -5,7 +5,7 @@ import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { type ConfigKey, ConfigSchema } from '../../src/schemas/config.ts';
 import { loadConfig } from '../../src/settings/config.ts';
-import { unknownVariables, variableOf } from '../../src/settings/variables.ts';
+import { unknownVariables, unusedPort, variableOf } from '../../src/settings/variables.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
@@ -18,7 +18,8 @@ suite('a variable that means nothing', () => {
     ['SVC_THREDS', 'SVC_THREDS has no effect: there is no such variable; is SVC_THREADS meant?'],
     ['SVC_APIKEY', 'SVC_APIKEY has no effect: there is no such variable; is SVC_API_KEY meant?'],
     ['SVC_DTA', 'SVC_DTA has no effect: there is no such variable; is SVC_DATA meant?'],
-    ['SVC_PORT', 'SVC_PORT has no effect: there is no such variable'],
+    ['SVC_PORT', 'SVC_PORT has no effect: set listen in svc.json, or give --port PORT'],
+    ['SVC_HOST', 'SVC_HOST has no effect: set listen in svc.json, or give --host HOST'],
     ['SVC_SOMETHING_ELSE', 'SVC_SOMETHING_ELSE has no effect: there is no such variable'],
   ] as const) {
     test(`is told: ${name}`, (t) => {
@@ -43,6 +44,27 @@ suite('a variable that means nothing', () => {
       SVC_OTHER_PORT: 'tcp://10.0.0.2:80',
     };
     assert.deepEqual(unknownVariables(ofService), []);
+  });
+});
+
+suite('PORT', () => {
+  test('is told when the server listens on another port', (t) => {
+    const advice = 'PORT has no effect: to listen on port 8080, set listen in svc.json, or give --port 8080';
+    const own = { host: '127.0.0.1', port: 21118 };
+    assert.equal(unusedPort({ PORT: '8080' }, own), advice);
+    assert.equal(unusedPort({ PORT: '8080' }, { socket: '/run/svc.sock', mode: 0o600 }), advice);
+    const sources = { cwd: temporaryFolder(t), env: { PORT: '8080' } };
+    assert.deepEqual(loadConfig({ ...sources, listens: true }).warnings, [advice]);
+    // A command that listens nowhere has no use for it.
+    assert.deepEqual(loadConfig(sources).warnings, []);
+  });
+
+  test('is not told when it is the port, or no port at all', (t) => {
+    for (const PORT of ['', '0', 'tcp://10.0.0.1:80', '123456']) {
+      assert.equal(unusedPort({ PORT }, { host: '127.0.0.1', port: 1 }), undefined);
+    }
+    const sources = { cwd: temporaryFolder(t), env: { PORT: '8080' }, listens: true };
+    assert.deepEqual(loadConfig({ ...sources, flags: { port: '8080' } }).warnings, []);
   });
 });
 

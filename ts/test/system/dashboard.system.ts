@@ -100,6 +100,12 @@ test('the dashboard of a server that nobody has asked yet has room for its chart
     assert.equal(await page.evaluate("getComputedStyle(document.querySelector('.plot')).borderTopStyle"), 'none');
     await inspect(page, `idle-${width}`);
   }
+  const page = await openPage(t, { httpCredentials });
+  await page.goto(server.url.href);
+  const steps = page.getByText('Nobody has asked this server yet.');
+  assert.ok(await steps.isVisible());
+  await page.getByRole('button', { name: 'Decide' }).click();
+  await steps.waitFor({ state: 'hidden' });
 });
 
 test('the kept states show when a state comes again', async (t) => {
@@ -144,15 +150,58 @@ test('without JavaScript the numbers are there', async (t) => {
   assert.ok(!(await page.getByRole('button', { name: 'Decide' }).isVisible()));
 });
 
-test('the pages are readable in light, dark and on a phone, and axe finds nothing serious', async (t) => {
+test('every control is reached and used by the keyboard alone, in the order of the page, and the focus is seen', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  for (const width of [360, 1440]) {
+    const page = await openPage(t, { httpCredentials, viewport: { width, height: 900 } });
+    await page.goto(server.url.href);
+    await page.locator('[data-plot] canvas').first().waitFor();
+    // A group of radio buttons, and a row of tabs, is one stop.
+    const controls = await page.evaluate<number>(CONTROLS);
+    const places: number[] = [];
+    for (let count = 0; count < controls; count += 1) {
+      await page.keyboard.press('Tab');
+      const { top, outline } = await page.evaluate<{ top: number; outline: string }>(FOCUS);
+      assert.notEqual(outline, 'none', `stop ${count + 1} at ${width}`);
+      places.push(top);
+    }
+    assert.ok(controls > 20 && (places.at(-1) ?? 0) > (places[0] ?? 0), String(places));
+    await page.keyboard.press('Tab');
+    assert.equal(
+      await page.evaluate('document.activeElement === document.body'),
+      true,
+      'a stop more than the controls',
+    );
+  }
+});
+
+/** The number of elements that the key Tab should stop at. */
+const CONTROLS = `(() => {
+  const all = [...document.querySelectorAll('a[href], button, input, select, textarea, summary, [tabindex="0"]')];
+  const seen = all.filter((element) => element.checkVisibility() && element.tabIndex >= 0 && !element.disabled);
+  const others = seen.filter((element) => element.type !== 'radio' || element.checked);
+  return others.length;
+})()`;
+
+const FOCUS = `(() => {
+  const element = document.activeElement;
+  const ring = element.type === 'radio' ? element.nextElementSibling : element;
+  const { outlineStyle, boxShadow } = getComputedStyle(ring);
+  const outline = outlineStyle === 'none' && boxShadow !== 'none' ? 'shadow' : outlineStyle;
+  return { top: element.getBoundingClientRect().top + scrollY, outline };
+})()`;
+
+test('the pages are readable in light, dark and on a phone, and axe finds nothing', async (t) => {
   const server = await LiveServer.start(t, { env });
   for (let count = 0; count < 60; count += 1) await server.decide(count % 9 === 0 ? '{}' : THREE_TYPES);
   // The wait gives the series a second step, so that the charts have lines.
   await sleep(6000);
   for (let count = 0; count < 30; count += 1) await server.answer(THREE_TYPES);
   for (const [name, colorScheme, width] of [
-    ['light', 'light', 1280],
-    ['dark', 'dark', 1280],
+    ['light', 'light', 1440],
+    ['dark', 'dark', 1440],
+    ['tablet', 'light', 768],
+    ['tablet-dark', 'dark', 768],
     ['phone', 'light', 360],
     ['phone-dark', 'dark', 360],
   ] as const) {

@@ -1,7 +1,23 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LiveServer } from '../real/live-server.ts';
-import { openPage, textOf } from './browser.ts';
+import { inspect, openPage, textOf } from './browser.ts';
+
+test("the API's page has nothing that axe finds, on wide and on narrow screens, and fits them", async (t) => {
+  const server = await LiveServer.start(t);
+  for (const width of [1440, 768, 360]) {
+    const page = await openPage(t, { viewport: { width, height: 900 } });
+    await page.goto(new URL('/docs', server.url).href);
+    const decide = page.locator('#operations-Decisions-decide');
+    await decide.locator('.opblock-summary').click();
+    await decide.locator('.try-out__btn').click();
+    await decide.locator('.execute').click();
+    await decide.locator('.live-responses-table .response .highlight-code').first().waitFor();
+    const overhang = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+    assert.ok(overhang <= 0, `${overhang} pixels too wide for ${width}`);
+    await inspect(page, `docs-${width}`);
+  }
+});
 
 test("the API's page shows every route and tries one out, asking nobody but the server", async (t) => {
   const server = await LiveServer.start(t);

@@ -2,21 +2,22 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import {
   chownSync,
+  existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { after, before, suite, type TestContext, test } from 'node:test';
+import { build } from 'esbuild';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { typeCheck } from '../in-process/consumer.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { IsolatedRegistry } from './isolated-registry.ts';
+import type { IsolatedRegistry } from './isolated-registry.ts';
+import { platform, published, publishPackages } from './published.ts';
 
 /** The largest allowed size of the packages for one platform, in bytes. */
 const MAX_PACKED_BYTES = 60e6;
@@ -29,24 +30,12 @@ const HELD_BACK = process.geteuid?.() === 0 ? { user: 65_534 } : {};
 
 const ASK = ['ask', '--state', 'I was charged twice.', '--question', 'refund: Money back?', '--json'];
 
-const platform = process.arch === 'arm64' ? 'linux-arm64-gnu' : 'linux-x64-gnu';
-const published = ['model-small', `engine-${platform}`, 'server'];
-
-const release = mkdtempSync(join(tmpdir(), 'svc-release-'));
 let registry: IsolatedRegistry;
 
 before(async () => {
-  const env = { ...process.env, SVC_RELEASE_FOLDER: release };
-  execFileSync(process.execPath, [join('scripts', 'release', 'packages.mjs'), '--local'], { cwd: REPOSITORY, env });
-  registry = await IsolatedRegistry.start();
-  for (const name of published) {
-    await output(['npm', 'publish'], { cwd: join(release, 'node_modules', '@svc', name) });
-  }
+  registry = await publishPackages();
 });
-after(() => {
-  registry?.stop();
-  rmSync(release, { recursive: true, force: true });
-});
+after(() => registry?.stop());
 
 /** Runs a command that must succeed, and returns its output. */
 async function output(...[command, options]: Parameters<IsolatedRegistry['run']>): Promise<string> {
@@ -112,6 +101,70 @@ suite('npm install @svc/server, with no network, no compiler and no other packag
       refund(await output(['node', 'esm.mjs'], { cwd })),
       refund(await output(['node', 'cjs.cjs'], { cwd })),
     );
+  });
+
+  test('gives programs that esbuild has bundled next to it, in both formats, the same answers', async (t) => {
+    const cwd = await installed(t);
+    const ask = `createEngine().then((engine) => engine.decide({ state: 'x', questions: { refund: { type: 'noul' } } }))
+      .then((answer) => console.log(JSON.stringify(answer)));`;
+    writeFileSync(join(cwd, 'main.js'), `import { createEngine } from '@svc/server'; ${ask}`);
+    const plain = refund(
+      await output(['node', '--input-type=module', '-e', readFileSync(join(cwd, 'main.js'), 'utf8')], { cwd }),
+    );
+    for (const [format, ending] of [
+      ['esm', 'mjs'],
+      ['cjs', 'cjs'],
+    ] as const) {
+      for (const external of [[], ['@svc/server']]) {
+        const outfile = `out.${ending}`;
+        const options = { absWorkingDir: cwd, bundle: true, platform: 'node', format } as const;
+        await build({ ...options, entryPoints: ['main.js'], external, outfile, logLevel: 'silent' });
+        assert.equal(refund(await output(['node', outfile], { cwd })), plain);
+      }
+    }
+  });
+
+  test('has pages whose links lead to files that are there, or to addresses', async (t) => {
+    const cwd = await installed(t);
+    const pages = published.flatMap((name) => {
+      const folder = join(cwd, 'node_modules', '@svc', name);
+      const files = readdirSync(folder, { recursive: true, encoding: 'utf8' });
+      return files.filter((file) => file.endsWith('.md')).map((file) => join(folder, file));
+    });
+    const links = pages.flatMap((page) =>
+      [...readFileSync(page, 'utf8').matchAll(/\]\((?![#\s])([^)\s]+)\)/g)].map(([, target = '']) => ({
+        page,
+        target,
+      })),
+    );
+    assert.ok(pages.length > 25 && links.length > 100, `${pages.length} pages, ${links.length} links`);
+    for (const { page, target } of links) {
+      if (/^https?:/.test(target)) continue;
+      assert.ok(existsSync(resolve(dirname(page), target.replace(/#.*/, ''))), `${page}: ${target}`);
+    }
+  });
+
+  test('says in each package where it comes from, and unpacks where archives are the rule', async (t) => {
+    const cwd = await installed(t);
+    for (const name of published) {
+      const text = readFileSync(join(cwd, 'node_modules', '@svc', name, 'package.json'), 'utf8');
+      const { homepage, bugs, repository, preferUnplugged, keywords } = JSON.parse(text);
+      const home = String(homepage).replace('#readme', '');
+      assert.match(home, /^https:\/\/\S+$/);
+      assert.deepEqual([bugs, repository.url, preferUnplugged], [`${home}/issues`, `git+${home}.git`, true]);
+      assert.equal(Array.isArray(keywords) && keywords.length > 5, name === 'server', name);
+    }
+    const examples = readdirSync(join(cwd, 'node_modules', '@svc', 'server', 'examples'));
+    assert.deepEqual(examples.toSorted(), readdirSync(join(REPOSITORY, 'examples')).toSorted());
+  });
+
+  test('leaves no npm file in what svc tune writes', async (t) => {
+    const cwd = await installed(t);
+    const data = join('node_modules', '@svc', 'server', 'examples', 'labelled.jsonl');
+    await output(['npx', 'svc', 'tune', '--data', data, '--out', 'mine'], { cwd });
+    const expected = ['LICENSE', 'config.json', 'golden.jsonl', 'model.onnx', 'tokenizer.json'];
+    assert.deepEqual(readdirSync(join(cwd, 'mine')).toSorted(), expected);
+    await output(['npx', 'svc', 'model', 'check', 'mine'], { cwd });
   });
 
   test('gives programs its types, in both module systems', async (t) => {

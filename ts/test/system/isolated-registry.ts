@@ -46,14 +46,14 @@ export interface InsideOptions {
   readonly timeoutMs?: number;
 }
 
-/** Returns a folder with the programs of `IsolatedRegistry`, which is its whole PATH. */
-function makePath(folder: string): string {
+/** Returns a folder with the programs of `IsolatedRegistry` and others, which is its whole PATH. */
+function makePath(folder: string, others: readonly string[]): string {
   const path = join(folder, 'path');
   mkdirSync(path);
   const npm = join(dirname(execFileSync('which', ['npm'], { encoding: 'utf8' }).trim()), 'npm');
   symlinkSync(process.execPath, join(path, 'node'));
   for (const name of ['npm', 'npx']) symlinkSync(join(dirname(npm), name), join(path, name));
-  for (const name of COMMANDS) {
+  for (const name of [...COMMANDS, ...others]) {
     symlinkSync(execFileSync('which', [name], { encoding: 'utf8' }).trim(), join(path, name));
   }
   return path;
@@ -64,14 +64,14 @@ export class IsolatedRegistry {
   readonly #server: ChildProcess;
   readonly #path: string;
 
-  private constructor(folder: string, server: ChildProcess) {
+  private constructor(folder: string, server: ChildProcess, commands: readonly string[]) {
     this.#folder = folder;
     this.#server = server;
-    this.#path = makePath(folder);
+    this.#path = makePath(folder, commands);
   }
 
-  /** Installs the registry and starts it, empty. */
-  static async start(): Promise<IsolatedRegistry> {
+  /** Installs the registry and starts it, empty. `commands` are found in its network, in addition to Node and npm. */
+  static async start(commands: readonly string[] = []): Promise<IsolatedRegistry> {
     const folder = mkdtempSync(join(tmpdir(), 'svc-registry-'));
     // Other users must be able to enter the folder.
     chmodSync(folder, 0o755);
@@ -85,19 +85,30 @@ export class IsolatedRegistry {
     const options = ['--config', join(folder, 'config.yaml'), '--listen', ADDRESS];
     const [command = '', ...args] = [...AS_ROOT, ...inside, ...becoming(CALLER, CALLER_GROUP), ...serve, ...options];
     const server = spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], cwd: folder });
-    const registry = new IsolatedRegistry(folder, server);
+    const registry = new IsolatedRegistry(folder, server, commands);
     await registry.#answers();
     return registry;
   }
 
   /** Runs a command in the registry's network. */
-  run(command: readonly string[], { cwd, env = {}, user, timeoutMs = 120_000 }: InsideOptions): Promise<Ended> {
+  run(command: readonly string[], options: InsideOptions): Promise<Ended> {
+    const { cwd, timeoutMs = 120_000 } = options;
+    const [program = '', ...args] = this.#inside(command, options);
+    return runCommand(program, { args, cwd, timeoutMs });
+  }
+
+  /** Starts a command in the registry's network, in a process group of its own. */
+  spawn(command: readonly string[], options: InsideOptions): ChildProcess {
+    const [program = '', ...args] = this.#inside(command, options);
+    return spawn(program, args, { cwd: options.cwd, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
+  }
+
+  #inside(command: readonly string[], { cwd, env = {}, user }: InsideOptions): readonly string[] {
     const own = { PATH: this.#path, HOME: cwd, npm_config_userconfig: join(this.#folder, 'npmrc'), ...env };
     const variables = Object.entries(own).map(([name, value]) => `${name}=${value}`);
     const as = user === undefined ? becoming(CALLER, CALLER_GROUP) : becoming(user, user);
     const enter = ['nsenter', '--target', String(this.#pid), '--net'];
-    const [program = '', ...args] = [...AS_ROOT, ...enter, ...as, '/usr/bin/env', '-i', ...variables, ...command];
-    return runCommand(program, { args, cwd, timeoutMs });
+    return [...AS_ROOT, ...enter, ...as, '/usr/bin/env', '-i', ...variables, ...command];
   }
 
   /** Returns the size of all packages as they are transferred, in bytes. */

@@ -168,3 +168,39 @@ test('the tabs of the code are used with the arrow keys, and hold the request th
   await page.keyboard.press('ArrowRight');
   assert.match(await textOf(page.getByRole('tabpanel', { name: 'curl' })), /"state": "It'\\''s late"/);
 });
+
+test('a link holds the request, without key or password; it fills the playground and sends nothing by itself', async (t) => {
+  const { server, page } = await open(t, { SVC_API_KEY: KEY });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: server.url.origin });
+  await page.getByLabel('State', { exact: true }).fill('größe & 😀 "quoted"');
+  await decide(page);
+  await page.getByLabel('API key', { exact: true }).fill(KEY);
+  await page.getByRole('button', { name: 'Copy a link to this request' }).click();
+  await page.getByText('Copied. It holds the request, no key and no password.').waitFor();
+  const link = await page.evaluate<string>('navigator.clipboard.readText()');
+  assert.equal(await page.getByLabel('Link to this request').inputValue(), link);
+  assert.ok(link.startsWith(`${server.url.origin}/#request=`) && !link.includes(KEY), link);
+  await view(page, 'JSON');
+  const sent = await json(page).inputValue();
+
+  const other = await openPage(t);
+  const asked: string[] = [];
+  other.on('request', (request) => asked.push(`${request.method()} ${request.url()}`));
+  await other.goto(link);
+  assert.equal(await other.getByLabel('State', { exact: true }).inputValue(), 'größe & 😀 "quoted"');
+  await view(other, 'JSON');
+  assert.equal(await json(other).inputValue(), sent);
+  await sleep(1500);
+  assert.ok(asked.length > 0);
+  assert.deepEqual(
+    asked.filter((request) => request.startsWith('POST') || request.includes('request=')),
+    [],
+  );
+  await other.goto(`${server.url.origin}/#request=%%`);
+  await other.getByText('The link is damaged: it holds no request.').waitFor();
+  await view(page, 'JSON');
+  await json(page).fill(`{"state": "${'x'.repeat(20_000)}"}`);
+  await page.getByRole('button', { name: 'Copy a link to this request' }).click();
+  await page.getByText('The request is too long for a link.').waitFor();
+  assert.ok(!(await page.getByLabel('Link to this request').isVisible()));
+});

@@ -50,6 +50,8 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   assert.equal(ended.code, 0, ended.stdout + ended.stderr);
   const told = [...ended.stdout.matchAll(/(SIG\w+): finishing the open requests/g)].map(([, name]) => name);
   assert.deepEqual(told, ['SIGINT', 'SIGTERM']);
+  // The address to try is that of the gate.
+  assert.doesNotMatch(ended.stdout, /try in another terminal/);
 });
 
 test('Ctrl-C on a terminal ends a run, whose bar is gone then, and says how it goes on', async (t) => {
@@ -90,6 +92,27 @@ test('a terminal is shown the key and the password that are made, once; the file
 test('a terminal gets plain lines, and JSON when that is asked for', async (t) => {
   const ended = await start(t, 'model .* loaded', JSON.stringify({ log_format: 'json' }));
   assert.match(ended.stdout, /^\{"level":30,"time":"[^"]+","msg":"listening on /m);
+});
+
+test('a terminal is told where the server is and what to try; a log is not', async (t) => {
+  const ended = await start(t, 'Ctrl-C ends the server');
+  assert.equal(ended.code, 0, ended.stdout);
+  const [, url = ''] = /listening on (http:\S+)\r$/m.exec(ended.stdout) ?? [];
+  const ask = `info  try in another terminal: node bin/svc.js ask --url ${url} --state `;
+  assert.ok(ended.stdout.includes(ask), ended.stdout);
+  assert.ok(ended.stdout.includes(`info  try in a browser: ${url}/docs for every route`), ended.stdout);
+  const json = await start(t, 'model .* loaded', JSON.stringify({ log_format: 'json' }));
+  assert.doesNotMatch(json.stdout, /try in a/);
+});
+
+test('svc ask alone on a terminal asks for a state, then answers a question after the other', async (t) => {
+  const ask = ['env', '-C', temporaryFolder(t), ...SVC, 'ask', '--model', fixture('marker')];
+  const ended = await runScript('type_lines.py', [JSON.stringify(['I was late.', 'Is it?', '/help', '/quit']), ...ask]);
+  assert.equal(ended.code, 0, ended.stdout + ended.stderr);
+  assert.match(
+    ended.stdout,
+    /state: [\s\S]*\? [\s\S]*q1 {2}.*confidence.*\r\n.*█{20} [\s\S]*A question is one line of text:/,
+  );
 });
 
 test('a terminal whose output is stopped holds up no answer, nor the end of the server', async (t) => {

@@ -117,6 +117,31 @@ suite('svc tune', { concurrency: 2 }, () => {
     assert.ok(is - best < (was - best) / 10, `${was} to ${is}, at best ${best}`);
   });
 
+  test('leaves out what was published with the model, and references that no longer hold', async (t) => {
+    const model = copyOfFixture(t, 'marker');
+    for (const name of ['package.json', 'README.md', 'calibration.svg', 'LICENSE'])
+      writeFileSync(join(model, name), '{}');
+    const golden = join(model, 'golden.jsonl');
+    const others = readFileSync(golden, 'utf8');
+    const wrong = '{"team":{"9":1,"10":0,"1":0}}';
+    const line = `{"request":{"state":"x","questions":{"team":${TEAM}}},"probabilities":${wrong}}`;
+    writeFileSync(golden, `${line}\n${others}`);
+    const { folder, file } = await labelledFile(t, model, 300);
+    const { code, stderr } = await tune(t, folder, '--data', file, '--out', 'mine', '--model', model);
+    assert.equal(code, 0, stderr);
+    const out = join(folder, 'mine');
+    assert.deepEqual(readdirSync(out).toSorted(), [
+      'LICENSE',
+      'config.json',
+      'golden.jsonl',
+      'model.onnx',
+      'tokenizer.json',
+    ]);
+    assert.equal(readFileSync(join(out, 'golden.jsonl'), 'utf8'), others);
+    const checked = await runSvc(t, ['model', 'check', out, '--device', 'cpu'], { cwd: folder });
+    assert.equal(checked.code, 0, checked.stdout);
+  });
+
   test('finds the same again, and beside the calibrations that a folder has', async (t) => {
     const model = copyOfFixture(t, 'marker');
     const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8'));
@@ -243,7 +268,8 @@ suite('svc tune', { concurrency: 2 }, () => {
       const { code, stdout, stderr } = await tune(t, folder, ...args);
       if (typeof line === 'string') assert.equal(stderr, `${line}\n`);
       else assert.match(stderr.trimEnd(), line);
-      assert.deepEqual([code, stdout], [1, '']);
+      const isWrongUsage = typeof line === 'string' && /^--|see svc tune --help$/.test(line);
+      assert.deepEqual([code, stdout], [isWrongUsage ? 2 : 1, '']);
       assert.ok(!existsSync(join(folder, 'o')) && existsSync(join(folder, 'full', 'photo.jpg')));
     });
   }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { readLabels } from '../../src/tune/labels.ts';
@@ -11,7 +11,7 @@ import { randomNumbers, states } from './labelled-rows.ts';
 
 const BLOCKS = docBlocks('calibration.md');
 const blocksOf = (language: string) => BLOCKS.filter((block) => block.language === language).map(({ text }) => text);
-const argsOf = (block: string) => block.trim().split(' ').slice(1);
+const argsOf = (block: string) => block.trim().split(' ').slice(2);
 
 /** Returns a report with its numbers replaced, since these depend on the model. */
 const words = (report: string) => report.replaceAll(/-?\d+(\.\d+)?/g, '#').replaceAll(/ +/g, ' ');
@@ -52,7 +52,8 @@ suite('docs/calibration.md', () => {
       }),
     );
     writeFileSync(join(cwd, 'labelled.jsonl'), rows.join('\n'));
-    const { stdout, stderr, code } = await runSvc(t, argsOf(tune), { cwd, env: { SVC_MODEL: model } });
+    const args = argsOf(tune).map((arg) => arg.replace(/^.*\/(?=labelled\.jsonl$)/, ''));
+    const { stdout, stderr, code } = await runSvc(t, args, { cwd, env: { SVC_MODEL: model } });
     assert.equal(code, 0, stdout + stderr);
     assert.equal(words(stdout), words(report));
 
@@ -61,6 +62,15 @@ suite('docs/calibration.md', () => {
     const response = await fetch(`${await svc.url()}/health`);
     const { dir, model: name } = (await response.json()) as { readonly dir: string; readonly model: string };
     assert.deepEqual([dir.endsWith('mine'), name], [true, 'tiny-marker']);
+  });
+
+  test('names a file to try, in the package, that gives the embedded model a calibration', async (t) => {
+    const cwd = temporaryFolder(t);
+    mkdirSync(join(cwd, 'node_modules', '@svc'), { recursive: true });
+    symlinkSync(REPOSITORY, join(cwd, 'node_modules', '@svc', 'server'), 'junction');
+    const { stdout, stderr, code } = await runSvc(t, argsOf(blocksOf('sh')[0] ?? ''), { cwd });
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stderr, /^mine: [12] of 2 questions calibrated; /m);
   });
 
   test('is linked from the pages that speak of it', () => {

@@ -50,19 +50,7 @@ impl Claims {
             keys: keys.to_vec(),
         })
     }
-}
 
-impl Claim<'_> {
-    /// Releases all chunks but those that are `missing` from the cache.
-    pub fn retain(&mut self, missing: &HashSet<Key>) {
-        let keys = self.keys.drain(..);
-        let (missing, found) = keys.partition(|key| missing.contains(key));
-        self.keys = missing;
-        self.claims.release(&found);
-    }
-}
-
-impl Claims {
     fn release(&self, keys: &[Key]) {
         if keys.is_empty() {
             return;
@@ -73,6 +61,16 @@ impl Claims {
         }
         drop(claimed);
         self.released.notify_all();
+    }
+}
+
+impl Claim<'_> {
+    /// Releases all chunks but those that are `missing` from the cache.
+    pub fn retain(&mut self, missing: &HashSet<Key>) {
+        let keys = self.keys.drain(..);
+        let (missing, found) = keys.partition(|key| missing.contains(key));
+        self.keys = missing;
+        self.claims.release(&found);
     }
 }
 

@@ -52,6 +52,13 @@ impl Cores {
         *free -= count;
         (count > 0).then_some(Share { cores: self, count })
     }
+
+    fn give_back(&self, count: usize) {
+        if count > 0 {
+            *self.free.lock() += count;
+            self.freed.notify_all();
+        }
+    }
 }
 
 impl<'c> Share<'c> {
@@ -71,22 +78,13 @@ impl<'c> Share<'c> {
     pub(super) fn shrink(&mut self, most: usize) {
         let surplus = self.count.saturating_sub(most.max(1));
         self.count -= surplus;
-        self.cores.free(surplus);
-    }
-}
-
-impl Cores {
-    fn free(&self, count: usize) {
-        if count > 0 {
-            *self.free.lock() += count;
-            self.freed.notify_all();
-        }
+        self.cores.give_back(surplus);
     }
 }
 
 impl Drop for Share<'_> {
     fn drop(&mut self) {
-        self.cores.free(self.count);
+        self.cores.give_back(self.count);
     }
 }
 

@@ -129,7 +129,7 @@ impl Lanes {
             }
             Some(_) => Ok(vec![self.alone(share, size, |lane| run(lane, 0))?]),
             None => {
-                let (mut lane, _share) = self.widest(share)?;
+                let mut lane = self.borrow(share)?;
                 (0..count).map(|index| run(&mut lane, index)).collect()
             }
         }
@@ -143,14 +143,13 @@ impl Lanes {
         run: impl FnOnce(&mut Lane) -> Result<T, Error>,
     ) -> Result<T, Error> {
         if share.count == 1 {
-            let (mut lane, _share) = self.widest(share)?;
-            return run(&mut lane);
+            return run(&mut *self.borrow(share)?);
         }
         let width = self.widths.choose(size);
         if width == Width::Narrow {
             share.shrink(1);
         }
-        let (mut lane, _share) = self.widest(share)?;
+        let mut lane = self.borrow(share)?;
         let began = Instant::now();
         let result = run(&mut lane);
         self.widths.note(size, width, began.elapsed());
@@ -159,8 +158,7 @@ impl Lanes {
 
     /// Returns the number of cores that a request may have now.
     fn limit(&self, stop: &Stop) -> usize {
-        let requests = stop.crowd().clamp(1, self.parallel);
-        (self.cores.total() / requests).max(1)
+        self.cores.total() / stop.crowd().min(self.parallel)
     }
 
     /// Runs rows on the calling thread, and on further threads for as many cores as there are for
@@ -177,8 +175,9 @@ impl Lanes {
         while let Some(core) = share.split() {
             self.add(rows, stop, core, scope);
         }
-        let Some(mut lane) = self.borrow(share.count) else {
-            return rows.fail(Error::Panicked);
+        let mut lane = match self.borrow(share) {
+            Ok(lane) => lane,
+            Err(error) => return rows.fail(error),
         };
         while rows.run_next(&mut lane) {
             while rows.has_more()
@@ -201,42 +200,28 @@ impl Lanes {
         R: Fn(&mut Lane, usize) -> Result<T, Error> + Sync,
     {
         rows.threads.fetch_add(1, Ordering::Relaxed);
-        scope.spawn(move |_| {
-            // The session is free again before the core is.
-            let core = core;
-            match self.borrow(core.count) {
-                Some(mut lane) => while rows.run_next(&mut lane) && rows.stays(self.limit(stop)) {},
-                None => rows.fail(Error::Panicked),
-            }
-            drop(core);
+        scope.spawn(move |_| match self.borrow(core) {
+            Ok(mut lane) => while rows.run_next(&mut lane) && rows.stays(self.limit(stop)) {},
+            Err(error) => rows.fail(error),
         });
     }
 
-    /// Returns a free session with as many threads as the share has cores, or the next fewer, and
-    /// the part of the share that it needs.
-    fn widest<'l>(&'l self, mut share: Share<'l>) -> Result<(Borrowed<'l>, Share<'l>), Error> {
-        let fitting = self
-            .free
-            .iter()
-            .filter(|(threads, _)| *threads <= share.count);
-        for (threads, _) in fitting {
-            if let Some(lane) = self.borrow(*threads) {
+    /// Returns a free session with as many threads as the share has cores, or the next fewer; the
+    /// cores beyond its threads are free again. A share always finds one, since there are as many
+    /// sessions of each size as shares of that size.
+    fn borrow<'l>(&'l self, mut share: Share<'l>) -> Result<Borrowed<'l>, Error> {
+        let fitting = self.free.iter();
+        for (threads, free) in fitting.filter(|(threads, _)| *threads <= share.count) {
+            if let Some(lane) = free.lock().pop() {
                 share.shrink(*threads);
-                return Ok((lane, share));
+                return Ok(Borrowed {
+                    free,
+                    lane: Some(lane),
+                    _share: share,
+                });
             }
         }
         Err(Error::Panicked)
-    }
-
-    /// Returns a free session of `threads` threads. A caller that holds as many cores finds one,
-    /// since there are as many sessions of each size as shares of that size.
-    fn borrow(&self, threads: usize) -> Option<Borrowed<'_>> {
-        let (_, free) = self.free.iter().find(|(own, _)| *own == threads)?;
-        let lane = free.lock().pop()?;
-        Some(Borrowed {
-            free,
-            lane: Some(lane),
-        })
     }
 }
 
@@ -245,6 +230,9 @@ struct Borrowed<'l> {
     free: &'l Mutex<Vec<Lane>>,
     /// The session; `None` only while this is being dropped.
     lane: Option<Lane>,
+    /// The cores of the session. They are free again after the session, so that another share finds
+    /// it.
+    _share: Share<'l>,
 }
 
 impl Deref for Borrowed<'_> {

@@ -4,6 +4,7 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, RequestOptions } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
+import { retryAfterMsIn } from '../../network/retry-after.ts';
 import { publicLookup } from '../addresses.ts';
 import { reason, SourceError } from '../source-error.ts';
 import { answerOf, MAX_REDIRECTS, redirectOf, redirectTarget } from '../web-answer.ts';
@@ -154,7 +155,8 @@ export function pauseOf(
   untoldMs: number,
 ): number | undefined {
   const { ratelimit, 'retry-after': retryAfter } = headers;
-  const later = retrySeconds(retryAfter);
+  const laterMs = retryAfterMsIn(retryAfter);
+  const later = laterMs && Math.ceil(laterMs / 1000);
   const seconds = statusCode === 429 ? (remainingSeconds(ratelimit) ?? later) : later;
   if (seconds !== undefined && (statusCode === 429 || statusCode === 503)) return (seconds + 1) * 1000;
   return statusCode === 429 ? untoldMs : undefined;
@@ -164,12 +166,4 @@ export function pauseOf(
 function remainingSeconds(header: string | string[] | undefined): number | undefined {
   const [, left, seconds] = /;\s*r\s*=\s*(\d+)\s*;\s*t\s*=\s*(\d+)/.exec(String(header ?? '')) ?? [];
   return left !== undefined && Number(left) === 0 ? Number(seconds) : undefined;
-}
-
-/** Returns the seconds in a `Retry-After`, which is a number or a date. */
-function retrySeconds(header: string | undefined): number | undefined {
-  if (header === undefined) return undefined;
-  if (/^\s*\d+\s*$/.test(header)) return Number(header);
-  const seconds = Math.ceil((Date.parse(header) - Date.now()) / 1000);
-  return Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
 }

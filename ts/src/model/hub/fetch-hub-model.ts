@@ -17,7 +17,7 @@ import { type Choice, chooseFiles, deviceKind } from './choice.ts';
 import type { HubClient } from './client.ts';
 import { CachedRepository } from './hub-cache.ts';
 import { commitOf, filesAt, type HubFile } from './listing.ts';
-import type { HubName } from './name.ts';
+import { type HubName, pathInRepository } from './name.ts';
 import { transferred } from './transfer.ts';
 
 /** A model at a hub, and the wishes of the person who names it. */
@@ -141,7 +141,7 @@ class HubFetch {
     const { client, name, isOffline } = this.#model;
     const { limits, signal, source } = this.#order;
     const what = `${source}: ${file.path}`;
-    const inRepository = { ...file, path: name.folder === '' ? file.path : `${name.folder}/${file.path}` };
+    const inRepository = { ...file, path: pathInRepository(name, file.path) };
     const here = await this.#repository.contentOf(commit, inRepository, signal);
     if (here !== undefined) progress?.got(file.bytes);
     if (here === undefined && isOffline) throw this.#notHere(file.path);

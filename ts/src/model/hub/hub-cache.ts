@@ -13,13 +13,12 @@ import { basename, dirname, join, relative } from 'node:path';
 import { errorCode } from '../../files/system-error.ts';
 import { filesIn } from '../file-digest.ts';
 import { SourceError } from '../source-error.ts';
-import { isWhole } from './digest.ts';
+import { BLOB, isWhole } from './digest.ts';
 import type { HubFile } from './listing.ts';
 import { isCommit } from './name.ts';
 
 /** The content of the file that tells backup programs to leave a folder out (https://bford.info/cachedir/). */
 const CACHE_TAG = 'Signature: 8a477f597d28d172789f06886806bc55\n';
-const BLOB = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 /** The longest ref, in bytes: a commit, with room for the end of its line. */
 const MAX_REF_BYTES = 64;
 /** The error codes of links where a system, a disk or a user can have none. */

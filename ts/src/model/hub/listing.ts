@@ -5,6 +5,7 @@ import { Check } from 'typebox/schema';
 import { downloadText, type FetchLimits } from '../download.ts';
 import { SourceError } from '../source-error.ts';
 import type { HubClient } from './client.ts';
+import { BLOB } from './digest.ts';
 import { type HubName, isCommit } from './name.ts';
 
 /** One file of a model. */
@@ -43,8 +44,6 @@ const EntrySchema = Type.Object({
   size: Type.Optional(Type.Integer({ minimum: 0 })),
   lfs: Type.Optional(Type.Object({ oid: Type.String(), size: Type.Integer({ minimum: 0 }) })),
 });
-
-const BLOB = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
  * Returns the commit that the revision of a model stands for now.

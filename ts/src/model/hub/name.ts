@@ -60,6 +60,11 @@ export function atCommit({ repository, folder }: HubName, commit: string): strin
   return `hf:${repository}@${commit}${folder === '' ? '' : `/${folder}`}`;
 }
 
+/** Returns the path of a model's file from the repository on. */
+export function pathInRepository({ folder }: Pick<HubName, 'folder'>, path: string): string {
+  return folder === '' ? path : `${folder}/${path}`;
+}
+
 function isRepository(repository: string): boolean {
   const parts = repository.split('/');
   return (

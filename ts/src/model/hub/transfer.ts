@@ -10,14 +10,14 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isRunning } from '../../files/running-process.ts';
 import { sha256Of } from '../../files/sha256.ts';
-import { errorCode } from '../../files/system-error.ts';
 import { type FetchLimits, type FetchProgress, received } from '../download.ts';
 import { SourceError } from '../source-error.ts';
 import type { HubAnswer, HubClient } from './client.ts';
-import { addFile, blobHash } from './digest.ts';
+import { hasDigest } from './digest.ts';
 import type { HubFile } from './listing.ts';
-import type { HubName } from './name.ts';
+import { type HubName, pathInRepository } from './name.ts';
 
 /** The transfer of a file. */
 export interface Transfer {
@@ -103,35 +103,21 @@ async function givenUp(path: string, maxBytes: number): Promise<{ path: string; 
   return (host === machine() ? hasEnded : isOld) ? [{ path, bytes: status.size }] : [];
 }
 
-function isRunning(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch (error) {
-    return errorCode(error) === 'EPERM';
-  }
-}
-
 async function untilComplete(transfer: Transfer, path: string): Promise<void> {
-  const { file, progress, what } = transfer;
+  const { file, progress, signal, what } = transfer;
   const { size: before } = await stat(path);
   progress?.got(before);
   await appendAll(transfer, path);
-  if (await hasDigest(transfer, path)) return;
+  if (await hasDigest(path, file, signal)) return;
   await truncate(path);
   // The first bytes may be those of a disk that was full, or of a process that was killed in the middle of a write.
   if (before > 0) {
     progress?.got(-file.bytes);
     await appendAll(transfer, path);
-    if (await hasDigest(transfer, path)) return;
+    if (await hasDigest(path, file, signal)) return;
   }
   await rm(path, { force: true });
   throw new SourceError(`${what}: has another ${file.blob.length === 64 ? 'sha256' : 'digest'} than the hub says`);
-}
-
-async function hasDigest({ file, signal }: Transfer, path: string): Promise<boolean> {
-  const hash = blobHash(file);
-  await addFile(hash, path, signal);
-  return hash.digest('hex') === file.blob;
 }
 
 /** Appends to a file what it lacks. A transfer that breaks off goes on at once, as long as it brings bytes. */
@@ -182,8 +168,8 @@ function isBreak(error: unknown): boolean {
 
 async function append(transfer: Transfer, path: string, from: number): Promise<void> {
   const { client, name, commit, file, what, limits, signal, progress } = transfer;
-  const { repository, folder } = name;
-  const parts = [...(folder === '' ? [] : folder.split('/')), ...file.path.split('/')].map(encodeURIComponent);
+  const { repository } = name;
+  const parts = pathInRepository(name, file.path).split('/').map(encodeURIComponent);
   const url = `${repository}/resolve/${commit}/${parts.join('/')}`;
   const answer = await client.get(url, { what, repository, signal, from });
   try {

@@ -21,11 +21,12 @@ suite('the page on models from a hub', () => {
       ...{ doctor: noted('doctor'), config: noted('config'), addMissing: noted('add'), health: noted('health') },
       ...{ modelCheck: noted('check'), modelManifest: noted('manifest'), modelPull: noted('pull') },
       ...{ modelList: noted('list'), modelRm: noted('rm'), mcp: noted('mcp') },
+      ...{ bench: noted('bench'), completion: noted('completion') },
     });
     const lines = docBlocks('hub-models.md').filter(({ language }) => language === 'sh');
     for (const line of lines.flatMap(({ text }) => text.trimEnd().split('\n'))) {
-      const [program, ...args] = words(line);
-      assert.equal(program, 'svc');
+      const [npx, program, ...args] = words(line);
+      assert.deepEqual([npx, program], ['npx', '@svc/server']);
       await command.parseAsync(args, { from: 'user' });
     }
     assert.deepEqual(called, ['serve', 'pull', 'ask', 'list', 'rm']);
