@@ -18,12 +18,9 @@ const HealthSchema = Type.Object({
  * Returns the health record of the server that listens on `listen`; undefined if no server answers, or one of another
  * kind.
  */
-export async function healthOf(
-  listen: Address,
-  maxAnswerMs = MAX_ANSWER_MS,
-): Promise<Static<typeof HealthSchema> | undefined> {
+export async function healthOf(listen: Address): Promise<Static<typeof HealthSchema> | undefined> {
   try {
-    const signal = AbortSignal.timeout(maxAnswerMs);
+    const signal = AbortSignal.timeout(MAX_ANSWER_MS);
     const response = await reach(new URL('health', urlOf(listen)), { redirect: 'error', signal });
     const health: unknown = await response.json();
     return Check(HealthSchema, health) ? health : undefined;

@@ -15,9 +15,6 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EROFS: 'the folder is read-only',
 };
 
-/** A program on a port that takes longer than this to report its health is not told from others. */
-const MAX_ANSWER_MS = 1000;
-
 /**
  * Resolves with the address of `server` once it listens. The file that an ended server has left in the place of a
  * socket is removed.
@@ -45,7 +42,7 @@ export async function listen<Wanted extends Address>(server: Server, address: Wa
 
 /** Returns a clause about the server that has the port, if it is one of this kind. */
 async function holderOf(address: Address): Promise<string> {
-  const health = await healthOf(address, MAX_ANSWER_MS);
+  const health = await healthOf(address);
   return health === undefined ? '' : ` by a server of svc, whose model is ${JSON.stringify(health.model)}`;
 }
 

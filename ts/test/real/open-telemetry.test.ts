@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, posix } from 'node:path';
@@ -134,19 +134,33 @@ suite('the bundle of the program', () => {
     return seen;
   };
 
+  /** Returns the files that a command loads. */
+  const loadedBy = (command: string): readonly string[] => {
+    const entries = files.filter((name) => name === `${command}.js` || name.startsWith(`${command}-`));
+    assert.ok(entries.length > 0, command);
+    return entries.flatMap((entry) => [...loadedWith(entry)]);
+  };
+
+  for (const [part, page] of [
+    ['mcp', 'mcp.md'],
+    ['open-telemetry', 'opentelemetry.md'],
+  ] as const) {
+    test(`has the size that docs/stacks/${page} says`, () => {
+      const served = new Set(['cli', 'serve', 'run'].flatMap(loadedBy));
+      const own = new Set(loadedBy(part).filter((name) => !served.has(name)));
+      const bytes = [...own].reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+      const [, said] = /: (\d+\.\d\d) MB in/.exec(readFileSync(join(REPOSITORY, 'docs', 'stacks', page), 'utf8')) ?? [];
+      assert.ok(Math.abs(bytes / 1e6 - Number(said)) < 0.03, `${bytes} bytes`);
+    });
+  }
+
   for (const [what, mark] of Object.entries(LAZY)) {
     test(`loads ${what} only when it is on`, () => {
       const holders = files.filter((name) => text(name).includes(mark));
       assert.ok(holders.length > 0);
       for (const command of ['cli', 'beside', 'serve', 'run', 'ask', 'batch', 'gate']) {
-        const entries = files.filter((name) => name === `${command}.js` || name.startsWith(`${command}-`));
-        assert.ok(entries.length > 0, command);
-        const loaded = entries.flatMap((entry) => [...loadedWith(entry)]);
-        assert.deepEqual(
-          loaded.filter((name) => holders.includes(name)),
-          [],
-          command,
-        );
+        const wrong = loadedBy(command).filter((name) => holders.includes(name));
+        assert.deepEqual(wrong, [], command);
       }
     });
   }
