@@ -23,7 +23,7 @@ const FLAGS = {
 
 /** The parts of the page, each with the keys that belong to it. */
 const PARTS = {
-  'Address and device': /^(generated|listen|device|runtime|threads|parallel)$/,
+  'Address and device': /^(generated|listen|listen_mode|device|runtime|threads|parallel)$/,
   'The model': /^(model|s3|hf|hub|refresh)/,
   'Who may call': /^(api_key|password|allow|cors)/,
   'The log': /^log/,
@@ -39,7 +39,8 @@ variable, then from its flag; the later wins. An unknown key or variable is a wa
 with one line. \`npx @svc/server config\` prints the settings in force, and where each came from.
 
 \`SVC_DATA\` is a folder for [fetched models](model-sources.md#the-cache), and for generated keys where they cannot be
-written beside \`svc.json\`. It is no setting of the file.
+written beside \`svc.json\`. It is no setting of the file. [OpenTelemetry](stacks/opentelemetry.md) has its own
+variables, \`OTEL_*\`.
 `;
 
 /** Returns a value as it is written in `svc.json`; sizes also in a unit. */

@@ -5,6 +5,7 @@ import type { BatchFlags } from './commands/batch.ts';
 import type { BenchFlags } from './commands/bench.ts';
 import type { ConfigFlags } from './commands/config.ts';
 import type { DoctorFlags } from './commands/doctor.ts';
+import type { McpFlags } from './commands/mcp.ts';
 import type { ModelCheckFlags } from './commands/model-check.ts';
 import type { ModelListFlags } from './commands/model-list.ts';
 import type { ModelPullFlags } from './commands/model-pull.ts';
@@ -25,6 +26,7 @@ export interface Actions {
   readonly tune: (flags: TuneFlags) => Promise<void>;
   readonly bench: (url: string, flags: BenchFlags) => Promise<void>;
   readonly gate: (flags: GateFlags) => Promise<void>;
+  readonly mcp: (flags: McpFlags) => Promise<void>;
   readonly doctor: (flags: DoctorFlags) => Promise<void>;
   readonly config: (flags: ConfigFlags) => Promise<void>;
   readonly addMissing: (file: string) => Promise<void>;
@@ -47,6 +49,7 @@ const ACTIONS: Actions = {
   tune: async (flags) => (await import('./commands/tune.ts')).tune(flags),
   bench: async (url, flags) => (await import('./commands/bench.ts')).bench(url, flags),
   gate: async (flags) => (await import('./commands/gate.ts')).gate(flags),
+  mcp: async (flags) => (await import('./commands/mcp.ts')).mcp(flags),
   doctor: async (flags) => (await import('./commands/doctor.ts')).doctor(flags),
   config: async (flags) => (await import('./commands/config.ts')).config(flags),
   addMissing: async (file) => (await import('./commands/config.ts')).addMissingSettings(file),
@@ -124,6 +127,12 @@ GATE_LISTEN, GATE_UPSTREAM, GATE_CONNECT_TIMEOUT_MS, GATE_TIMEOUT_MS and GATE_BA
 A server with a key of its own is given it in GATE_UPSTREAM_KEY.
 With --run the flags of svc serve, and its settings, are those of the server beside the gate.`;
 
+const MCP_NOTES = `
+The tools are decide, classify, score and check. A client starts the command itself, as in this entry of its settings:
+  {"mcpServers": {"svc": {"command": "npx", "args": ["-y", "@svc/server", "mcp"]}}}
+
+With --listen the tools are at http://HOST:PORT/mcp. With --url the key is taken from SVC_API_KEY.`;
+
 const BENCH_NOTES = `
 Each of the connections sends its next request when it has the answer to the last. Without --requests each request is
 the same three questions about another short state; with it they are those of a file, a request as JSON on each line,
@@ -181,6 +190,7 @@ export function createCommand(actions: Actions): Command {
   addBatch(program, actions);
   addTune(program, actions);
   addGate(program, actions);
+  addMcp(program, actions);
   addBench(program, actions);
   addChecks(program, actions);
   addModel(program, actions);
@@ -271,6 +281,15 @@ function addGate(program: Command, actions: Actions): void {
     .option('--batch-timeout-ms <n>', 'longest answer to a batch (default: 3600000)')
     .addHelpText('after', GATE_NOTES)
     .action((flags: GateFlags) => actions.gate(flags));
+}
+
+function addMcp(program: Command, actions: Actions): void {
+  withServerFlags(program.command('mcp'))
+    .description('offer decisions as tools to models, over the Model Context Protocol')
+    .option('--url <url>', 'let this server decide instead of loading the model here')
+    .option('--listen <host:port>', 'serve over HTTP on this loopback address instead of stdin and stdout')
+    .addHelpText('after', MCP_NOTES)
+    .action((flags: McpFlags) => actions.mcp(flags));
 }
 
 function addChecks(program: Command, actions: Actions): void {

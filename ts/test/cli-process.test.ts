@@ -19,6 +19,8 @@ async function started(t: TestContext, cwd: string, env: Readonly<Record<string,
   return { svc, url: await svc.url() };
 }
 
+const NO_SERVER = 'must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock';
+
 suite('svc', { concurrency: 2 }, () => {
   test('--version prints the version of the package', async (t) => {
     const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
@@ -68,9 +70,10 @@ suite('svc', { concurrency: 2 }, () => {
     ],
     [['tune', '--out', 'x'], 'which labelled rows? Give --data FILE; see svc tune --help'],
     [['gate', '--no-key', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
-    [['bench', 'localhost'], 'URL: must be the address of a server, such as http://127.0.0.1:21118'],
+    [['mcp', '--listen', '0.0.0.0:21120'], '--listen: must be a loopback address, such as 127.0.0.1:21120'],
+    [['bench', 'localhost'], `URL: ${NO_SERVER}`],
     [['completion', 'tcsh'], 'there is no completion for "tcsh": bash, zsh and fish have one'],
-    [['ask', '-', '--url', 'localhost'], '--url: must be the address of a server, such as http://127.0.0.1:21118'],
+    [['ask', '-', '--url', 'localhost'], `--url: ${NO_SERVER}`],
   ] as const) {
     test(`${args.join(' ')} is refused with one line and exit code 2`, async (t) => {
       const { code, stdout, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });

@@ -15,6 +15,7 @@ async function parsed(...args: string[]): Promise<readonly unknown[]> {
     tune: noted('tune'),
     bench: async (url, flags) => void calls.push(['bench', url, { ...flags }]),
     gate: noted('gate'),
+    mcp: noted('mcp'),
     doctor: noted('doctor'),
     config: noted('config'),
     addMissing: async (file) => void calls.push(['add missing', file]),
@@ -89,6 +90,13 @@ suite('svc', () => {
     const flags = ['--data', 'd.csv', '--out', 'o', '--overwrite', '--seed', '3', '--json', '--model', 'm'];
     const taken = { data: 'd.csv', out: 'o', overwrite: true, seed: '3', json: true, model: 'm' };
     assert.deepEqual(await parsed('tune', ...flags), ['tune', taken]);
+  });
+
+  test('mcp takes a server or a model, and an address of its own', async () => {
+    assert.deepEqual(await parsed('mcp'), ['mcp', {}]);
+    assert.deepEqual(await parsed('mcp', '--url', 'unix:/run/svc.sock'), ['mcp', { url: 'unix:/run/svc.sock' }]);
+    const own = ['--listen', '127.0.0.1:0', '--model', 'm', '--log-level', 'warn'];
+    assert.deepEqual(await parsed('mcp', ...own), ['mcp', { listen: '127.0.0.1:0', model: 'm', logLevel: 'warn' }]);
   });
 
   test('gate takes its own flags and those of the server that it runs', async () => {
@@ -216,6 +224,7 @@ suite('svc', () => {
       tune: none,
       bench: none,
       gate: none,
+      mcp: none,
       doctor: none,
       config: none,
       addMissing: none,
@@ -236,7 +245,7 @@ suite('svc', () => {
     });
     command.outputHelp();
     const names = command.commands.map((sub) => sub.name());
-    const expected = ['serve', 'ask', 'batch', 'tune', 'gate', 'bench', 'doctor', 'config', 'health', 'model'];
+    const expected = ['serve', 'ask', 'batch', 'tune', 'gate', 'mcp', 'bench', 'doctor', 'config', 'health', 'model'];
     assert.deepEqual(names, [...expected, 'version', 'completion', 'help']);
     for (const name of names) assert.match(printed, new RegExp(`^ {2}${name} `, 'm'));
     assert.match(printed, /^Examples:\n {2}svc +serve on /m);

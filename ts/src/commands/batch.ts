@@ -12,7 +12,7 @@ import { Refusal } from '../refusal.ts';
 import { type Config, type Flags, processEnvironment } from '../settings/config.ts';
 import { commandSettings } from './command-settings.ts';
 import { Stopped, stopSignal } from './stop-signal.ts';
-import { programName } from './welcome.ts';
+import { programName, shellQuoted } from './welcome.ts';
 
 export interface BatchFlags extends Flags, FileRunOptions {
   /** The URLs of the servers that answer; without one the model is loaded in this process. */
@@ -147,9 +147,4 @@ function counts({ answered, bad, parts }: Journal, { paths }: FileRunPlan): stri
 export function resumeCommand(args: readonly string[], program = programName(processEnvironment())): string {
   const again = args.filter((arg) => arg !== '--resume' && arg !== '--overwrite');
   return `${program} ${[...again, '--resume'].map(shellQuoted).join(' ')}`;
-}
-
-function shellQuoted(arg: string): string {
-  if (/^[\w./:@%+=,\\-]+$/.test(arg) && (process.platform === 'win32' || !arg.includes('\\'))) return arg;
-  return process.platform === 'win32' ? `"${arg}"` : `'${arg.replaceAll("'", "'\\''")}'`;
 }

@@ -4,6 +4,7 @@ import { wholeNumber } from '../file-run/plan.ts';
 import { errorCode } from '../files/system-error.ts';
 import { tell } from '../log/tell.ts';
 import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
+import { serverName } from '../network/reach.ts';
 import { Refusal } from '../refusal.ts';
 import { loadConfig } from '../settings/config.ts';
 import { openSockets, runLoad, send, type Target } from './bench/load.ts';
@@ -38,7 +39,7 @@ export async function bench(url: string, { requests, json = false, ...flags }: B
   const seconds = wholeNumber('--seconds', flags.seconds ?? DEFAULT_SECONDS, MAX_SECONDS);
   const concurrency = wholeNumber('--concurrency', flags.concurrency ?? DEFAULT_CONCURRENCY, MAX_CONCURRENCY);
   const nextBody = requests === undefined ? ownBodies() : inTurn(readRequests(requests));
-  const server = target.url.origin;
+  const server = serverName(target.url);
   await requireDecision(target, nextBody());
   if (process.stderr.isTTY) tell(`${server}: ${concurrency} requests at once for ${seconds} s; Ctrl-C ends it earlier`);
   const result = await runLoad({ ...target, nextBody, concurrency, seconds, stop: stopOnSignal() });
@@ -58,10 +59,10 @@ function targetOf(url: URL): Target {
 async function requireDecision(target: Target, body: Buffer): Promise<void> {
   const sockets = openSockets(target, 1);
   const { status, text } = await send(target, body, sockets).finally(() => sockets.destroy());
-  const { origin } = target.url;
-  if (status === 0) throw new Refusal(`cannot reach ${origin}: ${text}`);
+  const server = serverName(target.url);
+  if (status === 0) throw new Refusal(`cannot reach ${server}: ${text}`);
   if (status !== 200)
-    throw new Refusal(`${origin} answers ${status}: ${text.trim().slice(0, 300).replace(/\s+/g, ' ')}`);
+    throw new Refusal(`${server} answers ${status}: ${text.trim().slice(0, 300).replace(/\s+/g, ' ')}`);
 }
 
 /** Returns a function that makes bodies about states that no server has read, not even in an earlier run. */

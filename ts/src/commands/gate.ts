@@ -4,7 +4,8 @@ import { createGate, UNCOUNTED } from '../gate/app.ts';
 import { refuseOwnAddress } from '../gate/loop.ts';
 import { type GateFlags, gateSettings } from '../gate/settings.ts';
 import { createLog } from '../log/log.ts';
-import { formatAddress } from '../network/address.ts';
+import { shownAddress } from '../network/address.ts';
+import { serverName } from '../network/reach.ts';
 import { Refusal } from '../refusal.ts';
 import { connectionLimit } from '../server/connections.ts';
 import { createHttpServer } from '../server/http-server.ts';
@@ -55,7 +56,7 @@ export async function gate(flags: GateFlags): Promise<void> {
     if (hasEnded === false) log.warn('the server beside the gate did not end in time and was killed');
   });
   for (const warning of [...warnings, ...settings.warnings]) log.warn(warning);
-  log.info(`${settings.credential.status}; the server is at ${settings.upstream.origin}`);
+  log.info(`${settings.credential.status}; the server is at ${serverName(settings.upstream)}`);
   await refuseOwnAddress(settings.listen, settings.upstream);
   if (flags.run) {
     server = await ServerProcess.start(settings.upstream, flags, env);
@@ -64,8 +65,7 @@ export async function gate(flags: GateFlags): Promise<void> {
     if (!isReady && !isStopping) throw new Refusal(`the server beside the gate did not start: ${await server.ended}`);
   }
   if (isStopping) return;
-  const { address, port } = await http.listen(settings.listen);
-  log.info(`listening on http://${formatAddress({ host: address, port })}`);
+  log.info(`listening on ${shownAddress(await http.listen(settings.listen))}`);
   void server?.ended.then((how) => {
     if (!isStopping) endWith(log, how);
   });

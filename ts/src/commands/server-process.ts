@@ -6,8 +6,9 @@ import { fileURLToPath } from 'node:url';
 import { errorCode } from '../files/system-error.ts';
 import { bareHost } from '../gate/loop.ts';
 import type { GateFlags } from '../gate/settings.ts';
-import { type Address, formatAddress } from '../network/address.ts';
+import { type Address, formatAddress, OWNER_ONLY } from '../network/address.ts';
 import { requireFreeAddress } from '../network/listen.ts';
+import { reach, socketOf } from '../network/reach.ts';
 import type { Environment } from '../settings/config.ts';
 
 const PROGRAM = fileURLToPath(new URL('./beside.js', import.meta.url));
@@ -92,7 +93,7 @@ export class ServerProcess {
     });
     const url = new URL('/readyz', this.#upstream);
     while (!isOver) {
-      const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(MAX_ANSWER_MS) }).catch(
+      const response = await reach(url, { redirect: 'error', signal: AbortSignal.timeout(MAX_ANSWER_MS) }).catch(
         () => undefined,
       );
       await response?.body?.cancel();
@@ -120,6 +121,8 @@ export class ServerProcess {
 }
 
 function addressOf(upstream: URL): Address {
+  const socket = socketOf(upstream);
+  if (socket !== undefined) return { socket, mode: OWNER_ONLY };
   return { host: bareHost(upstream), port: Number(upstream.port || 80) };
 }
 
@@ -138,5 +141,5 @@ function serverArguments(flags: GateFlags): string[] {
  */
 function serverEnvironment(env: Environment): Environment {
   const kept = Object.entries(env).filter(([name]) => !/^(GATE_.*|SVC_API_KEY|SVC_CONTAINER)$/i.test(name));
-  return { ...Object.fromEntries(kept), SVC_ALLOW_NO_API_KEY: '1', SVC_DRAIN_DELAY_MS: '0' };
+  return { ...Object.fromEntries(kept), SVC_ALLOW_NO_API_KEY: '1', SVC_DRAIN_DELAY_MS: '0', SVC_LISTEN_MODE: '0600' };
 }

@@ -2,6 +2,7 @@
  * The assignment of rows to servers: rows go to the servers that answer, and no server holds a row that another could
  * answer.
  */
+import { serverName } from '../network/reach.ts';
 import { Refusal } from '../refusal.ts';
 import type { Asked } from './asked.ts';
 import type { Outcome } from './decider.ts';
@@ -115,9 +116,9 @@ export class Dispatch {
     const isMany = server.failed();
     server.lastWords = what;
     server.rest(retryAfterMs);
-    this.#lastWords = `${server.url.origin}: ${problemOf(received).message}`;
+    this.#lastWords = `${serverName(server.url)}: ${problemOf(received).message}`;
     if (status !== 200 && status < 500 && !BUSY.has(status)) {
-      server.refusal = `${server.url.origin} ${what}`;
+      server.refusal = `${serverName(server.url)} ${what}`;
       // Every server refuses all requests, so each further row would end the same way.
       const isEverybody = this.#options.servers.every(({ refusal }) => refusal !== undefined);
       if (isEverybody) this.end(new Refusal(server.refusal));
@@ -149,7 +150,7 @@ export class Dispatch {
 
   #giveUp(): void {
     const held = [...this.#open].flatMap(({ attempts }) => attempts)[0];
-    const what = held === undefined ? undefined : `${held.server.url.origin}: no answer`;
+    const what = held === undefined ? undefined : `${serverName(held.server.url)}: no answer`;
     const seconds = Math.round(this.#options.giveUpMs / 1000);
     this.end(new Refusal(`no server has answered for ${seconds} s; ${this.#lastWords ?? what}`));
   }
@@ -305,7 +306,7 @@ export class Dispatch {
     if (isMany || isEverybody) server.rest(received.retryAfterMs);
     if (isMany) this.#name(server, whatItSays(received));
     const { message } = problemOf(received);
-    this.#lastWords = `${server.url.origin}: ${message}`;
+    this.#lastWords = `${serverName(server.url)}: ${message}`;
     const total = [...failures.values()].reduce((sum, count) => sum + count, 0);
     if (total >= MAX_FAILURES && isEverybody && job.attempts.length === 0) {
       this.#open.delete(job);
@@ -319,7 +320,7 @@ export class Dispatch {
 
   #name(server: Server, what: string): void {
     if (!server.claimNaming()) return;
-    this.#options.tell(`${server.url.origin}: ${what}; it rests, and is asked again later`);
+    this.#options.tell(`${serverName(server.url)}: ${what}; it rests, and is asked again later`);
   }
 }
 

@@ -1,6 +1,7 @@
 /** One request to a server, and its response. */
 import { isUtf8 } from 'node:buffer';
 import { errorCode } from '../files/system-error.ts';
+import { reach } from '../network/reach.ts';
 import { retryAfterMsIn } from '../network/retry-after.ts';
 import { STATE_HEADER } from '../network/state-header.ts';
 import type { Problem } from './row.ts';
@@ -51,7 +52,7 @@ export async function post(sent: Sent, { url, headers, timeoutMs, controller }: 
   const silence = new Error(`no answer in ${Math.round(timeoutMs / 1000)} s`);
   const timer = setTimeout(() => controller.abort(silence), timeoutMs);
   try {
-    const response = await fetch(url, {
+    const response = await reach(url, {
       method: 'POST',
       body: sent.body,
       headers: { ...headers, [STATE_HEADER]: sent.state, ...(sent.id && { 'x-request-id': sent.id }) },

@@ -1,6 +1,7 @@
 /** Decisions by servers: each row is one request, over connections that stay open. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { decisionHeaders, decisionUrl } from '../network/decision-url.ts';
+import { reach, serverName } from '../network/reach.ts';
 import { stateDigest } from '../network/state-header.ts';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
@@ -66,7 +67,8 @@ export async function serversDecider(options: ServersOptions, stop: AbortSignal)
 async function modelDigest(endpoint: URL): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
-    const { sha256 } = (await (await fetch(new URL('../health', endpoint), { signal })).json()) as { sha256?: unknown };
+    const response = await reach(new URL('../health', endpoint), { signal });
+    const { sha256 } = (await response.json()) as { sha256?: unknown };
     return typeof sha256 === 'string' ? sha256 : undefined;
   } catch {
     return undefined;
@@ -137,7 +139,7 @@ class Servers implements Decider {
     for (const server of this.#servers) {
       const { url, lastWords = 'no answer yet' } = server;
       if (server.isCompared || !server.claimNaming()) continue;
-      this.#options.tell(`${url.origin}: ${lastWords}; it gets no rows until it answers the probes`);
+      this.#options.tell(`${serverName(url)}: ${lastWords}; it gets no rows until it answers the probes`);
     }
   }
 
@@ -171,7 +173,7 @@ class Servers implements Decider {
       if (BAD_REQUEST.has(response.status)) {
         const { message } = problemOf(response);
         throw new Refusal(
-          `${server.url.origin} refuses a probe: ${message}; --allow-different-servers asks it without`,
+          `${serverName(server.url)} refuses a probe: ${message}; --allow-different-servers asks it without`,
         );
       }
       if (response.status !== 200) return response;
@@ -179,7 +181,7 @@ class Servers implements Decider {
       if (fault !== undefined) return { ...response, text: fault };
       answers.push(response.text);
     }
-    return { url: server.url.origin, answers };
+    return { url: serverName(server.url), answers };
   }
 
   async #send(server: Server, sent: Sent, timeoutMs: number): Promise<Received> {

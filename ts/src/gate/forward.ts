@@ -7,6 +7,7 @@ import type { Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { callerGone, HttpFailure } from '../errors.ts';
 import { errorCode } from '../files/system-error.ts';
+import { socketOf } from '../network/reach.ts';
 import type { Lifecycle } from '../server/lifecycle.ts';
 import { type Framing, framingOf } from '../server/middleware/framing.ts';
 import type { RequestContext, RequestState } from '../server/middleware/request.ts';
@@ -39,7 +40,7 @@ export interface ForwardTimeouts {
 const BATCH_TARGET = /^\/v1\/systemone\/batch(?:\?|$)/;
 
 export interface ForwardParts {
-  /** The address of the server: scheme, host and port. */
+  /** The address of the server: scheme, host and port, or a socket. */
   readonly upstream: URL;
   /** The server's own key, for targets that need one. */
   readonly upstreamKey: Secret | undefined;
@@ -91,7 +92,7 @@ type Call = (ctx: RequestContext, read: ReadRequest, framing: Framing | undefine
 function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string): Call {
   const { request } = upstream.protocol === 'https:' ? https : http;
   const agent = createAgent(upstream.protocol);
-  const address = { protocol: upstream.protocol, host: bareHost(upstream), port: upstream.port };
+  const address = endOf(upstream);
   return ({ req, state }, read, framing) => {
     const key = targetAccess(req.url ?? '') === 'keyed' ? upstreamKey?.reveal() : undefined;
     const own = { requestId: state.id, via: viaHeader(req, name), key };
@@ -111,6 +112,13 @@ function caller({ upstream, upstreamKey, timeouts }: ForwardParts, name: string)
     outgoing.maxHeadersCount = 0;
     return outgoing;
   };
+}
+
+/** Returns the options of requests to the server behind the gate that say where it is. */
+function endOf(upstream: URL): http.RequestOptions {
+  const socketPath = socketOf(upstream);
+  if (socketPath !== undefined) return { socketPath };
+  return { protocol: upstream.protocol, host: bareHost(upstream), port: upstream.port };
 }
 
 interface Body {

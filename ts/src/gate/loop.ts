@@ -9,7 +9,8 @@ import { BlockList, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { Middleware } from 'koa';
 import { HttpFailure } from '../errors.ts';
-import { type Address, formatAddress, isLoopback } from '../network/address.ts';
+import { type Address, formatAddress, type HostAddress, isLoopback } from '../network/address.ts';
+import { serverName, socketOf } from '../network/reach.ts';
 import { Refusal } from '../refusal.ts';
 import type { RequestState } from '../server/middleware/request.ts';
 
@@ -44,8 +45,17 @@ export function refuseLoops(name: string): Middleware<RequestState> {
  * @throws Refusal when `upstream` leads to the address on which the gate is to listen
  */
 export async function refuseOwnAddress(listen: Address, upstream: URL): Promise<void> {
+  const isOwn = 'socket' in listen ? listen.socket === socketOf(upstream) : await leadsTo(listen, upstream);
+  if (!isOwn) return;
+  throw new Refusal(
+    `--upstream: ${serverName(upstream)} is the gate itself, which listens on ${formatAddress(listen)}`,
+  );
+}
+
+/** Resolves with whether requests to `upstream` arrive at `listen`, as far as the addresses tell. */
+async function leadsTo(listen: HostAddress, upstream: URL): Promise<boolean> {
   const port = Number(upstream.port || (upstream.protocol === 'https:' ? 443 : 80));
-  if (port !== listen.port) return;
+  if (socketOf(upstream) !== undefined || port !== listen.port) return false;
   const [own, theirs] = await Promise.all([addresses(listen.host), addresses(bareHost(upstream))]);
   const isOnAll = own.some(isWildcard);
   const machine = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
@@ -55,8 +65,7 @@ export async function refuseOwnAddress(listen: Address, upstream: URL): Promise<
     (isOnAll && isLoopback(address)) ||
     // A connection to a wildcard address goes to this machine, by loopback.
     (isWildcard(address) && own.some(isLoopback));
-  if (!theirs.some(isOwn)) return;
-  throw new Refusal(`--upstream: ${upstream.origin} is the gate itself, which listens on ${formatAddress(listen)}`);
+  return theirs.some(isOwn);
 }
 
 /** Returns the host of a URL, an IPv6 address without its brackets. */

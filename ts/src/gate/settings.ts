@@ -1,10 +1,12 @@
 /** The settings of the gate: defaults, then `GATE_*` variables, then flags. */
-import { type Address, isLoopback, parseAddress } from '../network/address.ts';
+import { type Address, isLoopback, parseAddress, socketIn } from '../network/address.ts';
+import { socketUrl } from '../network/reach.ts';
 import { Refusal, WrongUsage } from '../refusal.ts';
 import { wantedValue } from '../schemas/config.ts';
 import type { Config, Environment, Flags } from '../settings/config.ts';
 import { type Credential, resolveApiKeys } from '../settings/credentials.ts';
 import { hostAndPort } from '../settings/host-and-port.ts';
+import { withMode } from '../settings/listen-mode.ts';
 import { Secret } from '../settings/secret.ts';
 import type { ForwardTimeouts } from './forward.ts';
 import { bareHost } from './loop.ts';
@@ -25,7 +27,7 @@ export interface GateFlags extends Flags {
 
 interface GateSettings {
   readonly listen: Address;
-  /** Scheme, host and port of the server behind the gate. */
+  /** Scheme, host and port of the server behind the gate, or its socket. */
   readonly upstream: URL;
   /** The key of the server behind the gate; undefined if the server has none. */
   readonly upstreamKey: Secret | undefined;
@@ -68,7 +70,7 @@ export function gateSettings(flags: GateFlags, env: Environment, config: Config)
   const upstreamKey = serverKey(env.GATE_UPSTREAM_KEY?.trim() ?? '', config);
   const isUnused = upstreamKey !== undefined && (flags.run ?? false);
   return {
-    listen: ownAddress(flags, address(value('listen'))),
+    listen: withMode(ownAddress(flags, address(value('listen'))), config.listenMode),
     upstream: upstreamUrl(value('upstream'), flags.run ?? false),
     timeouts: {
       connectMs: milliseconds(value('connectTimeoutMs')),
@@ -103,14 +105,16 @@ function wrong(where: string, wanted: string): Refusal {
 }
 
 /**
- * Returns the URL of the upstream. A path or a query would not be passed on, so only an origin is accepted. The server
- * beside the gate must be on loopback, so that only this machine reaches it.
+ * Returns the URL of the upstream. A path or a query would not be passed on, so only an origin or a socket is accepted.
+ * The server beside the gate must be on loopback or on a socket, so that only this machine reaches it.
  */
 function upstreamUrl([text, where]: Value, runs: boolean): URL {
+  const socket = socketIn(text);
+  if (socket !== undefined) return socketUrl(socket);
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isOrigin = url !== undefined && [url.origin, `${url.origin}/`].includes(text.toLowerCase());
   if (!isOrigin || !/^https?:$/.test(url.protocol)) {
-    throw wrong(where, `the origin of a server, such as ${DEFAULTS.upstream}`);
+    throw wrong(where, `the origin of a server, such as ${DEFAULTS.upstream}, or unix:/PATH`);
   }
   if (runs && !(url.protocol === 'http:' && isLoopback(bareHost(url)))) {
     throw wrong(where, `a loopback address with --run, such as ${DEFAULTS.upstream}`);

@@ -1,21 +1,28 @@
 /** The address at which another server decides, and the key for it. */
 import { WrongUsage } from '../refusal.ts';
+import { socketIn } from './address.ts';
+import { socketUrl } from './reach.ts';
 
 /**
- * Returns the address of `POST /v1/systemone` at the server `url`, which `where` on the command line names.
+ * Returns the address of `POST /v1/systemone` at the server `url`, which `where` on the command line names: an HTTP
+ * address, or `unix:/PATH`.
  *
- * @throws WrongUsage when `url` is no HTTP address.
+ * @throws WrongUsage when `url` is neither.
  */
 export function decisionUrl(url: string, where = '--url'): URL {
+  const socket = socketIn(url);
+  if (socket !== undefined) return new URL('v1/systemone', socketUrl(socket));
   const base = URL.canParse(url) ? new URL(url) : undefined;
   if (base?.protocol !== 'http:' && base?.protocol !== 'https:') {
-    throw new WrongUsage(`${where}: must be the address of a server, such as http://127.0.0.1:21118`);
+    throw new WrongUsage(
+      `${where}: must be the address of a server, such as http://127.0.0.1:21118 or unix:/run/svc/svc.sock`,
+    );
   }
   return new URL('v1/systemone', `${base.origin}${base.pathname.replace(/\/*$/, '/')}`);
 }
 
 /** A key, and the place where it was set. */
-interface SetKey {
+export interface SetKey {
   readonly origin: string;
   reveal(): string;
 }

@@ -1,8 +1,8 @@
 /** The health of a running server, requested over HTTP. */
-import { isIPv6 } from 'node:net';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { type Address, formatAddress } from './address.ts';
+import type { Address } from './address.ts';
+import { reach, urlOf } from './reach.ts';
 
 /** A server that takes longer than this to report its health does not count as healthy. */
 const MAX_ANSWER_MS = 3000;
@@ -18,25 +18,13 @@ const HealthSchema = Type.Object({
  * Returns the health record of the server that listens on `listen`; undefined if no server answers, or one of another
  * kind.
  */
-export async function healthOf(
-  listen: Address,
-  maxAnswerMs = MAX_ANSWER_MS,
-): Promise<Static<typeof HealthSchema> | undefined> {
-  const url = `http://${formatAddress({ ...listen, host: reachable(listen.host) })}/health`;
+export async function healthOf(listen: Address): Promise<Static<typeof HealthSchema> | undefined> {
   try {
-    const response = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(maxAnswerMs) });
+    const signal = AbortSignal.timeout(MAX_ANSWER_MS);
+    const response = await reach(new URL('health', urlOf(listen)), { redirect: 'error', signal });
     const health: unknown = await response.json();
     return Check(HealthSchema, health) ? health : undefined;
   } catch {
     return undefined;
   }
-}
-
-/**
- * Returns the host for a request to a server that listens on `host`: one that listens on every address is reached by
- * loopback.
- */
-function reachable(host: string): string {
-  if (host === '0.0.0.0') return '127.0.0.1';
-  return isIPv6(host) && /^[0:]+$/.test(host) ? '::1' : host;
 }

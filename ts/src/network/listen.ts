@@ -5,25 +5,27 @@ import type { AddressInfo } from 'node:net';
 import { Refusal } from '../refusal.ts';
 import { type Address, formatAddress } from './address.ts';
 import { healthOf } from './health.ts';
+import { listenOnSocket, requireFreeSocket } from './socket-file.ts';
 
 const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   EADDRINUSE: 'the port is in use',
   EACCES: 'not permitted',
   EADDRNOTAVAIL: 'not an address of this machine',
   ENOTFOUND: 'no such host',
+  EROFS: 'the folder is read-only',
 };
 
-/** A program on a port that takes longer than this to report its health is not told from others. */
-const MAX_ANSWER_MS = 1000;
-
 /**
- * Resolves with the address of `server` once it listens.
+ * Resolves with the address of `server` once it listens. The file that an ended server has left in the place of a
+ * socket is removed.
  *
  * @throws Refusal when it cannot listen on `address`.
  */
-export async function listen(server: Server, address: Address): Promise<AddressInfo> {
-  server.listen(address);
+export async function listen<Wanted extends Address>(server: Server, address: Wanted): Promise<Wanted> {
+  if ('socket' in address) await requireFreeSocket(address, { remove: true });
   try {
+    if ('socket' in address) listenOnSocket(server, address);
+    else server.listen(address);
     await once(server, 'listening');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
@@ -33,12 +35,14 @@ export async function listen(server: Server, address: Address): Promise<AddressI
       `cannot listen on ${formatAddress(address)}: ${why}${by}; choose another address with listen, --listen or --port`,
     );
   }
-  return server.address() as AddressInfo;
+  if ('socket' in address) return address;
+  const { address: host, port } = server.address() as AddressInfo;
+  return { ...address, host, port };
 }
 
 /** Returns a clause about the server that has the port, if it is one of this kind. */
 async function holderOf(address: Address): Promise<string> {
-  const health = await healthOf(address, MAX_ANSWER_MS);
+  const health = await healthOf(address);
   return health === undefined ? '' : ` by a server of svc, whose model is ${JSON.stringify(health.model)}`;
 }
 
@@ -48,6 +52,7 @@ async function holderOf(address: Address): Promise<string> {
  * @throws Refusal when no server could
  */
 export async function requireFreeAddress(address: Address): Promise<void> {
+  if ('socket' in address) return requireFreeSocket(address, { remove: false });
   const server = createServer();
   await listen(server, address);
   await new Promise((resolve) => server.close(resolve));

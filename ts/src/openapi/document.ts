@@ -5,7 +5,14 @@ import { HealthSchema } from '../schemas/health.ts';
 import { DECISIONS_PATH, TIMEOUT_HEADER } from '../schemas/names.ts';
 import { OpenAiDecisionSchemas } from '../schemas/openai-decision.ts';
 import { StatsSchema } from '../schemas/stats.ts';
-import { ErrorBodySchema, ModelsSchema, OpenAiErrorSchema, UnauthorizedBodySchema } from '../schemas/wire.ts';
+import {
+  ErrorBodySchema,
+  ModelSchema,
+  ModelsSchema,
+  OpenAiErrorSchema,
+  UnauthorizedBodySchema,
+  VersionSchema,
+} from '../schemas/wire.ts';
 import { packageVersion } from '../version.ts';
 import { REQUEST_EXAMPLES } from './examples.ts';
 import { type Access, type Content, OPERATIONS, type Operation } from './operations.ts';
@@ -14,6 +21,8 @@ const SCHEMAS = {
   ...DecisionSchemas,
   ...OpenAiDecisionSchemas,
   Models: ModelsSchema,
+  Model: ModelSchema,
+  Version: VersionSchema,
   Health: HealthSchema,
   Stats: StatsSchema,
   Error: ErrorBodySchema,
@@ -80,17 +89,23 @@ export function openApiDocument(): object {
 }
 
 function operationObject(operation: Operation, tag: string): object {
-  const { id, summary, description, access, request, takesTimeout } = operation;
+  const { id, summary, description, access, request } = operation;
+  const parameters = parametersOf(operation);
   return {
     operationId: id,
     tags: [tag],
     summary,
     ...(description !== undefined && { description }),
     security: SECURITY[access],
-    ...(takesTimeout && { parameters: [TIMEOUT_PARAMETER] }),
+    ...(parameters.length > 0 && { parameters }),
     ...(request !== undefined && { requestBody: requestBodyObject(request) }),
     responses: responses(operation),
   };
+}
+
+function parametersOf({ takesTimeout, onlyId }: Operation): object[] {
+  const id = { name: 'id', in: 'path', required: true, schema: Type.Enum([onlyId ?? '']) };
+  return [...(takesTimeout ? [TIMEOUT_PARAMETER] : []), ...(onlyId === undefined ? [] : [id])];
 }
 
 function requestBodyObject(name: keyof typeof REQUEST_EXAMPLES): object {
@@ -99,8 +114,12 @@ function requestBodyObject(name: keyof typeof REQUEST_EXAMPLES): object {
 }
 
 function responses(operation: Operation): object {
-  const { request, access, answer, accepted, answerHeaders, unavailable, path } = operation;
-  const refusals = Object.entries({ ...REFUSALS, ...(request !== undefined && BODY_REFUSALS) });
+  const { request, access, answer, accepted, answerHeaders, unavailable, path, onlyId } = operation;
+  const refusals = Object.entries({
+    ...REFUSALS,
+    ...(request !== undefined && BODY_REFUSALS),
+    ...(onlyId !== undefined && { 404: 'Another id' }),
+  });
   const errors = path === DECISIONS_PATH ? OPENAI_ERRORS : ERRORS;
   return {
     200: {

@@ -1,6 +1,7 @@
 /** Every public route as in the OpenAPI document: its request, its answers, and its access. */
 import Type, { type TSchema } from 'typebox';
 import { ref } from '../schemas/decision.ts';
+import { MODEL_NAME } from '../schemas/wire.ts';
 import { ANSWER_EXAMPLES, type REQUEST_EXAMPLES } from './examples.ts';
 
 /** The access to a route: open to everyone, with the API key, or with the dashboard password. */
@@ -21,6 +22,8 @@ export interface Operation {
   readonly description?: string;
   readonly access: Access;
   readonly request?: keyof typeof REQUEST_EXAMPLES;
+  /** The only value of `{id}` in the path. */
+  readonly onlyId?: string;
   /** Whether the caller may state how long the answer is of use. */
   readonly takesTimeout?: true;
   /** The possible contents of a 200. */
@@ -89,6 +92,15 @@ const DECISIONS: readonly Operation[] = [
     summary: 'The model that answers',
     access: 'key',
     answer: [json('Models')],
+  },
+  {
+    method: 'get',
+    path: '/v1/models/{id}',
+    id: 'getModel',
+    summary: "The model that answers, in the shape of OpenAI's API",
+    access: 'key',
+    onlyId: MODEL_NAME,
+    answer: [json('Model')],
   },
 ];
 
@@ -162,6 +174,14 @@ const OPERATOR: readonly Operation[] = [
 ];
 
 const API: readonly Operation[] = [
+  {
+    method: 'get',
+    path: '/version',
+    id: 'version',
+    summary: 'The version of the server',
+    access: 'open',
+    answer: [json('Version')],
+  },
   {
     method: 'get',
     path: '/openapi.json',

@@ -26,8 +26,14 @@ export const ConfigSchema = Type.Object({
   }),
   listen: Type.String({
     default: '127.0.0.1:21118',
-    wanted: 'HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118',
+    wanted: 'HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
     description: 'Listen address. Port 0 takes a free one. Beyond loopback the API key is required.',
+  }),
+  listen_mode: Type.String({
+    pattern: '^0?[67][0-7]{2}$',
+    default: '0600',
+    wanted: 'the mode of a file, such as 0600 or 0660',
+    description: 'Mode of the unix socket in `listen`. If others than its owner may connect, the API key is required.',
   }),
   device: oneOf(DEVICES, 'auto', 'Compute device. `auto` takes a GPU only if it answers as the CPU does.'),
   model: Type.String({

@@ -25,6 +25,19 @@ export type OpenAiError = Static<typeof OpenAiErrorSchema>;
 /** The body of a 401 for the API key. */
 export const UnauthorizedBodySchema = Type.Object({ error: Type.Literal('missing or wrong API key') });
 
+/** The answer of `GET /v1/models/{id}`: a model in the format of OpenAI. */
+export const ModelSchema = Type.Object({
+  id: Type.Literal(MODEL_NAME),
+  object: Type.Literal('model'),
+  created: Type.Integer({ description: 'when the model was loaded, in seconds since 1970' }),
+  owned_by: Type.Literal(MODEL_NAME),
+});
+
+export type Model = Static<typeof ModelSchema>;
+
+/** The answer of `GET /version`. */
+export const VersionSchema = Type.Object({ version: Type.String({ description: 'of the server' }) });
+
 /** The answer of `GET /v1/models`: in the format of this API and in that of OpenAI. */
 export const ModelsSchema = Type.Object({
   models: Type.Array(
@@ -35,14 +48,7 @@ export const ModelsSchema = Type.Object({
     }),
   ),
   object: Type.Literal('list'),
-  data: Type.Array(
-    Type.Object({
-      id: Type.Literal(MODEL_NAME),
-      object: Type.Literal('model'),
-      created: Type.Integer({ description: 'when the model was loaded, in seconds since 1970' }),
-      owned_by: Type.Literal(MODEL_NAME),
-    }),
-  ),
+  data: Type.Array(ModelSchema),
 });
 
 export type Models = Static<typeof ModelsSchema>;

@@ -9,6 +9,7 @@ import type { Config } from '../settings/config.ts';
 import type { Secret } from '../settings/secret.ts';
 import type { Metrics } from '../stats/metrics.ts';
 import type { FinishedDecision, Stats } from '../stats/stats.ts';
+import type { RequestTracer } from '../telemetry/request-tracer.ts';
 import { readAssets } from './assets.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { type ApiKey, requireApiKey } from './middleware/api-key.ts';
@@ -25,7 +26,7 @@ import { type BatchParts, decideBatch } from './routes/batch.ts';
 import { type DecideParts, decide } from './routes/decide.ts';
 import { healthRoutes } from './routes/health.ts';
 import { showMetrics } from './routes/metrics.ts';
-import { listModels } from './routes/models.ts';
+import { listModels, showModel } from './routes/models.ts';
 import { openApiRoutes } from './routes/openapi.ts';
 import { showAsset, showHome } from './routes/pages.ts';
 import { listRecipes, showRecipe } from './routes/recipes.ts';
@@ -60,17 +61,19 @@ interface AppParts {
   readonly lifecycle: Lifecycle;
   readonly stats: Stats;
   readonly metrics: Metrics;
+  /** Undefined when no spans are made. */
+  readonly tracer?: RequestTracer | undefined;
   /** Replaces the model with the one that the settings name now. */
   readonly reload: ReloadParts['reload'];
 }
 
 export function createApp(parts: AppParts): Koa<RequestState> {
-  const { config, log, lifecycle, metrics, stats } = parts;
+  const { config, log, lifecycle, metrics, stats, tracer } = parts;
   const app = new Koa<RequestState>();
   // The errors that arrive here are of connections that broke during an answer; Koa would print them.
   app.on('error', (err) => log.debug({ err }, 'connection broke'));
   const router = createRouter(parts);
-  app.use(handleRequests({ log, lifecycle, metrics }));
+  app.use(handleRequests({ log, lifecycle, metrics, tracer }));
   app.use(requireFraming());
   app.use(countRefused(DECISION_PATHS, stats));
   app.use(refuseWhileDraining(lifecycle));
@@ -94,6 +97,7 @@ function createRouter(parts: AppParts): Router<RequestState> {
   const decisions = decisionRoutes({ config, slot, room, record }, batchRoom);
   for (const [path, answer] of decisions) router.post(path, ownSite, apiKey, noteRead, answer);
   router.get('/v1/models', apiKey, listModels(slot));
+  router.get('/v1/models/:id', apiKey, showModel(slot));
   healthRoutes(router, slot, lifecycle);
   openApiRoutes(router);
   const operator = createOperator({ password, apiKeys, guesses });

@@ -1,6 +1,6 @@
 /** The HTTP server around the app: its time-outs, its answer to requests that are not HTTP, and its orderly end. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type Koa from 'koa';
 import type { Logger } from 'pino';
@@ -58,7 +58,7 @@ export interface HttpServer {
    * Returns the address once the server listens.
    * @throws Refusal when the server cannot
    */
-  listen(address: Address): Promise<AddressInfo>;
+  listen<Wanted extends Address>(address: Wanted): Promise<Wanted>;
   /** Ends the server: accepted requests finish, then the engine closes. A second call awaits the first. */
   drain(): Promise<void>;
 }

@@ -7,11 +7,13 @@ import { publicSource } from '../model/location.ts';
 import { reopenModelSource } from '../model/open-source.ts';
 import { Reloader } from '../model/reload.ts';
 import { EngineSlot } from '../model/slot.ts';
-import { formatAddress } from '../network/address.ts';
-import type { LoadedConfig } from '../settings/config.ts';
+import { shownAddress } from '../network/address.ts';
+import { type LoadedConfig, processEnvironment } from '../settings/config.ts';
 import { announcement, type Credential, resolveApiKeys, resolvePassword } from '../settings/credentials.ts';
+import { telemetrySettings } from '../settings/telemetry.ts';
 import { Metrics } from '../stats/metrics.ts';
 import { Stats } from '../stats/stats.ts';
+import type { Telemetry } from '../telemetry/open-telemetry.ts';
 import { createApp } from './app.ts';
 import { connectionLimit } from './connections.ts';
 import { createHttpServer } from './http-server.ts';
@@ -81,7 +83,9 @@ export async function runServer(
     wantsAccelerator: config.device !== 'auto',
   });
   const reload = () => reloader.reload();
-  const app = createApp({ config, slot, ...credentials, log, lifecycle, stats, metrics, reload });
+  const telemetry = await openTelemetry(log, metrics);
+  const { tracer } = telemetry ?? {};
+  const app = createApp({ config, slot, ...credentials, log, lifecycle, stats, metrics, tracer, reload });
   const maxConnections = connectionLimit(1);
   const server = createHttpServer({ app, config, slot, lifecycle, log, metrics, maxConnections });
 
@@ -91,6 +95,7 @@ export async function runServer(
     reloader.stop();
     starting.stop();
     await server.drain();
+    await telemetry?.stop();
     // The load has to end first: the engine of a half-loaded model cannot be shut down in order.
     await starting.loaded.catch(() => {});
   });
@@ -100,8 +105,7 @@ export async function runServer(
     // An error of the reload is in the log already.
     done.catch(() => {});
   });
-  const { address, port } = await server.listen(config.listen);
-  const url = `http://${formatAddress({ host: address, port })}`;
+  const url = shownAddress(await server.listen(config.listen));
   log.info(`listening on ${url}`);
   if (config.model !== '') log.info(`model: ${publicSource(config.model)}`);
   await reloader.start().catch((error: unknown) => {
@@ -110,6 +114,15 @@ export async function runServer(
   if (isStopping) return;
   const needs = { needsKey: apiKeys.secrets.length > 0, needsPassword: password.secrets.length > 0 };
   for (const line of greet({ url, ...needs })) log.info(line);
+}
+
+/** Returns the connection to a collector; undefined, with nothing loaded, when the environment names none. */
+async function openTelemetry(log: Logger, metrics: Metrics): Promise<Telemetry | undefined> {
+  const { settings, warnings } = telemetrySettings(processEnvironment());
+  for (const warning of warnings) log.warn(warning);
+  if (settings === undefined) return undefined;
+  const { startTelemetry } = await import('../telemetry/open-telemetry.ts');
+  return startTelemetry(settings, { metrics, log });
 }
 
 function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): void {

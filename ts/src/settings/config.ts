@@ -16,6 +16,7 @@ import { nearestName } from '../schemas/nearest.ts';
 import { CONTAINER_LISTEN, requireContainerCredentials } from './container.ts';
 import { hostAndPort } from './host-and-port.ts';
 import { type HubSettings, type HubVariables, hubSettings } from './hub.ts';
+import { withMode } from './listen-mode.ts';
 import { Secret } from './secret.ts';
 import { unknownVariables, unusedPort, variableOf } from './variables.ts';
 
@@ -148,12 +149,13 @@ export function loadConfig(sources: ConfigSources = {}): LoadedConfig {
   const settings: Settings = new Map(layers.flatMap((layer) => meantSettings(layer, warnings)));
   const address = hostAndPort(flags, listenAddress(settings));
   if (address !== undefined) settings.set('listen', { ...address, base: cwd });
-  const listen = Object.freeze(listenAddress(settings));
-  const ofPort = listens ? unusedPort(env, listen.port) : undefined;
+  const plain = plainSettings(settings);
+  const listen = Object.freeze(withMode(listenAddress(settings), plain.listenMode));
+  const ofPort = listens ? unusedPort(env, listen) : undefined;
   if (ofPort !== undefined) warnings.push(ofPort);
   const dataDir = env.SVC_DATA ? resolve(cwd, env.SVC_DATA) : undefined;
   const checked = {
-    ...plainSettings(settings),
+    ...plain,
     listen,
     apiKey: Object.freeze(apiKeys(settings.get('api_key'))),
     password: password(settings.get('password')),

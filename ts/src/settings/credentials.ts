@@ -7,7 +7,7 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type St
 import { join } from 'node:path';
 import { createExclusively, makeProblem } from '../files/exclusive-file.ts';
 import { errorCode } from '../files/system-error.ts';
-import { isLoopback } from '../network/address.ts';
+import { type Address, formatAddress, isPrivate } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, PUBLISHED_PASSWORD } from './config.ts';
 import { MIN_EXPOSED_PASSWORD_CHARACTERS } from './container.ts';
@@ -101,8 +101,8 @@ export function resolveApiKeys(config: Config, options: ResolveOptions = {}): Cr
     return { secrets: [], status: 'API key off: allow_no_api_key is on', warnings: [...new Set(warnings)] };
   }
   if (apiKey.length > 0) return fromSettings(API_KEY, apiKey);
-  if (isLoopback(listen.host)) {
-    return { secrets: [], status: `API key off: ${listen.host} is loopback and no key is set`, warnings: [] };
+  if (isPrivate(listen)) {
+    return { secrets: [], status: `API key off: ${privacy(listen)} and no key is set`, warnings: [] };
   }
   return fromFile(API_KEY, config, options);
 }
@@ -117,9 +117,14 @@ export function resolvePassword(config: Config, options: ResolveOptions = {}): C
   if (config.allowNoPassword) {
     return { secrets: [], status: 'Dashboard password off: allow_no_password is on', warnings: [] };
   }
-  const isExposed = config.isContainer || !isLoopback(config.listen.host);
+  const isExposed = config.isContainer || !isPrivate(config.listen);
   const kind = isExposed ? EXPOSED_PASSWORD : PASSWORD;
   return config.password === undefined ? fromFile(kind, config, options) : fromSettings(kind, [config.password]);
+}
+
+/** Returns the reason why an address needs no key. */
+function privacy(listen: Address): string {
+  return 'socket' in listen ? `only its owner can connect to ${formatAddress(listen)}` : `${listen.host} is loopback`;
 }
 
 /** Returns the line about a generated credential: with the value on a terminal, else the file and a fingerprint. */

@@ -1,6 +1,7 @@
 /**
  * The environment variables that have a meaning here, and the warnings about those that only look as if they had one.
  */
+import type { Address } from '../network/address.ts';
 import { type ConfigKey, ConfigSchema } from '../schemas/config.ts';
 import { nearestName } from '../schemas/nearest.ts';
 
@@ -22,10 +23,13 @@ const OWN_VARIABLES = [
   'SVC_CONFIG',
   'SVC_CONTAINER',
   'SVC_DATA',
-  // Variables of the installer, of deploy/haproxy, of examples, and of the project's own scripts and tests.
+  // Variables of the installer, of deploy/haproxy and deploy/proxy, of examples, and of the project's own scripts and
+  // tests.
   'SVC_RELEASES',
   'SVC_BALANCER',
   'SVC_BALANCER_STATS',
+  'SVC_SITE',
+  'SVC_UPSTREAM',
   'SVC_URL',
   'SVC_RELEASE_FOLDER',
   'SVC_DAMAGED',
@@ -57,10 +61,10 @@ export function unknownVariables(env: Readonly<Record<string, string | undefined
  */
 export function unusedPort(
   { PORT = '' }: Readonly<Record<string, string | undefined>>,
-  port: number,
+  listen: Address,
 ): string | undefined {
   const isPort = /^\d{1,5}$/.test(PORT) && Number(PORT) > 0;
-  if (!isPort || Number(PORT) === port) return undefined;
+  if (!isPort || ('port' in listen && Number(PORT) === listen.port)) return undefined;
   return `PORT has no effect: to listen on port ${PORT}, set listen in svc.json, or give --port ${PORT}`;
 }
 

@@ -15,6 +15,22 @@ interface MetricsParts {
   readonly lostLines: () => number;
 }
 
+/** A value of a metric, as prom-client keeps it. */
+export interface KnownValue {
+  readonly value: number;
+  readonly labels: Readonly<Partial<Record<string, string | number>>>;
+  /** The name of a histogram's part: that of the metric with `_bucket`, `_sum` or `_count`. */
+  readonly metricName?: string;
+}
+
+/** A metric with its values. A histogram's buckets stand in their order, each with all those below it. */
+export interface KnownMetric {
+  readonly name: string;
+  readonly help: string;
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary';
+  readonly values: readonly KnownValue[];
+}
+
 export class Metrics {
   /** The `Content-Type` of `text()`. */
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -60,6 +76,13 @@ export class Metrics {
   /** Notes how long one answered decision took. */
   observe(timing: Timing): void {
     for (const phase of PHASES) this.#duration.observe({ phase }, timing[`${phase}Ms`] / 1000);
+  }
+
+  /** Returns all metrics with their values. */
+  async known(): Promise<readonly KnownMetric[]> {
+    this.#update();
+    // In prom-client's own types, the type of a metric is a number.
+    return (await this.#registry.getMetricsAsJSON()) as unknown as readonly KnownMetric[];
   }
 
   /** Returns all metrics in Prometheus's text format. */

@@ -56,6 +56,16 @@ suite('the public OpenAI client', () => {
   for (const env of [{}, { SVC_API_KEY: KEY }]) {
     const key = 'SVC_API_KEY' in env ? 'on' : 'off';
 
+    test(`knows the one model, with the key ${key}`, async (t) => {
+      const client = clientOf(await LiveServer.start(t, { env }), KEY);
+      const model = await client.models.retrieve('svc');
+      assert.deepEqual([model.id, model.object], ['svc', 'model']);
+      assert.ok(model.created > 1_700_000_000, `${model.created}`);
+      const { data: models } = await client.models.list();
+      assert.deepEqual(models, [model]);
+      await assert.rejects(client.models.retrieve('gpt-6-luna'), OpenAI.NotFoundError);
+    });
+
     test(`gets the answers of /v1/systemone to the last digit, with the key ${key}`, async (t) => {
       const server = await LiveServer.start(t, { env });
       const decision = await ask(clientOf(server, KEY));

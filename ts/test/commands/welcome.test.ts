@@ -16,6 +16,12 @@ suite('the words to a newcomer', () => {
     assert.match(welcome({ ...serving, url: 'http://[::]:1' }, {}).join(), /http:\/\/\[::1\]:1\/docs/);
   });
 
+  test('name no address of a browser for a socket', () => {
+    const lines = welcome({ ...serving, url: 'unix:/run/a b.sock' }, {});
+    assert.match(lines[0] ?? '', /: svc ask --url 'unix:\/run\/a b\.sock' --state /);
+    assert.deepEqual(lines.slice(1), ['Ctrl-C ends the server']);
+  });
+
   test('say that a key is needed, and that no password is', () => {
     const [ask, browser] = welcome({ ...serving, needsKey: true, needsPassword: false }, {});
     assert.match(ask ?? '', /: SVC_API_KEY=\.\.\. svc ask /);

@@ -11,7 +11,10 @@ const read = (path: string) => readFileSync(join(REPOSITORY, path), 'utf8').repl
 /** The pages for users. */
 const PAGES = [
   ...['README.md', 'SECURITY.md', 'CHANGELOG.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md'],
-  ...readdirSync(join(REPOSITORY, 'docs')).map((name) => `docs/${name}`),
+  'deploy/proxy/README.md',
+  ...readdirSync(join(REPOSITORY, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name.replaceAll('\\', '/')}`),
 ];
 
 /** Returns a page without its code, in which brackets mean other things. */

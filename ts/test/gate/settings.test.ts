@@ -48,11 +48,11 @@ suite('the settings of the gate', () => {
     assert.deepEqual(settings(t, { host: '::1', port: '8' }, env).listen, { host: '::1', port: 8 });
     assert.deepEqual(settings(t, { port: '8' }, env).listen, { host: '0.0.0.0', port: 8 });
     const empty = settings(t, {}, { GATE_LISTEN: '', GATE_UPSTREAM: ' ', GATE_TIMEOUT_MS: '' });
-    assert.equal(empty.listen.port, 21118);
+    assert.deepEqual(empty.listen, { host: '127.0.0.1', port: 21118 });
     assert.equal(empty.timeouts.silenceMs, 130_000);
   });
 
-  const ORIGIN = 'must be the origin of a server, such as http://127.0.0.1:21119';
+  const ORIGIN = 'must be the origin of a server, such as http://127.0.0.1:21119, or unix:/PATH';
   const NUMBER = 'must be a whole number from 1 to 2147483647';
   for (const [flags, env, message] of [
     [{}, { GATE_API_KEY: '' }, 'GATE_API_KEY is not set: give a key of at least 16 characters, or --no-key'],
@@ -64,8 +64,16 @@ suite('the settings of the gate', () => {
       { GATE_UPSTREAM_KEY: 'sixteen chars ..' },
       'api key from GATE_UPSTREAM_KEY has a space or a character that is not ASCII; no Bearer header carries it',
     ],
-    [{ listen: 'x' }, {}, '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
-    [{}, { GATE_LISTEN: '1' }, 'GATE_LISTEN: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
+    [
+      { listen: 'x' },
+      {},
+      '--listen: must be HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
+    ],
+    [
+      {},
+      { GATE_LISTEN: '1' },
+      'GATE_LISTEN: must be HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
+    ],
     [{ upstream: 'localhost:1' }, {}, `--upstream: ${ORIGIN}`],
     [{ upstream: 'ftp://a' }, {}, `--upstream: ${ORIGIN}`],
     [{ upstream: 'http://a/v1' }, {}, `--upstream: ${ORIGIN}`],

@@ -3,6 +3,7 @@ import { suite, test } from 'node:test';
 import { Value } from 'typebox/value';
 import { HealthSchema } from '../../src/schemas/health.ts';
 import { ModelsSchema } from '../../src/schemas/wire.ts';
+import { packageVersion } from '../../src/version.ts';
 import { FakeEngine, MODEL_INFO } from '../fake-engine.ts';
 import { startServer } from './server-under-test.ts';
 
@@ -169,8 +170,35 @@ suite('GET /v1/models', () => {
   });
 });
 
+suite('GET /v1/models/{id}', () => {
+  test('is the entry of the list, and nothing for another id', async (t) => {
+    const { get } = await startServer(t);
+    const { data } = JSON.parse((await get('/v1/models')).text);
+    const { status, text } = await get('/v1/models/svc');
+    assert.deepEqual([status, JSON.parse(text)], [200, data[0]]);
+    for (const id of ['jev-latest', 'svc%20', 'SVC', 'sv%63']) {
+      const other = await get(`/v1/models/${id}`);
+      assert.deepEqual([other.status, other.text], [404, 'no such model; there is only svc'], id);
+    }
+    const json = await get('/v1/models/other', { Accept: 'application/json' });
+    assert.equal(JSON.parse(json.text).error.message, 'no such model; there is only svc');
+  });
+
+  test('needs the key, and a loaded model', async (t) => {
+    const { get } = await startServer(t, { apiKeys: ['key'], isLoading: true });
+    assert.equal((await get('/v1/models/svc')).status, 401);
+    assert.equal((await get('/v1/models/svc', { Authorization: 'Bearer key' })).status, 503);
+  });
+});
+
+test('GET /version is the version of the server, open to everyone', async (t) => {
+  const { get } = await startServer(t, { apiKeys: ['key'], password: 'password', isLoading: true });
+  const { status, text } = await get('/version');
+  assert.deepEqual([status, JSON.parse(text)], [200, { version: packageVersion() }]);
+});
+
 suite('every GET route', () => {
-  for (const path of ['/health', '/livez', '/readyz', '/v1/models']) {
+  for (const path of ['/health', '/livez', '/readyz', '/v1/models', '/v1/models/svc', '/version']) {
     test(`${path} answers HEAD with the headers of GET and no body`, async (t) => {
       const { get, decide } = await startServer(t);
       const full = await get(path);

@@ -15,6 +15,7 @@ import type { Config } from '../../src/settings/config.ts';
 import { Secret } from '../../src/settings/secret.ts';
 import { Metrics } from '../../src/stats/metrics.ts';
 import { Stats } from '../../src/stats/stats.ts';
+import type { RequestTracer } from '../../src/telemetry/request-tracer.ts';
 import { FakeEngine } from '../fake-engine.ts';
 import { until } from '../until.ts';
 
@@ -33,6 +34,8 @@ export interface Options {
   readonly maxConnections?: number;
   /** Whether the model stays unloaded. */
   readonly isLoading?: boolean;
+  /** The tracer of requests; none by default. */
+  readonly tracer?: RequestTracer;
   /** The function that a reload calls. */
   readonly reload?: () => Promise<void> | AskedReload;
 }
@@ -104,12 +107,12 @@ export async function startServer(test: TestContext, options: Options = {}): Pro
   if (!options.isLoading) slot.loaded(engine, { source: '/models/fake' });
   const apiKeys = (options.apiKeys ?? []).map(plainKey);
   const password = options.password === undefined ? undefined : new Secret(options.password, 'test');
-  const { reload: reloaded = async () => {} } = options;
+  const { reload: reloaded = async () => {}, tracer } = options;
   const reload = () => {
     const asked = reloaded();
     return asked instanceof Promise ? { isQueued: false, done: asked } : asked;
   };
-  const app = createApp({ config, slot, apiKeys, password, log, lifecycle, stats, metrics, reload });
+  const app = createApp({ config, slot, apiKeys, password, log, lifecycle, stats, metrics, tracer, reload });
   const timeouts = { ...TIMEOUTS, ...options.timeouts };
   const { maxConnections = 4096 } = options;
   const http = createHttpServer({ app, config, slot, lifecycle, log, metrics, timeouts, maxConnections });

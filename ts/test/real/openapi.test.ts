@@ -31,7 +31,11 @@ interface Document {
 const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument())) as Document;
 
 const OPERATIONS = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>
-  Object.entries(methods).map(([method, operation]: [string, Operation]) => ({ path, method, operation })),
+  Object.entries(methods).map(([method, operation]: [string, Operation]) => ({
+    path: path.replace('{id}', 'svc'),
+    method,
+    operation,
+  })),
 );
 
 const ajv = new Ajv2020({ strict: false });

@@ -37,6 +37,7 @@ suite('defaults', () => {
       {
         generated: false,
         listen: { host: '127.0.0.1', port: 21118 },
+        listenMode: '0600',
         device: 'auto',
         model: '',
         modelFile: '',
@@ -150,6 +151,7 @@ suite('order', () => {
       ['s3_region', ['eu-west-1', 'eu-west-1']],
       ['s3_path_style', ['1', true]],
       ['truncate', ['error', 'error']],
+      ['listen_mode', ['660', '660']],
       ['log_level', ['debug', 'debug']],
       ['log_format', ['pretty', 'pretty']],
       ['state_cache_precision', ['fp16', 'fp16']],
@@ -288,8 +290,14 @@ suite('wrong values', () => {
     [{ allowed_hosts: 'a' }, 'allowed_hosts: must be a list of host names'],
     [{ cors_origins: ['*'] }, 'cors_origins: must be a list of origins, such as https://app.example.com'],
     [{ cors_origins: ['https://a/'] }, 'cors_origins: must be a list of origins, such as https://app.example.com'],
-    [{ listen: '127.0.0.1' }, 'listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
-    [{ listen: 21118 }, 'listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
+    [
+      { listen: '127.0.0.1' },
+      'listen: must be HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
+    ],
+    [
+      { listen: 21118 },
+      'listen: must be HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
+    ],
   ] as const) {
     test(`in the file: ${JSON.stringify(settings)}`, (t) => {
       refuses(() => fromFile(t, settings), `svc.json: ${message}`);
@@ -321,7 +329,10 @@ suite('wrong values', () => {
   for (const [flags, message] of [
     [{ threads: 'many' }, '--threads: must be a whole number from 0 to 256'],
     [{ threads: '' }, '--threads: must be a whole number from 0 to 256'],
-    [{ listen: 'localhost' }, '--listen: must be HOST:PORT, such as 127.0.0.1:21118 or [::1]:21118'],
+    [
+      { listen: 'localhost' },
+      '--listen: must be HOST:PORT or unix:/PATH, such as 127.0.0.1:21118, [::1]:21118 or unix:/run/svc/svc.sock',
+    ],
     [{ device: 'tpu' }, '--device: must be one of auto, cpu, gpu, cuda, coreml, directml'],
     [{ logLevel: '' }, '--log-level: must be one of fatal, error, warn, info, debug, trace, silent'],
   ] as const) {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
+import { formatAddress } from '../../src/network/address.ts';
 import { Refusal } from '../../src/refusal.ts';
 import { type Environment, loadConfig } from '../../src/settings/config.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
@@ -18,8 +19,7 @@ function serve(cwd: string, env: Environment = BOTH) {
 }
 
 function address(t: TestContext, settings: unknown, env: Environment = BOTH): string {
-  const { host, port } = serve(folderWithConfig(t, settings), env).config.listen;
-  return `${host}:${port}`;
+  return formatAddress(serve(folderWithConfig(t, settings), env).config.listen);
 }
 
 suite('the address in the container', () => {
@@ -43,7 +43,7 @@ suite('the address in the container', () => {
     assert.equal(address(t, { generated: true, listen: '127.0.0.1:21118' }), '0.0.0.0:21118');
     const changed = folderWithConfig(t, { generated: true, listen: '127.0.0.1:9', threads: 3 });
     const { config, warnings } = serve(changed);
-    assert.equal(config.listen.port, 21118);
+    assert.equal(formatAddress(config.listen), '0.0.0.0:21118');
     assert.equal(config.threads, 3);
     assert.deepEqual(warnings, [
       'svc.json: listen is not taken from a generated file; remove "generated" to make the file yours',
@@ -63,7 +63,7 @@ suite('the address in the container', () => {
 
   test('is on loopback outside of the container, whatever else is set', (t) => {
     const { config } = loadConfig({ cwd: temporaryFolder(t), env: { ...BOTH, SVC_CONTAINER: '' } });
-    assert.equal(config.listen.host, '127.0.0.1');
+    assert.equal(formatAddress(config.listen), '127.0.0.1:21118');
   });
 });
 
@@ -118,6 +118,6 @@ suite('the credentials in the container', () => {
 
   test('are not asked for by what does not serve', (t) => {
     const { config } = loadConfig({ cwd: temporaryFolder(t), env: { SVC_CONTAINER: '1' } });
-    assert.equal(config.listen.host, '0.0.0.0');
+    assert.equal(formatAddress(config.listen), '0.0.0.0:21118');
   });
 });

@@ -50,7 +50,9 @@ suite('a variable that means nothing', () => {
 suite('PORT', () => {
   test('is told when the server listens on another port', (t) => {
     const advice = 'PORT has no effect: to listen on port 8080, set listen in svc.json, or give --port 8080';
-    assert.equal(unusedPort({ PORT: '8080' }, 21118), advice);
+    const own = { host: '127.0.0.1', port: 21118 };
+    assert.equal(unusedPort({ PORT: '8080' }, own), advice);
+    assert.equal(unusedPort({ PORT: '8080' }, { socket: '/run/svc.sock', mode: 0o600 }), advice);
     const sources = { cwd: temporaryFolder(t), env: { PORT: '8080' } };
     assert.deepEqual(loadConfig({ ...sources, listens: true }).warnings, [advice]);
     // A command that listens nowhere has no use for it.
@@ -58,7 +60,9 @@ suite('PORT', () => {
   });
 
   test('is not told when it is the port, or no port at all', (t) => {
-    for (const PORT of ['', '0', 'tcp://10.0.0.1:80', '123456']) assert.equal(unusedPort({ PORT }, 1), undefined);
+    for (const PORT of ['', '0', 'tcp://10.0.0.1:80', '123456']) {
+      assert.equal(unusedPort({ PORT }, { host: '127.0.0.1', port: 1 }), undefined);
+    }
     const sources = { cwd: temporaryFolder(t), env: { PORT: '8080' }, listens: true };
     assert.deepEqual(loadConfig({ ...sources, flags: { port: '8080' } }).warnings, []);
   });

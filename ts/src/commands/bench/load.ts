@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { errorCode } from '../../files/system-error.ts';
+import { socketOf } from '../../network/reach.ts';
 
 /** The server, and the headers of each request. */
 export interface Target {
@@ -53,7 +54,10 @@ export function openSockets({ url }: Target, concurrency: number): Sockets {
 /** Sends one request and resolves with the response; it never rejects. */
 export async function send({ url, headers }: Target, body: Buffer, agent: Sockets): Promise<Answer> {
   const request = url.protocol === 'https:' ? httpsRequest : httpRequest;
-  const sent = request(url, { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } });
+  const options = { method: 'POST', agent, headers: { ...headers, 'content-length': body.length } };
+  const socketPath = socketOf(url);
+  const sent =
+    socketPath === undefined ? request(url, options) : request({ ...options, socketPath, path: url.pathname });
   try {
     const [response] = (await once(sent.end(body), 'response')) as [IncomingMessage];
     const chunks: Buffer[] = [];

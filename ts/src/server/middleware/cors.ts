@@ -2,7 +2,7 @@
 import type { Middleware } from 'koa';
 import type { RequestContext, RequestState } from './request.ts';
 
-const EXPOSED = 'Retry-After, Server-Timing, x-request-id, x-typesafe-request-id';
+const EXPOSED = 'Retry-After, Server-Timing, traceresponse, x-request-id, x-typesafe-request-id';
 
 /** The time for which a browser may keep the answer to its preflight. */
 const PREFLIGHT_MAX_AGE_SECONDS = 600;

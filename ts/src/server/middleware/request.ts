@@ -6,14 +6,22 @@ import { randomUUID } from 'node:crypto';
 import process from 'node:process';
 import type { Middleware, ParameterizedContext } from 'koa';
 import type { Logger } from 'pino';
+import type { Timing } from '../../engine/contract.ts';
 import { type ErrorCode, errorBody, HttpFailure, toHttpFailure } from '../../errors.ts';
 import type { Metrics } from '../../stats/metrics.ts';
+import type { RequestSpan, RequestTracer } from '../../telemetry/request-tracer.ts';
+import { TRACE_HEADERS, type TraceContext, traceOf, traceResponse } from '../../telemetry/trace-context.ts';
 import type { Lifecycle } from '../lifecycle.ts';
 
 /** The facts about a request that the middlewares share. */
 export interface RequestState {
   /** The request's id, which is in every response and every line of the log. */
   id: string;
+  /** The place in a trace, of this server's own span if it makes one, else of its caller's. */
+  trace?: TraceContext;
+  /** The time of a single decision, and the milliseconds that its body took to arrive. */
+  timing?: Timing;
+  readMs?: number;
   /** Whether every check that may refuse a decision request has let it pass. */
   isRead?: boolean;
   /** The number of answered questions. */
@@ -45,25 +53,31 @@ export interface RequestParts {
   readonly log: Logger;
   readonly lifecycle: Lifecycle;
   readonly metrics: Pick<Metrics, 'countResponse'>;
+  /** Undefined when no spans are made. */
+  readonly tracer?: RequestTracer | undefined;
 }
 
 /** Returns the middleware that all others run in. */
-export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middleware<RequestState> {
+export function handleRequests({ log, lifecycle, metrics, tracer }: RequestParts): Middleware<RequestState> {
   return async (ctx, next) => {
     const startMs = performance.now();
     ctx.state.id = requestId(ctx.req.headers['x-request-id']);
     ctx.set(requestIdHeaders(ctx.state.id));
     let failure: HttpFailure | undefined;
     const hasPath = isReadable(ctx.req.url ?? '');
+    const span = hasPath
+      ? tracer?.start({ method: ctx.method, path: ctx.path, headers: ctx.req.headers, startMs })
+      : undefined;
+    if (span !== undefined || ctx.req.headers[TRACE_HEADERS.parent] !== undefined) joinTrace(ctx, span);
     try {
       if (!hasPath) throw new HttpFailure('bad_request', 'malformed HTTP request');
       await next();
     } catch (error) {
       failure = toHttpFailure(error);
-      if (failure.status === 500) log.error({ id: ctx.state.id, err: error }, failure.message);
+      if (failure.status === 500) log.error({ ...idsOf(ctx.state), err: error }, failure.message);
       // The headers are sent already, so only the log can say why an answer ended in the middle.
       else if (ctx.headerSent && failure.code !== 'cancelled') {
-        log.warn({ id: ctx.state.id, code: failure.code }, `connection closed: ${failure.message}`);
+        log.warn({ ...idsOf(ctx.state), code: failure.code }, `connection closed: ${failure.message}`);
       }
       answerFailure(ctx, failure, hasPath ? ctx.path : undefined);
     }
@@ -73,8 +87,26 @@ export function handleRequests({ log, lifecycle, metrics }: RequestParts): Middl
     afterAnswer(() => {
       metrics.countResponse(status);
       logRequest(log, ctx, { ms, status, code: failure?.code, path: hasPath ? ctx.path : undefined });
+      span?.end({ ...spanFacts(ctx.state), status, code: failure?.code });
     });
   };
+}
+
+/** Takes note of the place of a request in a trace, and names it to the caller. */
+function joinTrace(ctx: RequestContext, span: RequestSpan | undefined): void {
+  const trace = span?.trace ?? traceOf(ctx.req.headers);
+  if (trace === undefined) return;
+  ctx.state.trace = trace;
+  ctx.set(TRACE_HEADERS.response, traceResponse(trace));
+}
+
+/** Returns the fields by which lines of the log are found again. */
+function idsOf({ id, trace }: RequestState) {
+  return { id, trace_id: trace?.traceId };
+}
+
+function spanFacts({ id, questions, tokens, timing, readMs }: RequestState) {
+  return { id, questions, tokens, timing, readMs };
 }
 
 /**
@@ -134,7 +166,7 @@ function loggedPath(path: string): string {
  * password.
  */
 function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }: FinishedRequest): void {
-  const { id, questions, tokens } = ctx.state;
+  const { id, questions, tokens, trace } = ctx.state;
   log.info(
     {
       id,
@@ -145,6 +177,8 @@ function logRequest(log: Logger, ctx: RequestContext, { ms, status, code, path }
       ms: Math.round(ms * 100) / 100,
       questions,
       tokens,
+      trace_id: trace?.traceId,
+      span_id: trace?.spanId,
     },
     'request',
   );

@@ -39,6 +39,8 @@ export function decide({ config, slot, room, format, record }: DecideParts): Mid
     if (reply.failure) throw engineFailure(reply.failure);
     const { timing, counts } = reply;
     noteCounts(ctx.state, counts);
+    ctx.state.timing = timing;
+    ctx.state.readMs = elapsedMs;
     ctx.set({ 'Content-Type': 'application/json; charset=utf-8', 'Server-Timing': serverTiming(timing) });
     ctx.body = reply.body;
     return { timeMs: Date.now(), ms: timing.totalMs, timing, counts };

@@ -1,8 +1,9 @@
 /**
- * `GET /openapi.json` and `GET /docs`: the API, for programs and for people. Both are open, and loaded on the first
- * request only.
+ * `GET /version`, `GET /openapi.json` and `GET /docs`: the API, for programs and for people. They are open, and the
+ * latter two are loaded on the first request only.
  */
 import type Router from '@koa/router';
+import { packageVersion } from '../../version.ts';
 import type { Assets } from '../assets.ts';
 import { readDocsAssets } from '../assets.ts';
 import type { RequestState } from '../middleware/request.ts';
@@ -25,6 +26,11 @@ export function openApiRoutes(router: Router<RequestState>): void {
     return Buffer.from(JSON.stringify(openApiDocument()));
   });
   const assets = lazy((): Assets<'script' | 'style'> => readDocsAssets());
+
+  const version = { version: packageVersion() };
+  router.get('/version', (ctx) => {
+    ctx.body = version;
+  });
 
   router.get('/openapi.json', async (ctx) => {
     ctx.set({

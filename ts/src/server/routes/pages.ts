@@ -43,7 +43,8 @@ const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
  */
 export function originOf(ctx: RequestContext, listen: Address): string {
   const { host } = ctx.req.headers;
-  return `http://${host !== undefined && HOST.test(host) ? host : formatAddress(listen)}`;
+  const own = 'socket' in listen ? 'localhost' : formatAddress(listen);
+  return `http://${host !== undefined && HOST.test(host) ? host : own}`;
 }
 
 interface HomeParts {

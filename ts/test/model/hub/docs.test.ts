@@ -20,7 +20,7 @@ suite('the page on models from a hub', () => {
       ...{ serve: noted('serve'), ask: noted('ask'), batch: noted('batch'), tune: noted('tune'), gate: noted('gate') },
       ...{ doctor: noted('doctor'), config: noted('config'), addMissing: noted('add'), health: noted('health') },
       ...{ modelCheck: noted('check'), modelManifest: noted('manifest'), modelPull: noted('pull') },
-      ...{ modelList: noted('list'), modelRm: noted('rm') },
+      ...{ modelList: noted('list'), modelRm: noted('rm'), mcp: noted('mcp') },
       ...{ bench: noted('bench'), completion: noted('completion') },
     });
     const lines = docBlocks('hub-models.md').filter(({ language }) => language === 'sh');
