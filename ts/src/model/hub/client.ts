@@ -95,7 +95,11 @@ export class HubClient {
 
   #refused(answer: IncomingMessage, { what, repository }: Asked): SourceError {
     const { endpoint, token } = this.#options;
-    const refused: Refused = { answer, page: `${endpoint.href.replace(/\/$/, '')}/${repository}`, hasToken: token !== undefined };
+    const refused: Refused = {
+      answer,
+      page: `${endpoint.href.replace(/\/$/, '')}/${repository}`,
+      hasToken: token !== undefined,
+    };
     return new SourceError(`${what}: ${refusedBy(refused)}`, { isAway: true });
   }
 
