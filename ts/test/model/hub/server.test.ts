@@ -284,18 +284,35 @@ suite('svc model', { concurrency: 2 }, () => {
     );
     assert.match((await world.run(['model', 'list'])).stdout, /^1 kept, /m);
 
-    const removed = await world.run(['model', 'rm', 'hf:org/name']);
-    assert.equal(removed.stdout, 'hf:org/name: removed, 0 B; hf:org/copy has the same files, which stay\n');
+    const pinned = `hf:org/name@${first}`;
+    const removed = await world.run(['model', 'rm', pinned]);
+    assert.equal(removed.stdout, `${pinned}: removed, 0 B; hf:org/copy has the same files, which stay\n`);
     assert.ok(!existsSync(snapshot('name', first)) && existsSync(join(copy.folder, 'model.onnx')));
     assert.deepEqual(
       (await list()).map(({ source }: Record<string, string>) => source),
       ['hf:org/copy'],
     );
+    // A start must not begin with a model that was removed, though its files are here by another name.
+    world.hub.stop();
+    const live = await world.serve();
+    assert.equal((await health(live)).source, 'embedded');
+    await world.end(live);
     assert.match((await world.run(['model', 'rm', 'hf:org/copy'])).stdout, /^hf:org\/copy: removed, \d+ KiB\n$/);
     assert.deepEqual([existsSync(copy.folder), existsSync(join(world.cache, 'models--org--copy'))], [false, false]);
-    // A start must not begin with a model that was removed.
-    world.hub.stop();
-    assert.equal((await health(await world.serve())).source, 'embedded');
+  });
+
+  test('rm leaves the files of a commit that another name has', async (t) => {
+    const world = await HubWorld.start(t, 'marker');
+    const commit = world.hub.publish('org/name', await filesOfFixture('marker'), { branch: 'v2' });
+    world.hub.publish('org/name', await filesOfFixture('shared-state'));
+    for (const model of ['hf:org/name@v2', `hf:org/name@${commit}`]) {
+      assert.equal((await world.run(['model', 'pull', model, '--device', 'cpu'])).code, 0);
+    }
+    const graph = join(world.cache, 'models--org--name', 'snapshots', commit, 'model.onnx');
+    assert.equal((await world.run(['model', 'rm', 'hf:org/name@v2'])).code, 0);
+    assert.ok(existsSync(graph));
+    assert.equal((await world.run(['model', 'rm', `hf:org/name@${commit}`])).code, 0);
+    assert.ok(!existsSync(graph));
   });
 
   test('rm takes the name that pull and /health show, which is that of one commit', async (t) => {
