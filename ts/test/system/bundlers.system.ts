@@ -143,7 +143,6 @@ test('a page of Next decides on the server, in the output that stands alone', as
   const next = temporaryFolder(t);
   mkdirSync(join(next, 'app'));
   renameSync(join(folder, 'node_modules'), join(next, 'node_modules'));
-  t.after(() => renameSync(join(next, 'node_modules'), join(folder, 'node_modules')));
   writeFileSync(join(next, 'package.json'), '{"private":true}');
   const settings = ['serverExternalPackages', 'outputFileTracingIncludes'].map((name) => {
     const [, value = ''] = new RegExp(`\`(${name}: [^\`]+)\``).exec(PAGE) ?? [];
