@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
 import { type KeptModel, type KeptName, ModelCache } from './cache.ts';
-import { type Family, familyOf } from './family.ts';
+import { type Family, familyOf, type KnownFamily, knownFamily } from './family.ts';
 import { CARD_FILE, licenceIn } from './hub/card.ts';
 import { chooseFiles } from './hub/choice.ts';
 import { CachedRepository } from './hub/hub-cache.ts';
@@ -183,8 +183,9 @@ async function removeFromHub(
     const isOf = ({ revisions }: Found) => revisions.includes(commit);
     const kept = found.filter(isOf).flatMap(({ model }) => model.paths);
     const files = await repository.filesAt(commit, name.folder);
+    const family = await knownFamily(join(repository.snapshot(commit), ...name.folder.split('/')));
     const paths = new Set(
-      [...kept, ...unkeptPaths(files, config), CARD_FILE].map((path) => pathInRepository(name, path)),
+      [...kept, ...unkeptPaths(files, family, config), CARD_FILE].map((path) => pathInRepository(name, path)),
     );
     paths.add(CARD_FILE);
     for (const path of staying.filter(isOf).flatMap(pathsOf)) paths.delete(path);
@@ -202,9 +203,13 @@ function pathsOf({ model, name }: Found): string[] {
 }
 
 /** Returns the paths of a model that was fetched and not taken, since its trial has failed. */
-function unkeptPaths(files: readonly HubFile[], { device, modelFile: graph }: Places): string[] {
+function unkeptPaths(
+  files: readonly HubFile[],
+  family: KnownFamily | undefined,
+  { device, modelFile: graph }: Places,
+): string[] {
   try {
-    return chooseFiles(files, { device, graph, config: {} }).files.map(({ path }) => path);
+    return chooseFiles(files, { device, graph, config: {}, family }).files.map(({ path }) => path);
   } catch {
     return [];
   }
