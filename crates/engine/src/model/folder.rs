@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
-use crate::layout::{Layout, PerKind, SpecialIds, marker, pair, shared_state};
+use crate::layout::{Layout, PerKind, SpecialIds, labels, marker, pair, shared_state, spans};
 use crate::question::Kind;
 use crate::tokenize::Tokenizer;
 
@@ -182,17 +182,28 @@ impl Folder {
                 Ok(Box::new(shared_state::SharedState::new(settings)))
             }
             "pair" => Ok(Box::new(self.pair(tokenizer)?)),
+            "labels" => {
+                let settings: labels::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let labels = labels::Labels::new(settings, tokenizer);
+                Ok(Box::new(labels.map_err(|it| self.bad_tokenizer(it))?))
+            }
+            "spans" => {
+                let settings: spans::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let spans = spans::Spans::new(settings, tokenizer);
+                Ok(Box::new(spans.map_err(|it| self.bad_tokenizer(it))?))
+            }
             _ => Err(self.bad_config(format!(
-                "layout: \"{name}\" is not one of marker, shared-state, pair"
+                "layout: \"{name}\" is not one of marker, shared-state, pair, labels, spans"
             ))),
         }
     }
 
     pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
-        let frame = tokenizer.pair_frame().ok_or_else(|| Error::BadModel {
-            file: self.path.join("tokenizer.json"),
-            problem: "post_processor: does not say how two texts make one row".into(),
-        })?;
+        let problem = "post_processor: does not say how two texts make one row";
+        let frame = tokenizer.pair_frame();
+        let frame = frame.ok_or_else(|| self.bad_tokenizer(problem.into()))?;
         pair::Pair::new(&self.settings()?, tokenizer, frame)
             .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
     }
@@ -289,6 +300,13 @@ impl Folder {
                 Ok((name, digest))
             })
             .collect()
+    }
+
+    fn bad_tokenizer(&self, problem: String) -> Error {
+        Error::BadModel {
+            file: self.path.join("tokenizer.json"),
+            problem,
+        }
     }
 
     pub(super) fn bad_config(&self, problem: String) -> Error {

@@ -1,0 +1,72 @@
+"""GLiNER2.5-Decide, as decision-toolkit runs it."""
+import sys
+
+import deberta
+import networks
+import oracle
+import tiny
+from tokenizers import Regex, normalizers
+
+ADDED = ["[SEP_STRUCT]", "[SEP_TEXT]", "[P]", "[C]", "[E]", "[R]", "[L]", "[EXAMPLE]", "[OUTPUT]", "[DESCRIPTION]"]
+# The adapter writes this token into a text itself. Where a request has it in a text, other characters stand for it.
+MARK, WRITTEN = "[DESCRIPTION]", "\ue000DESCRIPTION\ue001"
+
+
+def make(folder):
+    # As version 4 of transformers converts DeBERTa-v3's, with NFKC in place of a compiled table of characters.
+    cleaned = [normalizers.Strip(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
+    tokenizer = deberta.tokenizer(ADDED, normalizers.Sequence(cleaned))
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
+    graph = tiny.graph()
+    x, places = deberta.encoder(graph, tokenizer.get_vocab_size())
+    marked = graph.op("GatherND", x, graph.op("Unsqueeze", "marker_positions", graph.ints(2)), batch_dims=1)
+    scores = graph.op("Squeeze", graph.linear(marked, networks.HIDDEN, 1, gain=4), graph.ints(2))
+    row = deberta.rest(graph, graph.op("ReduceSum", deberta.products(graph, places), graph.ints(1), keepdims=1))
+    # The row's checksum has another factor at each marker, else it would shift all logits alike.
+    factors = graph.op("Add", "marker_positions", graph.ints(7))
+    deberta.logits(graph, scores, graph.op("Mul", graph.op("Add", row, graph.ints(1)), factors))
+    markers = tiny.ints("marker_positions", "rows", "markers")
+    tiny.save(graph, folder / "onnx/model.onnx", [*tiny.TOKENS, markers], [tiny.LOGITS])
+    tiny.write_json(folder / "config.json", {"architectures": ["Extractor"], "model_type": "extractor", "max_width": 8})
+
+
+class Tokenizer:
+    """A tokenizer that finds special tokens only where the adapter has written them."""
+
+    def __init__(self, file):
+        self.plain = deberta.without_specials(file)
+
+    def encode(self, text, add_special_tokens):
+        if text in ADDED:
+            return [self.plain.token_to_id(text)]
+        ids = []
+        for i, part in enumerate(text.split(MARK)):
+            ids += [self.plain.token_to_id(MARK)] if i else []
+            ids += self.plain.encode(part.replace(WRITTEN, MARK), add_special_tokens=add_special_tokens).ids
+        return ids
+
+
+def answerer(folder):
+    import toolkit
+    from decision_toolkit.adapters.gliner2_decide import Gliner2DecideAdapter
+
+    engine = toolkit.engine(folder, Tokenizer(folder / "tokenizer.json"))
+    adapter = Gliner2DecideAdapter()
+
+    def answer(request):
+        given = oracle.replaced(request["questions"], MARK, by=WRITTEN)
+        questions = {name: toolkit.question(question) for name, question in given.items()}
+        answers = adapter.system_one(engine, toolkit.state(request["state"]), questions)
+        return {name: oracle.by_label(request["questions"][name], toolkit.probabilities(got)) for name, got in answers.items()}
+
+    return answer
+
+
+def refusals():
+    import toolkit
+
+    return toolkit.REFUSALS
+
+
+if __name__ == "__main__":
+    sys.exit(oracle.main(make, answerer, refusals() if sys.argv[1] == "answer" else ()))
