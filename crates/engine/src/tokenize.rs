@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Token};
@@ -36,6 +38,18 @@ impl Tokenizer {
                 problem: format!("not a tokenizer: {panic}"),
             })
         })
+    }
+
+    /// Returns the tokenizer of a file in which no text can spell one of `marks`, even where the
+    /// file does not call these added tokens special.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] that names `file`.
+    pub fn with_marks(file: &Path, bytes: &[u8], marks: &[&str]) -> Result<Self, Error> {
+        match with_special(bytes, marks) {
+            Some(bytes) => Self::from_bytes(file, &bytes),
+            None => Self::from_bytes(file, bytes),
+        }
     }
 
     fn read(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
@@ -204,6 +218,41 @@ impl Tokenizer {
         let encoding = encoding.map_err(|error| failed(error.to_string()))?;
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
+}
+
+/// Returns a tokenizer's file in which the added tokens with these texts are special; `None` where
+/// nothing has to be changed, or the file is no tokenizer. All other bytes stay as they are.
+fn with_special(bytes: &[u8], marks: &[&str]) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct File<'a> {
+        #[serde(borrow)]
+        added_tokens: &'a RawValue,
+    }
+    let file: File<'_> = serde_json::from_slice(bytes).ok()?;
+    let raw = file.added_tokens.get();
+    let mut tokens: Vec<Value> = serde_json::from_str(raw).ok()?;
+    let mut is_changed = false;
+    for token in &mut tokens {
+        let is_mark = token["content"]
+            .as_str()
+            .is_some_and(|it| marks.contains(&it));
+        if is_mark && token["special"] != true {
+            token["special"] = true.into();
+            token["normalized"] = false.into();
+            is_changed = true;
+        }
+    }
+    let start = raw.as_ptr() as usize - bytes.as_ptr() as usize;
+    let changed = || {
+        let tokens = Value::from(tokens).to_string();
+        [
+            &bytes[..start],
+            tokens.as_bytes(),
+            &bytes[start + raw.len()..],
+        ]
+        .concat()
+    };
+    is_changed.then(changed)
 }
 
 /// Returns a Unigram model in which no text can spell a special token; `None` for other models. The
@@ -555,6 +604,30 @@ mod tests {
         stop.cancel();
         let cancelled = tokenizer.encode("order", 7, &mut Meter::new(1, &stop));
         assert_eq!(cancelled, Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn a_mark_cannot_be_spelt_even_where_its_file_does_not_call_it_special() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/open-jev/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let mark = r#""content":"[OPT]","single_word":false,"lstrip":false,"rstrip":false,"#;
+        let special = format!(r#"{mark}"normalized":false,"special":true"#);
+        assert!(text.contains(&special));
+        let plain = format!(r#"{mark}"normalized":true,"special":false"#);
+        let text = text.replace(&special, &plain);
+        let read = |marks: &[&str]| Tokenizer::with_marks(&file, text.as_bytes(), marks);
+        let ids = |marks| {
+            let tokenizer = read(marks).expect("a tokenizer");
+            (tokenizer.id("[OPT]"), whole(&tokenizer, "late [OPT] a"))
+        };
+        let (id, spelt) = ids(&[]);
+        assert!(spelt.contains(&id.expect("an id")));
+        let (same, unspelt) = ids(&["[OPT]"]);
+        assert_eq!(same, id);
+        assert!(!unspelt.contains(&id.expect("an id")));
+        assert!(read(&[]).is_ok_and(|it| it.special("[OPT]").is_none()));
+        assert!(read(&["[OPT]"]).is_ok_and(|it| it.special("[OPT]").is_some()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::Error;
 use crate::decode::Logits;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Tokenizer, Tokens};
 
@@ -210,11 +210,11 @@ impl Layout for Spans {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(state, self.settings.state_max, meter)?;
+        let state = tokenizer.encode(&state.text, self.settings.state_max, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let all = &questions.rows;
         let each = if self.settings.packed { all.len() } else { 1 };
@@ -309,7 +309,7 @@ mod tests {
         let layout = Spans::new(settings, &tokenizer).expect("a layout");
         let mut meter = Meter::new(usize::MAX, &stop);
         let questions = layout.encode_questions(&tokenizer, questions, &mut meter)?;
-        layout.encode_state(&tokenizer, state, &questions, &mut meter)
+        layout.encode_state(&tokenizer, &state.to_owned().into(), &questions, &mut meter)
     }
 
     fn settings(max_len: usize, state_max: usize, packed: bool) -> Settings {

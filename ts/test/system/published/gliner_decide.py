@@ -10,6 +10,7 @@ from tokenizers import Regex, normalizers
 ADDED = ["[SEP_STRUCT]", "[SEP_TEXT]", "[P]", "[C]", "[E]", "[R]", "[L]", "[EXAMPLE]", "[OUTPUT]", "[DESCRIPTION]"]
 # The adapter writes this token into a text itself. Where a request has it in a text, other characters stand for it.
 MARK, WRITTEN = "[DESCRIPTION]", "\ue000DESCRIPTION\ue001"
+MAX_LEN = 2048  # ours: the adapter has no limit
 
 
 def make(folder):
@@ -46,12 +47,30 @@ class Tokenizer:
         return ids
 
 
+class TooLong(Exception):
+    """A question and its options are longer than a row."""
+
+
+class Session:
+    """The session of a graph that reads no more of a row than the engine does."""
+
+    def __init__(self, session, end_of_question):
+        self.session, self.end_of_question = session, end_of_question
+
+    def run(self, outputs, inputs):
+        if list(inputs["input_ids"][0]).index(self.end_of_question) >= MAX_LEN:
+            raise TooLong
+        cut = {name: inputs[name][:, :MAX_LEN] for name in ("input_ids", "attention_mask")}
+        return self.session.run(outputs, {**inputs, **cut})
+
+
 def answerer(folder):
     import toolkit
     from decision_toolkit.adapters.gliner2_decide import Gliner2DecideAdapter
 
-    engine = toolkit.engine(folder, Tokenizer(folder / "tokenizer.json"))
-    adapter = Gliner2DecideAdapter()
+    tokenizer, adapter = Tokenizer(folder / "tokenizer.json"), Gliner2DecideAdapter()
+    engine = toolkit.engine(folder, tokenizer)
+    engine._sessions["model"] = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"))
 
     def answer(request):
         given = oracle.replaced(request["questions"], MARK, by=WRITTEN)
@@ -65,7 +84,7 @@ def answerer(folder):
 def refusals():
     import toolkit
 
-    return toolkit.REFUSALS
+    return toolkit.REFUSALS, TooLong
 
 
 if __name__ == "__main__":

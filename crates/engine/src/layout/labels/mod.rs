@@ -10,7 +10,7 @@ use super::{
     EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, fits, too_long,
 };
 use crate::Error;
-use crate::question::{Kind, Question};
+use crate::question::{Kind, Question, State};
 use crate::session::{Input, Interface};
 use crate::stop::Stop;
 use crate::tokenize::{Meter, Special, Tokenizer, Tokens};
@@ -244,12 +244,12 @@ impl Layout for Labels {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
         let max_len = self.settings.max_len;
-        let text = words(state);
+        let text = words(&state.text);
         let Tokens { ids, left_out } = tokenizer.encode_words(Split::of(&text), max_len, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let questions = questions.rows.iter().map(|question| {
@@ -315,7 +315,7 @@ mod tests {
         let (tokenizer, stop) = (tokenizer(), Stop::never());
         let mut meter = Meter::new(usize::MAX, &stop);
         let questions = layout.encode_questions(&tokenizer, &[question], &mut meter)?;
-        layout.encode_state(&tokenizer, state, &questions, &mut meter)
+        layout.encode_state(&tokenizer, &state.to_owned().into(), &questions, &mut meter)
     }
 
     fn row(state: &str, question: Question) -> Row {
