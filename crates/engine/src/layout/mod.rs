@@ -15,10 +15,12 @@ use crate::tokenize::{Meter, Tokenizer};
 pub mod labels;
 pub mod marker;
 pub mod pair;
+mod python_json;
 mod runner;
 pub mod shared_state;
 pub mod spans;
 
+pub use self::python_json::StateJson;
 pub use self::runner::Runner;
 
 /// One run of the graph: a sequence of tokens, never padded and never batched with another.

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 
 use super::{
-    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, encode_each, fits,
-    too_long,
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, encode_each,
+    fits, too_long,
 };
 use crate::Error;
 use crate::decode::Logits;
@@ -34,6 +34,9 @@ pub struct Settings {
     /// Whether all questions of a request share one row.
     #[serde(default)]
     pub packed: bool,
+    /// The spelling of a state that is JSON.
+    #[serde(default)]
+    pub state_json: StateJson,
 }
 
 fn default_max_len() -> usize {
@@ -214,7 +217,8 @@ impl Layout for Spans {
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(&state.text, self.settings.state_max, meter)?;
+        let state = self.settings.state_json.text(state);
+        let state = tokenizer.encode(&state, self.settings.state_max, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let all = &questions.rows;
         let each = if self.settings.packed { all.len() } else { 1 };
@@ -317,6 +321,7 @@ mod tests {
             max_len,
             state_max,
             packed,
+            state_json: StateJson::PythonSorted,
         }
     }
 

@@ -1,4 +1,5 @@
 """GLiNER2.5-Decide, as decision-toolkit runs it."""
+import json
 import sys
 
 import deberta
@@ -10,10 +11,10 @@ from tokenizers import Regex, normalizers
 ADDED = ["[SEP_STRUCT]", "[SEP_TEXT]", "[P]", "[C]", "[E]", "[R]", "[L]", "[EXAMPLE]", "[OUTPUT]", "[DESCRIPTION]"]
 # The adapter writes this token into a text itself. Where a request has it in a text, other characters stand for it.
 MARK, WRITTEN = "[DESCRIPTION]", "\ue000DESCRIPTION\ue001"
-MAX_LEN = 2048  # ours: the adapter has no limit
+MAX_LEN = 2048  # the adapter has no limit; this one is ours, and config.json may say another
 
 
-def make(folder):
+def make(folder, **limits):
     # As version 4 of transformers converts DeBERTa-v3's, with NFKC in place of a compiled table of characters.
     cleaned = [normalizers.Strip(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
     tokenizer = deberta.tokenizer(ADDED, normalizers.Sequence(cleaned))
@@ -28,7 +29,7 @@ def make(folder):
     deberta.logits(graph, scores, graph.op("Mul", graph.op("Add", row, graph.ints(1)), factors))
     markers = tiny.ints("marker_positions", "rows", "markers")
     tiny.save(graph, folder / "onnx/model.onnx", [*tiny.TOKENS, markers], [tiny.LOGITS])
-    tiny.write_json(folder / "config.json", {"architectures": ["Extractor"], "model_type": "extractor", "max_width": 8})
+    tiny.write_json(folder / "config.json", {"architectures": ["Extractor"], "model_type": "extractor", "max_width": 8, **limits})
 
 
 class Tokenizer:
@@ -52,15 +53,17 @@ class TooLong(Exception):
 
 
 class Session:
-    """The session of a graph that reads no more of a row than the engine does."""
+    """The session of a graph that reads no more of a row than the engine does; it notes the lengths of the rows."""
 
-    def __init__(self, session, end_of_question):
-        self.session, self.end_of_question = session, end_of_question
+    def __init__(self, session, end_of_question, max_len):
+        self.session, self.end_of_question, self.max_len, self.lengths = session, end_of_question, max_len, []
 
     def run(self, outputs, inputs):
-        if list(inputs["input_ids"][0]).index(self.end_of_question) >= MAX_LEN:
+        ids = list(inputs["input_ids"][0])
+        if ids.index(self.end_of_question) >= self.max_len:
             raise TooLong
-        cut = {name: inputs[name][:, :MAX_LEN] for name in ("input_ids", "attention_mask")}
+        cut = {name: inputs[name][:, :self.max_len] for name in ("input_ids", "attention_mask")}
+        self.lengths.append((len(ids), cut["input_ids"].shape[1]))
         return self.session.run(outputs, {**inputs, **cut})
 
 
@@ -70,14 +73,18 @@ def answerer(folder):
 
     tokenizer, adapter = Tokenizer(folder / "tokenizer.json"), Gliner2DecideAdapter()
     engine = toolkit.engine(folder, tokenizer)
-    engine._sessions["model"] = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"))
+    max_len = json.loads((folder / "config.json").read_text()).get("max_len", MAX_LEN)
+    session = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"), max_len)
+    engine._sessions["model"] = session
 
     def answer(request):
+        session.lengths.clear()
         given = oracle.replaced(request["questions"], MARK, by=WRITTEN)
         questions = {name: toolkit.question(question) for name, question in given.items()}
         answers = adapter.system_one(engine, toolkit.state(request["state"]), questions)
         return {name: oracle.by_label(request["questions"][name], toolkit.probabilities(got)) for name, got in answers.items()}
 
+    answer.lengths = session.lengths
     return answer
 
 

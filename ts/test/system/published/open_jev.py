@@ -10,7 +10,7 @@ from tokenizers import Regex, normalizers
 ADDED = ["[STATE]", "[Q]", "[OPT]"]
 
 
-def make(folder, variant="apart"):
+def make(folder, variant="apart", max_len=512, max_state_tokens=256):
     # As version 5 of transformers makes DeBERTa-v3's.
     spaces = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
     cleaned = normalizers.Sequence([spaces, normalizers.NFC(), normalizers.Strip(left=False, right=True)])
@@ -27,7 +27,7 @@ def make(folder, variant="apart"):
     deberta.logits(graph, graph.op("Squeeze", both, graph.ints(2)), checksums)
     inputs = [*tiny.TOKENS, tiny.ints("seg", "rows", "length"), *(tiny.ints(name, "rows", "pairs") for name in ("pair_q", "pair_opt"))]
     tiny.save(graph, folder / "onnx/model.onnx", inputs, [tiny.floats("logits", "rows", "pairs")])
-    settings = {"max_len": 512, "max_state_tokens": 256, "temperature": 1.05}
+    settings = {"max_len": max_len, "max_state_tokens": max_state_tokens, "temperature": 1.05}
     settings |= {"packed": True} if variant == "packed" else {}
     tiny.write_json(folder / "config.json", {"architectures": ["OpenJev"], "model_type": "deberta-v2", "open_jev": settings})
 
@@ -45,16 +45,25 @@ def answerer(folder, variant="apart"):
     import toolkit
     from decision_toolkit.adapters.openjev import OpenJevAdapter
 
-    engine = toolkit.engine(folder, config="config.json")
-    adapter = OpenJevAdapter()
+    engine, adapter, lengths = toolkit.engine(folder, config="config.json"), OpenJevAdapter(), []
+    settings, markers = engine.read_json("config")["open_jev"], OpenJevAdapter._markers(engine.tokenizer)
+
+    def length(state, questions, *limits):
+        return len(adapter._tokens(engine.tokenizer, markers, toolkit.text(state), questions, *limits)[0])
 
     def answer(request):
+        lengths.clear()
         given, state = request["questions"], toolkit.state(request["state"])
         questions = {name: toolkit.question(question) for name, question in given.items()}
         together = [questions] if variant == "packed" else [{name: question} for name, question in questions.items()]
-        answers = [item for some in together for item in adapter.system_one(engine, state, some).items()]
-        return {name: oracle.by_label(given[name], toolkit.probabilities(got)) for name, got in answers}
+        answers = {}
+        for some in together:
+            answers |= adapter.system_one(engine, state, some)
+            lengths.append((length(state, some, sys.maxsize, sys.maxsize),
+                            length(state, some, settings["max_state_tokens"], settings["max_len"])))
+        return {name: oracle.by_label(given[name], toolkit.probabilities(got)) for name, got in answers.items()}
 
+    answer.lengths = lengths
     return answer
 
 

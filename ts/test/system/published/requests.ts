@@ -50,6 +50,7 @@ const ODD = [
     '  ',
     '\u00a0',
   ],
+  ...['[DESCRIPTION]', '[L]', '[SEP_TEXT]', '[OPT]', '[Q]', 'https://x.io/a?b=[L]', 'a.b+c@x-y.com', 'well-known'],
   ...['[MASK]', '[CLS]', '[SEP]', '[PAD]', '<mask>', '<bos>', '<eos>', '<pad>', 'a[MASK]b', '[mask]', '[UNK]'],
   ...[
     '{name}',

@@ -1,8 +1,10 @@
 """What the programs that ask decision-toolkit share."""
 import deberta
+from decision_toolkit.adapters.base import state_to_text as text
 from decision_toolkit.engine import OnnxEngine
 from decision_toolkit.errors import AdapterError
 
+__all__ = ["REFUSALS", "engine", "probabilities", "question", "state", "text"]
 REFUSALS = AdapterError
 
 

@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use self::split::Split;
 use super::{
-    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, fits, too_long,
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, fits,
+    too_long,
 };
 use crate::Error;
 use crate::question::{Kind, Question, State};
@@ -26,6 +27,9 @@ pub struct Settings {
     /// The length of a row, special tokens included.
     #[serde(default = "default_max_len")]
     pub max_len: usize,
+    /// The spelling of a state that is JSON.
+    #[serde(default)]
+    pub state_json: StateJson,
 }
 
 fn default_max_len() -> usize {
@@ -185,8 +189,8 @@ fn labels(question: &Question) -> Vec<Label<'_>> {
     }
 }
 
-/// Returns the words of a state; a text without an end gets a full stop.
-fn words(state: &str) -> Cow<'_, str> {
+/// Returns the text of a state with a full stop behind it, unless it has an end.
+fn ended(state: &str) -> Cow<'_, str> {
     match state.ends_with(['.', '!', '?']) {
         true => state.into(),
         false => format!("{state}.").into(),
@@ -249,7 +253,8 @@ impl Layout for Labels {
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
         let max_len = self.settings.max_len;
-        let text = words(&state.text);
+        let text = self.settings.state_json.text(state);
+        let text = ended(&text);
         let Tokens { ids, left_out } = tokenizer.encode_words(Split::of(&text), max_len, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let questions = questions.rows.iter().map(|question| {
@@ -294,7 +299,11 @@ mod tests {
     }
 
     fn layout(max_len: usize) -> Labels {
-        Labels::new(Settings { max_len }, &tokenizer()).expect("a layout")
+        let settings = Settings {
+            max_len,
+            state_json: StateJson::PythonSorted,
+        };
+        Labels::new(settings, &tokenizer()).expect("a layout")
     }
 
     fn question(kind: Kind, instructions: &str, outcomes: &[(&str, Option<&str>)]) -> Question {

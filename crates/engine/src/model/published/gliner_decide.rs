@@ -26,6 +26,7 @@ pub(super) fn recognize(files: &Files<'_>) -> Result<Option<(&'static str, Publi
     let config = config.unwrap_or(Value::Null);
     let published = Published::of(json!({
         "layout": "labels",
+        "state_json": "python-sorted",
         "max_len": files.whole(CONFIG, &config, "max_len", 2048)?,
         "temperature": {"choice": 1, "score": 1, "noul": 1},
     }));

@@ -19,6 +19,7 @@ pub(super) const FORM: Form = Form {
         let temperature = given("temperature", json!(1.05));
         Ok(Published::of(json!({
             "layout": "spans",
+            "state_json": "python-sorted",
             "max_len": files.whole(CONFIG, settings, "max_len", 512)?,
             "state_max": files.whole(CONFIG, settings, "max_state_tokens", 256)?,
             "packed": given("packed", json!(false)),
