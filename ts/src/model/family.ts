@@ -49,8 +49,29 @@ const FORMS: readonly Form[] = [
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
   },
+  { name: 'noulxp', file: 'noulxp.json', isIt: () => true, needs: noulxpNeeds },
+  { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
+  {
+    name: 'jevhome',
+    file: 'decision_config.json',
+    isIt: ({ head }) => head === 'h2',
+    needs: () => ({ settings: ['calibration_u.json', 'tokenizer_config.json'] }),
+  },
+  {
+    name: 'opendecider',
+    file: 'opendecider.json',
+    isIt: () => true,
+    needs: () => ({ tokenizer: 'tokenizer.web.json', settings: [] }),
+  },
+  { name: 'julia', file: 'julia_config.json', isIt: ({ architecture }) => architecture === 'JuliaDecisionModel' },
+  {
+    name: 'julia',
+    file: 'config.json',
+    isIt: ({ layout, architectures }) =>
+      layout === undefined && JSON.stringify(architectures) === '["JuliaDecisionModel"]',
+  },
   {
     name: 'pair',
     file: 'config.json',
@@ -92,6 +113,17 @@ export async function objectIn(path: string): Promise<Content | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the files that a NoulXP package names. */
+function noulxpNeeds(manifest: Content): Partial<Needs> {
+  const pathOf = (entry: unknown): string[] =>
+    isObject(entry) && 'path' in entry && typeof entry.path === 'string' ? [entry.path] : [];
+  const { weights, tokenizer, template, calibration, conformance } = manifest;
+  const data: unknown = isObject(weights) && 'data' in weights ? weights.data : [];
+  const settings = [template, calibration, conformance, ...(Array.isArray(data) ? data : [])].flatMap(pathOf);
+  const [[graph], [path = 'tokenizer.json']] = [pathOf(weights), pathOf(tokenizer)];
+  return { tokenizer: path, settings, graph };
 }
 
 function isObject(value: unknown): value is object {
