@@ -51,6 +51,8 @@ const FORMS: readonly Form[] = [
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
   },
+  { name: 'noulxp', file: 'noulxp.json', isIt: () => true, needs: noulxpNeeds },
+  { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
   { name: 'open-jev', file: 'config.json', isIt: ({ layout, open_jev: it }) => layout === undefined && isObject(it) },
@@ -59,6 +61,25 @@ const FORMS: readonly Form[] = [
     file: 'config.json',
     isIt: ({ layout }) => layout === undefined,
     tokens: ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'],
+  },
+  {
+    name: 'jevhome',
+    file: 'decision_config.json',
+    isIt: ({ head }) => head === 'h2',
+    needs: () => ({ settings: ['calibration_u.json', 'tokenizer_config.json'] }),
+  },
+  {
+    name: 'opendecider',
+    file: 'opendecider.json',
+    isIt: () => true,
+    needs: () => ({ tokenizer: 'tokenizer.web.json', settings: [] }),
+  },
+  { name: 'julia', file: 'julia_config.json', isIt: ({ architecture }) => architecture === 'JuliaDecisionModel' },
+  {
+    name: 'julia',
+    file: 'config.json',
+    isIt: ({ layout, architectures }) =>
+      layout === undefined && JSON.stringify(architectures) === '["JuliaDecisionModel"]',
   },
   {
     name: 'pair',
@@ -109,6 +130,17 @@ export async function objectIn(path: string): Promise<Content | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Returns the files that a NoulXP package names. */
+function noulxpNeeds(manifest: Content): Partial<Needs> {
+  const pathOf = (entry: unknown): string[] =>
+    isObject(entry) && 'path' in entry && typeof entry.path === 'string' ? [entry.path] : [];
+  const { weights, tokenizer, template, calibration, conformance } = manifest;
+  const data: unknown = isObject(weights) && 'data' in weights ? weights.data : [];
+  const settings = [template, calibration, conformance, ...(Array.isArray(data) ? data : [])].flatMap(pathOf);
+  const [[graph], [path = 'tokenizer.json']] = [pathOf(weights), pathOf(tokenizer)];
+  return { tokenizer: path, settings, graph };
 }
 
 function isObject(value: unknown): value is object {

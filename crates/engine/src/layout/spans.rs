@@ -475,11 +475,11 @@ mod tests {
             plan(settings(max_len, 256, packed), "late", &[noul(), noul()]).map(|_| ())
         };
         assert_eq!(refused(own, false), Ok(()));
-        let too_long = |limit, actual| Err(Error::QuestionTooLong { limit, actual });
-        assert_eq!(refused(own - 1, false), too_long(own - 1, own));
+        let too_long = |limit| Err(Error::BeyondModel { limit });
+        assert_eq!(refused(own - 1, false), too_long(own - 1));
         let two = 2 * own - FIXED;
         assert_eq!(refused(two, true), Ok(()));
-        assert_eq!(refused(two - 1, true), too_long(two - 1, two));
+        assert_eq!(refused(two - 1, true), too_long(two - 1));
     }
 
     #[test]

@@ -6,11 +6,14 @@ import deberta
 import networks
 import oracle
 import tiny
+import toolkit
 from tokenizers import Regex, normalizers
 
 ADDED = ["[SEP_STRUCT]", "[SEP_TEXT]", "[P]", "[C]", "[E]", "[R]", "[L]", "[EXAMPLE]", "[OUTPUT]", "[DESCRIPTION]"]
-# The adapter writes this token into a text itself. Where a request has it in a text, other characters stand for it.
-MARK, WRITTEN = "[DESCRIPTION]", "\ue000DESCRIPTION\ue001"
+# The adapter writes this token into a text itself.
+MARK = "[DESCRIPTION]"
+# Where a request has such a token in a text, other characters stand for it until the text is tokenized.
+WRITTEN = {name: f"\ue000{name[1:-1]}\ue001" for name in ADDED}
 MAX_LEN = 2048  # the adapter has no limit; this one is ours, and config.json may say another
 
 
@@ -44,12 +47,17 @@ class Tokenizer:
         ids = []
         for i, part in enumerate(text.split(MARK)):
             ids += [self.plain.token_to_id(MARK)] if i else []
-            ids += self.plain.encode(part.replace(WRITTEN, MARK), add_special_tokens=add_special_tokens).ids
+            for name, written in WRITTEN.items():
+                part = part.replace(written, name)
+            ids += self.plain.encode(part, add_special_tokens=add_special_tokens).ids
         return ids
 
 
 class TooLong(Exception):
     """A question and its options are longer than a row."""
+
+
+REFUSALS = (toolkit.REFUSALS, TooLong)
 
 
 class Session:
@@ -68,31 +76,26 @@ class Session:
 
 
 def answerer(folder):
-    import toolkit
     from decision_toolkit.adapters.gliner2_decide import Gliner2DecideAdapter
 
     tokenizer, adapter = Tokenizer(folder / "tokenizer.json"), Gliner2DecideAdapter()
-    engine = toolkit.engine(folder, tokenizer)
+    engine = deberta.engine(folder, tokenizer)
     max_len = json.loads((folder / "config.json").read_text()).get("max_len", MAX_LEN)
     session = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"), max_len)
     engine._sessions["model"] = session
 
     def answer(request):
         session.lengths.clear()
-        given = oracle.replaced(request["questions"], MARK, by=WRITTEN)
-        questions = {name: toolkit.question(question) for name, question in given.items()}
-        answers = adapter.system_one(engine, toolkit.state(request["state"]), questions)
-        return {name: oracle.by_label(request["questions"][name], toolkit.probabilities(got)) for name, got in answers.items()}
+        given = request["questions"]
+        for name, written in WRITTEN.items():
+            given = oracle.replaced(given, name, by=written)
+        questions = {name: deberta.question(question) for name, question in given.items()}
+        answers = adapter.system_one(engine, deberta.state(request["state"]), questions)
+        return {name: oracle.by_label(request["questions"][name], deberta.probabilities(got)) for name, got in answers.items()}
 
     answer.lengths = session.lengths
     return answer
 
 
-def refusals():
-    import toolkit
-
-    return toolkit.REFUSALS, TooLong
-
-
 if __name__ == "__main__":
-    sys.exit(oracle.main(make, answerer, refusals() if sys.argv[1] == "answer" else ()))
+    sys.exit(oracle.main(make, answerer, REFUSALS))

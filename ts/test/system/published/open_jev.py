@@ -5,8 +5,10 @@ import deberta
 import networks
 import oracle
 import tiny
+import toolkit
 from tokenizers import Regex, normalizers
 
+REFUSALS = toolkit.REFUSALS
 ADDED = ["[STATE]", "[Q]", "[OPT]"]
 
 
@@ -42,36 +44,30 @@ def span(graph, x, products, pair):
 
 
 def answerer(folder, variant="apart"):
-    import toolkit
+    from decision_toolkit.adapters.base import state_to_text
     from decision_toolkit.adapters.openjev import OpenJevAdapter
 
-    engine, adapter, lengths = toolkit.engine(folder, config="config.json"), OpenJevAdapter(), []
+    engine, adapter, lengths = deberta.engine(folder, config="config.json"), OpenJevAdapter(), []
     settings, markers = engine.read_json("config")["open_jev"], OpenJevAdapter._markers(engine.tokenizer)
 
     def length(state, questions, *limits):
-        return len(adapter._tokens(engine.tokenizer, markers, toolkit.text(state), questions, *limits)[0])
+        return len(adapter._tokens(engine.tokenizer, markers, state_to_text(state), questions, *limits)[0])
 
     def answer(request):
         lengths.clear()
-        given, state = request["questions"], toolkit.state(request["state"])
-        questions = {name: toolkit.question(question) for name, question in given.items()}
+        given, state = request["questions"], deberta.state(request["state"])
+        questions = {name: deberta.question(question) for name, question in given.items()}
         together = [questions] if variant == "packed" else [{name: question} for name, question in questions.items()]
         answers = {}
         for some in together:
             answers |= adapter.system_one(engine, state, some)
             lengths.append((length(state, some, sys.maxsize, sys.maxsize),
                             length(state, some, settings["max_state_tokens"], settings["max_len"])))
-        return {name: oracle.by_label(given[name], toolkit.probabilities(got)) for name, got in answers.items()}
+        return {name: oracle.by_label(given[name], deberta.probabilities(got)) for name, got in answers.items()}
 
     answer.lengths = lengths
     return answer
 
 
-def refusals():
-    import toolkit
-
-    return toolkit.REFUSALS
-
-
 if __name__ == "__main__":
-    sys.exit(oracle.main(make, answerer, refusals() if sys.argv[1] == "answer" else ()))
+    sys.exit(oracle.main(make, answerer, REFUSALS))

@@ -1,33 +1,36 @@
-"""What the programs that ask decision-toolkit share."""
-import deberta
-from decision_toolkit.adapters.base import state_to_text as text
-from decision_toolkit.engine import OnnxEngine
-from decision_toolkit.errors import AdapterError
+"""Answers of decision-toolkit's adapters.
 
-__all__ = ["REFUSALS", "engine", "probabilities", "question", "state", "text"]
+Two things differ from the package as it is, in all families: a special token written in a text is text for the tokenizer,
+and a mask written in a text becomes a space. The package would take both for real tokens.
+"""
+import json
+
+import oracle
+
+try:
+    from decision_toolkit.errors import AdapterError
+except ImportError:  # the program only makes a folder
+    AdapterError = ()
+
+# The package refuses options that do not fit; one of its adapters finds out only when it pairs them with their scores.
 REFUSALS = AdapterError
 
 
-def engine(folder, tokenizer=None, **files):
-    """The toolkit's engine on a folder, for which special tokens in a text are text."""
-    made = OnnxEngine(folder, {"model": "onnx/model.onnx", **files}, threads=1)
-    made._tokenizer = tokenizer or deberta.without_specials(folder / "tokenizer.json")
-    return made
+def answerer(adapter, engine, mask, sort_keys):
+    """Returns a function from a request to its answers; `sort_keys` is about the members of a state that is JSON."""
+    engine.tokenizer.encode_special_tokens = True
 
+    def answer(request):
+        state = request["state"]
+        state = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, sort_keys=sort_keys)
+        answers = {}
+        for name, question in request["questions"].items():
+            asked = oracle.replaced({"criteria": None, **question}, mask)
+            if isinstance(asked["criteria"], list) and asked["type"] == "choice":
+                asked["criteria"] = dict.fromkeys(asked["criteria"])
+            got = adapter.system_one(engine, state.replace(mask, " "), {name: asked})[name]["probabilities"]
+            p = [got["false"], got["true"]] if asked["type"] == "noul" else list(got.values())
+            answers[name] = oracle.by_label(question, p)
+        return answers
 
-def state(value):
-    """A state as an adapter takes it: a state that is `true`, `false` or `null` has no text of its own there."""
-    return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else value
-
-
-def question(given):
-    """A question as an adapter takes it: a choice without descriptions is a list of names only in our API."""
-    criteria = given.get("criteria")
-    is_list = given["type"] == "choice" and isinstance(criteria, list)
-    return {**given, "criteria": dict.fromkeys(criteria) if is_list else criteria}
-
-
-def probabilities(answer):
-    """The probabilities of an answer in the caller's order, a noul's false first."""
-    values = answer["probabilities"]
-    return [values["false"], values["true"]] if answer["type"] == "noul" else list(values.values())
+    return answer

@@ -448,8 +448,8 @@ mod tests {
         );
         let own = whole.ids.len() - ids(&["one", "two", "three", "four", "."]).len();
         assert!(plan(&layout(own), "one", noul()).is_ok());
-        let (limit, actual) = (own - 1, own);
+        let limit = own - 1;
         let refused = plan(&layout(limit), "one", noul()).expect_err("too long");
-        assert_eq!(refused, Error::QuestionTooLong { limit, actual });
+        assert_eq!(refused, Error::BeyondModel { limit });
     }
 }
