@@ -608,8 +608,8 @@ mod tests {
 
     #[test]
     fn a_mark_cannot_be_spelt_even_where_its_file_does_not_call_it_special() {
-        let file =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/open-jev/tokenizer.json");
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/published/open-jev/tokenizer.json");
         let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
         let mark = r#""content":"[OPT]","single_word":false,"lstrip":false,"rstrip":false,"#;
         let special = format!(r#"{mark}"normalized":false,"special":true"#);

@@ -4,8 +4,7 @@
 mod common;
 
 use common::{
-    FP32_TOLERANCE, PROCESSOR_TOLERANCE, answer, compare, decide, engine, fixture, golden,
-    repository,
+    FP32_TOLERANCE, PROCESSOR_TOLERANCE, answer, compare, engine, fixture, golden, repository,
 };
 use std::path::Path;
 
@@ -22,11 +21,6 @@ fn check_fixture(name: &str, tolerance: f64) {
         let engine = engine(&folder, threads);
         for line in golden(&folder) {
             let body = line["body"].as_str().expect("a body");
-            if let Some(code) = line["refused"].as_str() {
-                let refused = decide(&engine, body.as_bytes()).expect_err("a refusal");
-                assert_eq!(refused.code(), code, "{name}: {}", line["name"]);
-                continue;
-            }
             let got = answer(&engine, body);
             let worst = compare(&got, &line);
             assert!(worst <= tolerance, "{name}: {}: {worst:.2e}", line["name"]);
@@ -94,19 +88,15 @@ fn cross_encoders_answer_as_their_makers_in_pytorch() {
 }
 
 #[test]
-fn published_folders_answer_as_decision_toolkit() {
-    for name in ["gliner2.5-decide", "open-jev", "open-jev-packed"] {
-        check_fixture(name, FP32_TOLERANCE);
-    }
-}
-
-#[test]
 fn an_answer_of_open_jev_depends_on_its_neighbours_only_where_the_settings_say_so() {
     let together = r#"{"state":"The order was late.","questions":{
         "a":{"type":"noul","instructions":"Is it late?"},"b":{"type":"noul","instructions":"Is it wrong?"}}}"#;
     let alone = together.replace(r#""a":{"type":"noul","instructions":"Is it late?"},"#, "");
     assert!(alone.len() < together.len());
-    for (name, is_alike) in [("open-jev", true), ("open-jev-packed", false)] {
+    for (name, is_alike) in [
+        ("published/open-jev", true),
+        ("published/open-jev-packed", false),
+    ] {
         let engine = engine(&fixture(name), 1);
         let [together, alone] = [together, &alone].map(|body| answer(&engine, body));
         let of = |got: &Value| got["answers"]["b"]["probabilities"].to_string();

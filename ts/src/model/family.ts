@@ -89,11 +89,28 @@ const FORMS: readonly Form[] = [
   },
 ];
 
-/** The files by which a family can be known. */
+/** The files of settings by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];
 
+/** The family whose folders need no settings: it is known by its tokenizer where there is no `config.json`. */
+const BARE = { name: 'julia', file: 'tokenizer.json', tokens: ['<bos>', '<eos>', '<mask>'] };
+
+/** The longest tokenizer that is read to know a family, in bytes: those of mmBERT have half as many. */
+const MAX_TOKENIZER_BYTES = 64 * 2 ** 20;
+
+/** Whether one of these names of files can show what a folder is. */
+export function canBeKnown(names: readonly string[]): boolean {
+  return names.some((name) => name === BARE.file || FAMILY_FILES.includes(name));
+}
+
+/** Returns which of these files show what a folder is: the settings, or the tokenizer where there are none. */
+export function knownBy(names: readonly string[]): string[] {
+  const settings = names.filter((name) => FAMILY_FILES.includes(name));
+  return settings.length > 0 ? settings : names.filter((name) => name === BARE.file);
+}
+
 /** The end of a message about a folder that has none of the files by which a family can be known. */
-export const NO_FAMILY_FILE = `none of the files that a model is known by (${FAMILY_FILES.join(', ')})`;
+export const NO_FAMILY_FILE = `none of the files that a model is known by (${[...FAMILY_FILES, BARE.file].join(', ')})`;
 
 /** Returns the family of the model in a folder; undefined when it is of none. */
 export async function familyOf(folder: string): Promise<Family | undefined> {
@@ -111,7 +128,14 @@ export async function knownFamily(folder: string): Promise<KnownFamily | undefin
     if (tokens !== undefined && !(await hasTokens(join(folder, 'tokenizer.json'), tokens))) continue;
     return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
-  return undefined;
+  return (await isBare(folder)) ? { ...BARE, needs: { tokenizer: BARE.file, settings: [] } } : undefined;
+}
+
+async function isBare(folder: string): Promise<boolean> {
+  if ((await stat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return false;
+  const { added_tokens: added } = (await objectIn(join(folder, BARE.file), MAX_TOKENIZER_BYTES)) ?? {};
+  const contents = Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : [];
+  return BARE.tokens.every((token) => contents.includes(token));
 }
 
 /** Whether a tokenizer has all of some added tokens. */
@@ -122,9 +146,9 @@ async function hasTokens(tokenizer: string, tokens: readonly string[]): Promise<
 }
 
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */
-export async function objectIn(path: string): Promise<Content | undefined> {
+export async function objectIn(path: string, maxBytes = MAX_FAMILY_FILE_BYTES): Promise<Content | undefined> {
   try {
-    if ((await stat(path)).size > MAX_FAMILY_FILE_BYTES) return undefined;
+    if ((await stat(path)).size > maxBytes) return undefined;
     const value: unknown = JSON.parse(await readFile(path, 'utf8'));
     return isObject(value) ? { ...value } : undefined;
   } catch {

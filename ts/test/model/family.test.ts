@@ -3,22 +3,10 @@ import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { familyOf, MAX_FAMILY_FILE_BYTES } from '../../src/model/family.ts';
-import { type Fixture, fixture, REPOSITORY } from '../addon/model-folders.ts';
+import { type Fixture, fixture } from '../addon/model-folders.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
-/** The folder of a tiny model in the form of its maker. */
-const published = (name: string) => join(REPOSITORY, 'crates', 'engine', 'tests', 'fixtures', name);
-
 suite('the family of a model', () => {
-  for (const [name, family] of [
-    ['gliner2.5-decide', 'gliner-decide'],
-    ['open-jev', 'open-jev'],
-  ] as const) {
-    test(`is known by what its maker publishes: ${family}`, async () => {
-      assert.deepEqual(await familyOf(published(name)), { name: family, file: 'config.json' });
-    });
-  }
-
   test('is not known by a tokenizer that lacks a token', async (t) => {
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'config.json'), '{"model_type":"extractor"}');

@@ -281,7 +281,7 @@ mod tests {
     use std::path::Path;
 
     fn tokenizer() -> Tokenizer {
-        let folder = "tests/fixtures/open-jev/tokenizer.json";
+        let folder = "tests/fixtures/published/open-jev/tokenizer.json";
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let bytes = std::fs::read(&file).expect("a committed tokenizer");
         Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")

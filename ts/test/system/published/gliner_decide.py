@@ -1,5 +1,4 @@
 """GLiNER2.5-Decide, as decision-toolkit runs it."""
-import json
 import sys
 
 import deberta
@@ -14,10 +13,10 @@ ADDED = ["[SEP_STRUCT]", "[SEP_TEXT]", "[P]", "[C]", "[E]", "[R]", "[L]", "[EXAM
 MARK = "[DESCRIPTION]"
 # Where a request has such a token in a text, other characters stand for it until the text is tokenized.
 WRITTEN = {name: f"\ue000{name[1:-1]}\ue001" for name in ADDED}
-MAX_LEN = 2048  # the adapter has no limit; this one is ours, and config.json may say another
+MAX_LEN = 2048  # ours: the adapter has no limit
 
 
-def make(folder, **limits):
+def make(folder):
     # As version 4 of transformers converts DeBERTa-v3's, with NFKC in place of a compiled table of characters.
     cleaned = [normalizers.Strip(), normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
     tokenizer = deberta.tokenizer(ADDED, normalizers.Sequence(cleaned))
@@ -32,7 +31,7 @@ def make(folder, **limits):
     deberta.logits(graph, scores, graph.op("Mul", graph.op("Add", row, graph.ints(1)), factors))
     markers = tiny.ints("marker_positions", "rows", "markers")
     tiny.save(graph, folder / "onnx/model.onnx", [*tiny.TOKENS, markers], [tiny.LOGITS])
-    tiny.write_json(folder / "config.json", {"architectures": ["Extractor"], "model_type": "extractor", "max_width": 8, **limits})
+    tiny.write_json(folder / "config.json", {"architectures": ["Extractor"], "model_type": "extractor", "max_width": 8})
 
 
 class Tokenizer:
@@ -63,14 +62,14 @@ REFUSALS = (toolkit.REFUSALS, TooLong)
 class Session:
     """The session of a graph that reads no more of a row than the engine does; it notes the lengths of the rows."""
 
-    def __init__(self, session, end_of_question, max_len):
-        self.session, self.end_of_question, self.max_len, self.lengths = session, end_of_question, max_len, []
+    def __init__(self, session, end_of_question):
+        self.session, self.end_of_question, self.lengths = session, end_of_question, []
 
     def run(self, outputs, inputs):
         ids = list(inputs["input_ids"][0])
-        if ids.index(self.end_of_question) >= self.max_len:
+        if ids.index(self.end_of_question) >= MAX_LEN:
             raise TooLong
-        cut = {name: inputs[name][:, :self.max_len] for name in ("input_ids", "attention_mask")}
+        cut = {name: inputs[name][:, :MAX_LEN] for name in ("input_ids", "attention_mask")}
         self.lengths.append((len(ids), cut["input_ids"].shape[1]))
         return self.session.run(outputs, {**inputs, **cut})
 
@@ -80,8 +79,7 @@ def answerer(folder):
 
     tokenizer, adapter = Tokenizer(folder / "tokenizer.json"), Gliner2DecideAdapter()
     engine = deberta.engine(folder, tokenizer)
-    max_len = json.loads((folder / "config.json").read_text()).get("max_len", MAX_LEN)
-    session = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"), max_len)
+    session = Session(engine.session("model"), tokenizer.plain.token_to_id("[SEP_TEXT]"))
     engine._sessions["model"] = session
 
     def answer(request):

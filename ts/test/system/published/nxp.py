@@ -1,6 +1,6 @@
 """NoulXP packages, as noulxp runs them. The variants are
 
-    plain   the template that noulxp gives Laya: texts are cut, a mask in a text becomes a space
+    cut     the template that noulxp gives Laya: texts are cut, a mask in a text becomes a space
     strict  the template that it gives Julia 1: no text is cut, a request with a mask in a text is refused
     other   version 0.2 with parts in another order, a token of its own, other texts, limits and instructions for questions
             without any; the graph in a folder
@@ -36,7 +36,7 @@ def other_options():
 
 def template(variant):
     common = {"standard": "noulxp/0.2" if variant == "other" else "noulxp/0.1", "profile": "encoder-markers"}
-    if variant == "plain":
+    if variant == "cut":
         special = {"cls": "[CLS]", "sep": "[SEP]", "marker": "[MASK]", "pad": "[PAD]"}
         return {**common, "special_tokens": special, "question_type_ids": IDS, "layout": ROW, "head": "{type} question: {instructions}",
                 "options": laya_options(), "budgets": {"total": 128, "head": 48, "option": 24}, "truncation": "truncate-state"}
@@ -44,7 +44,7 @@ def template(variant):
         special = {"cls": "<bos>", "sep": "<eos>", "marker": "<mask>", "pad": "<pad>"}
         return {**common, "special_tokens": special, "question_type_ids": IDS, "layout": ROW, "head": "{type} question: {instructions}",
                 "options": julia_options(), "truncation": "strict", "reserved_text": "reject",
-                "budgets": {"total": 1024, "head": 256, "option": 48, "reserve": 16, "option_floor": 4, "head_floor": 8}}
+                "budgets": {"total": 8192, "head": 4096, "option": 400, "reserve": 16, "option_floor": 4, "head_floor": 8}}
     special = {"marker": "[MASK]", "pad": "[PAD]", "sep": "[SEP]", "start": "[UNK]"}
     row = [{"token": "start"}, {"part": "state"}, {"token": "sep"}, {"part": "head"}, {"part": "options"}]
     return {**common, "special_tokens": special, "question_type_ids": {"choice": 2, "score": 0, "noul": 1}, "layout": row,
@@ -54,11 +54,11 @@ def template(variant):
 
 
 CALIBRATION = {"temperature": {"choice": 1.3, "score": 0.8}, "by_option_count": [
-    {"type": "choice", "min": 2, "max": 4, "temperature": 0.7}, {"type": "choice", "min": 3, "temperature": 2.5},
+    {"type": "choice", "min": 2, "max": 4, "temperature": 2.2}, {"type": "choice", "min": 3, "temperature": 1.5},
     {"type": "score", "min": 6, "max": None, "temperature": 1.9}, {"type": "noul", "min": 2, "max": 2, "temperature": 0.3}]}
 
 
-def make(folder, variant="plain"):
+def make(folder, variant="cut"):
     shape = template(variant)
     tokenizer = tiny.gemma_tokenizer() if variant == "strict" else tiny.bert_tokenizer()
     (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
@@ -79,7 +79,7 @@ def make(folder, variant="plain"):
                 "tokenizer": entry("tokenizer.json"), "template": entry("template.json"), "calibration": entry("calibration.json"),
                 "limits": limits, "answers": {"confidence": {"choice": "typesafe"}}}
     tiny.write_json(folder / "noulxp.json", manifest)
-    if variant == "plain":
+    if variant == "cut":
         add_conformance(folder, manifest)
 
 
@@ -102,7 +102,7 @@ def add_conformance(folder, manifest):
     tiny.write_json(folder / "noulxp.json", manifest)
 
 
-def answerer(folder, variant="plain"):
+def answerer(folder, variant="cut"):
     from noulxp.package import Package, find_manifest
     from noulxp.runtime import load
 

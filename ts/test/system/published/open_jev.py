@@ -12,7 +12,7 @@ REFUSALS = toolkit.REFUSALS
 ADDED = ["[STATE]", "[Q]", "[OPT]"]
 
 
-def make(folder, variant="apart", max_len=512, max_state_tokens=256):
+def make(folder, variant="apart"):
     # As version 5 of transformers makes DeBERTa-v3's.
     spaces = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
     cleaned = normalizers.Sequence([spaces, normalizers.NFC(), normalizers.Strip(left=False, right=True)])
@@ -29,7 +29,7 @@ def make(folder, variant="apart", max_len=512, max_state_tokens=256):
     deberta.logits(graph, graph.op("Squeeze", both, graph.ints(2)), checksums)
     inputs = [*tiny.TOKENS, tiny.ints("seg", "rows", "length"), *(tiny.ints(name, "rows", "pairs") for name in ("pair_q", "pair_opt"))]
     tiny.save(graph, folder / "onnx/model.onnx", inputs, [tiny.floats("logits", "rows", "pairs")])
-    settings = {"max_len": max_len, "max_state_tokens": max_state_tokens, "temperature": 1.05}
+    settings = {"max_len": 512, "max_state_tokens": 256, "temperature": 1.05}
     settings |= {"packed": True} if variant == "packed" else {}
     tiny.write_json(folder / "config.json", {"architectures": ["OpenJev"], "model_type": "deberta-v2", "open_jev": settings})
 

@@ -5,7 +5,7 @@ import oracle
 import tiny
 import toolkit
 
-MAX_LEN = 320
+MAX_LEN = 640
 
 
 def make(folder):

@@ -292,7 +292,7 @@ mod tests {
     use std::path::Path;
 
     fn tokenizer() -> Tokenizer {
-        let folder = "tests/fixtures/gliner2.5-decide/tokenizer.json";
+        let folder = "tests/fixtures/published/gliner2.5-decide/tokenizer.json";
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
         let bytes = std::fs::read(&file).expect("a committed tokenizer");
         Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
