@@ -141,7 +141,9 @@ async function isBare(folder: string): Promise<boolean> {
 /** Whether a tokenizer has all of some added tokens. */
 async function hasTokens(tokenizer: string, tokens: readonly string[]): Promise<boolean> {
   const { added_tokens: added } = (await objectIn(tokenizer)) ?? {};
-  const texts: unknown[] = Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : [];
+  const texts: unknown[] = Array.isArray(added)
+    ? added.map((token: { content?: unknown } | null) => token?.content)
+    : [];
   return tokens.every((token) => texts.includes(token));
 }
 

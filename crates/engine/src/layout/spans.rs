@@ -78,7 +78,7 @@ impl Spans {
     /// Returns the layout of a model with these settings and this tokenizer.
     ///
     /// # Errors
-    /// What the tokenizer lacks, in one line.
+    /// The first thing that the tokenizer lacks, in one line.
     pub fn new(settings: Settings, tokenizer: &Tokenizer) -> Result<Self, String> {
         let mut ids = [0; Self::MARKS.len()];
         for (id, mark) in ids.iter_mut().zip(Self::MARKS) {

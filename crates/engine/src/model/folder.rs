@@ -335,14 +335,18 @@ impl Folder {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the files that hold the weights of a graph too large for one file: they are named
-    /// after it.
+    /// Returns the files that hold the weights of a graph too large for one file: their names begin
+    /// with its name, and very large graphs have several.
     fn weights(&self, graph: &str) -> Vec<String> {
-        let names = ["_data", ".data"].map(|ending| format!("{graph}{ending}"));
-        let there = names
-            .into_iter()
-            .filter(|name| self.path.join(name).exists());
-        there.collect()
+        let folder = graph.rfind('/').map_or("", |end| &graph[..=end]);
+        let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names.map(|name| format!("{folder}{name}"));
+        let is_weights = |name: &String| {
+            let rest = name.strip_prefix(graph);
+            rest.is_some_and(|rest| rest.starts_with("_data") || rest.starts_with(".data"))
+        };
+        names.filter(is_weights).collect()
     }
 
     /// Returns the names of all files that the model is made of.

@@ -58,7 +58,7 @@ impl Marks {
     /// Returns the tokens of a tokenizer.
     ///
     /// # Errors
-    /// What the tokenizer lacks, in one line.
+    /// The first thing that the tokenizer lacks, in one line.
     fn of(tokenizer: &Tokenizer) -> Result<Self, String> {
         let special = |text: &str| {
             let special = tokenizer.special(text);
@@ -104,7 +104,7 @@ impl Labels {
     /// Returns the layout of a model with these settings and this tokenizer.
     ///
     /// # Errors
-    /// What the tokenizer lacks, in one line.
+    /// The first thing that the tokenizer lacks, in one line.
     pub fn new(settings: Settings, tokenizer: &Tokenizer) -> Result<Self, String> {
         let inputs = ["input_ids", "attention_mask", "marker_positions"];
         Ok(Self {
