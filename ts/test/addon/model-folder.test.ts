@@ -168,7 +168,7 @@ const CONFIGS: readonly Spoilt[] = [
   {
     what: 'has an unknown layout',
     spoil: set('layout', 'pairs'),
-    problem: /^layout: "pairs" is not one of marker, shared-state, pair$/,
+    problem: /^layout: "pairs" is not one of marker, shared-state, pair, labels, spans$/,
   },
   {
     what: 'has another sha256 than the graph',
