@@ -30,6 +30,7 @@ const REFUSALS = ['too_many_tokens', 'bad_field'];
 export const FAMILIES: Readonly<Record<string, Oracle>> = {
   'laya-english': { name: 'laya', variant: 'english' },
   'laya-multilingual': { name: 'laya', variant: 'multilingual' },
+  'laya-whole-mask': { name: 'laya', variant: 'whole-mask' },
   julia: { name: 'julia' },
   jevhome: { name: 'jevhome' },
   opendecider: { name: 'opendecider' },
@@ -42,6 +43,8 @@ export const FAMILIES: Readonly<Record<string, Oracle>> = {
 export interface Expected {
   readonly answers?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly error?: string;
+  /** The counts that the maker's code gives. */
+  readonly usage?: { readonly input_tokens: number; readonly truncated_tokens?: number };
 }
 
 /** A request, and the answer of a maker's code. */
@@ -61,7 +64,7 @@ export function publishedGolden(family: string): PublishedGolden[] {
 /** Fails unless the engine gives the same answer, or refuses the request as the maker's code does. */
 export async function assertPublished(
   engine: Engine,
-  { body, answers: expected, error }: PublishedGolden,
+  { body, answers: expected, error, usage: counts }: PublishedGolden,
   { name, refusals = ['too_many_tokens'] }: Oracle,
 ): Promise<void> {
   const reply = await engine.decide(Buffer.from(body));
@@ -72,7 +75,11 @@ export async function assertPublished(
     return;
   }
   assert.equal(reply.failure, undefined, what);
-  const { answers } = JSON.parse(reply.body?.toString('utf8') ?? '');
+  const { answers, usage } = JSON.parse(reply.body?.toString('utf8') ?? '');
+  if (counts !== undefined) {
+    assert.equal(usage.input_tokens, counts.input_tokens, what);
+    if (counts.truncated_tokens !== undefined) assert.equal(usage.truncated_tokens ?? 0, counts.truncated_tokens, what);
+  }
   for (const [id, probabilities] of Object.entries(expected)) {
     const got: Readonly<Record<string, number>> = answers[id].probabilities;
     assert.deepEqual(Object.keys(got).toSorted(), Object.keys(probabilities).toSorted(), what);
