@@ -19,12 +19,26 @@ export interface Oracle {
   readonly variant?: string;
   /** The error codes that answer a request which the maker's code refuses. */
   readonly refusals?: readonly string[];
+  /** Words in the requests that this family may stumble over. */
+  readonly odd?: readonly string[];
   /** The least part of the requests that have answers. */
   readonly answered?: number;
 }
 
 /** A package may refuse a mask in a text, a number of options, or options without a description. */
 const REFUSALS = ['too_many_tokens', 'bad_field'];
+
+/** The tokens and the kinds of words that a model of DeBERTa reads in its own way. */
+const ODD = [
+  '[DESCRIPTION]',
+  '[L]',
+  '[SEP_TEXT]',
+  '[OPT]',
+  '[Q]',
+  'https://x.io/a?b=[L]',
+  'a.b+c@x-y.com',
+  'well-known',
+];
 
 /** Every family that is served from the folders of its maker: one line each, by the name of its tiny model. */
 export const FAMILIES: Readonly<Record<string, Oracle>> = {
@@ -34,6 +48,9 @@ export const FAMILIES: Readonly<Record<string, Oracle>> = {
   julia: { name: 'julia' },
   jevhome: { name: 'jevhome' },
   opendecider: { name: 'opendecider' },
+  'gliner2.5-decide': { name: 'gliner_decide', odd: ODD },
+  'open-jev': { name: 'open_jev', variant: 'apart', odd: ODD },
+  'open-jev-packed': { name: 'open_jev', variant: 'packed', odd: ODD, answered: 0.7 },
   'noulxp-cut': { name: 'nxp', variant: 'cut', refusals: REFUSALS },
   'noulxp-strict': { name: 'nxp', variant: 'strict', refusals: REFUSALS, answered: 0.6 },
   'noulxp-other': { name: 'nxp', variant: 'other', refusals: REFUSALS },
@@ -43,7 +60,7 @@ export const FAMILIES: Readonly<Record<string, Oracle>> = {
 export interface Expected {
   readonly answers?: Readonly<Record<string, Readonly<Record<string, number>>>>;
   readonly error?: string;
-  /** The counts that the maker's code gives. */
+  /** The tokens that the maker's code reads and cuts, for families whose programs count them. */
   readonly usage?: { readonly input_tokens: number; readonly truncated_tokens?: number };
 }
 

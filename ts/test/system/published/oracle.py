@@ -27,10 +27,18 @@ def main(make, answerer, refusals):
 
 def one(answer, request, refusals):
     try:
-        answers, *usage = got if isinstance(got := answer(request), tuple) else (got,)
-        return {"answers": answers, **({"usage": usage[0]} if usage else {})}
+        got = answer(request)
+        if hasattr(answer, "lengths"):
+            return {"answers": got, "usage": usage(answer.lengths)}
+        answers, *counts = got if isinstance(got, tuple) else (got,)
+        return {"answers": answers, **({"usage": counts[0]} if counts else {})}
     except refusals as error:
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def usage(lengths):
+    """The tokens of a request's rows; `lengths` has for each row how long it would be uncut, and how long it is."""
+    return {"input_tokens": sum(read for _, read in lengths), "truncated_tokens": sum(whole - read for whole, read in lengths)}
 
 
 def by_label(question, probabilities):

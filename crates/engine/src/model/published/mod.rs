@@ -14,10 +14,12 @@ use super::folder::{CONFIG, TOKENIZER, read};
 use crate::Error;
 
 mod calibration;
+mod gliner_decide;
 mod jevhome;
 mod julia;
 mod laya;
 mod noulxp;
+mod open_jev;
 mod opendecider;
 mod tokens;
 
@@ -42,6 +44,7 @@ const FORMS: &[Form] = &[
     laya::NESTED,
     jevhome::FORM,
     opendecider::FORM,
+    open_jev::FORM,
     julia::OWN,
     julia::NAMED,
 ];
@@ -102,8 +105,11 @@ pub(super) fn recognize(folder: &Path) -> Result<Option<Recognized>, Error> {
         return Ok(Some(Recognized::new(form.file, published, files)));
     }
     let files = Files::of(folder);
-    let bare = julia::bare(&files)?;
-    Ok(bare.map(|(file, published)| Recognized::new(file, published, files)))
+    let known = match gliner_decide::recognize(&files)? {
+        None => julia::bare(&files)?,
+        known => known,
+    };
+    Ok(known.map(|(file, published)| Recognized::new(file, published, files)))
 }
 
 impl Recognized {
