@@ -104,6 +104,39 @@ suite('a model in the form of its maker', () => {
     });
   }
 
+  test('is loaded although it takes only options with descriptions, and questions with instructions', async (t) => {
+    const folder = join(temporaryFolder(t), 'm');
+    cpSync(join(PUBLISHED, 'noulxp-cut'), folder, { recursive: true });
+    const manifest = JSON.parse(readFileSync(join(folder, 'noulxp.json'), 'utf8'));
+    const template = JSON.parse(readFileSync(join(folder, 'template.json'), 'utf8'));
+    const { choice, noul } = template.options;
+    for (const forms of [choice, noul.false, noul.true]) delete forms.bare;
+    writeFileSync(join(folder, 'noulxp.json'), JSON.stringify({ ...manifest, template: { path: 'template.json' } }));
+    writeFileSync(
+      join(folder, 'template.json'),
+      JSON.stringify({ ...template, truncation: 'strict', instructions: { required: true } }),
+    );
+    const engine = await startEngine(t, { model: folder });
+    const ask = async (question: object) => {
+      const body = JSON.stringify({ state: 'order late', questions: { q: question } });
+      const { failure } = await engine.decide(Buffer.from(body));
+      return failure?.message;
+    };
+    const criteria = { a: 'refund', b: 'phone' };
+    assert.equal(await ask({ type: 'choice', instructions: 'card', criteria }), undefined);
+    assert.equal(await ask({ type: 'choice', criteria }), 'q: the model needs instructions');
+    const instructions = 'card';
+    const needs = 'q: the model needs a description of each option';
+    assert.equal(await ask({ type: 'choice', instructions, criteria: ['a', 'b'] }), needs);
+    assert.equal(await ask({ type: 'noul', instructions }), needs);
+    const levels = Array.from({ length: 61 }, (_, index) => `${index}`);
+    assert.equal(await ask({ type: 'score', instructions, criteria: levels }), 'q: more options than the model takes');
+    assert.equal(
+      await ask({ type: 'choice', instructions, criteria: { a: 'late '.repeat(99), b: 'b' } }),
+      'too many tokens for this model, which reads at most 128 and may not cut these texts',
+    );
+  });
+
   test('has the conformance file of its package as its reference answers', async (t) => {
     const folder = join(PUBLISHED, 'noulxp-cut');
     const engine = await startEngine(t, { model: folder });

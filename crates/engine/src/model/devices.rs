@@ -23,11 +23,14 @@ pub(super) fn open_sessions(
 ) -> Result<(Sessions, Device, Vec<String>), Error> {
     let wanted = Wanted::of(&source.device)?;
     let stop = Stop::never();
-    let plan = layout.encode(
-        tokenizer,
-        &probe_request(),
-        &mut Meter::new(usize::MAX, &stop),
-    )?;
+    let failed = |error| match error {
+        Error::ModelFailed { cause } => Error::BadModel {
+            file: graph.to_owned(),
+            problem: format!("a trial decision failed: {cause}"),
+        },
+        other => other,
+    };
+    let plan = probe_plan(layout, tokenizer, &stop).map_err(failed)?;
     let chosen = wanted.choose(|device| {
         // Without this check the library would look for files that its own build does not have.
         if device != Device::Cpu && !device.is_built_in() {
@@ -47,13 +50,7 @@ pub(super) fn open_sessions(
         let probabilities = probe(layout, &sessions, &plan)?;
         Ok((sessions, probabilities))
     });
-    chosen.map_err(|error| match error {
-        Error::ModelFailed { cause } => Error::BadModel {
-            file: graph.to_owned(),
-            problem: format!("a trial decision failed: {cause}"),
-        },
-        other => other,
-    })
+    chosen.map_err(failed)
 }
 
 /// The devices that the settings ask for.
@@ -196,6 +193,35 @@ fn probe(layout: &dyn Layout, sessions: &Sessions, plan: &Plan) -> Result<Probab
                 .collect())
         })
         .collect()
+}
+
+/// Returns the rows of the probe, as far as the model takes its questions: it may need descriptions,
+/// or read less.
+///
+/// # Errors
+/// [`Error::ModelFailed`] where the model takes none of them.
+fn probe_plan(layout: &dyn Layout, tokenizer: &Tokenizer, stop: &Stop) -> Result<Plan, Error> {
+    let encode =
+        |request: &Request| layout.encode(tokenizer, request, &mut Meter::new(usize::MAX, stop));
+    let mut request = probe_request();
+    let mut refusal = match encode(&request) {
+        Err(error @ (Error::BadField { .. } | Error::BeyondModel { .. })) => error,
+        other => return other,
+    };
+    let mut described = request.questions.clone();
+    for outcome in described.iter_mut().flat_map(|it| &mut it.outcomes) {
+        outcome.text.get_or_insert_with(|| "said so".to_owned());
+    }
+    for question in request.questions.split_off(0).into_iter().chain(described) {
+        request.questions = vec![question];
+        match encode(&request) {
+            Err(error @ (Error::BadField { .. } | Error::BeyondModel { .. })) => refusal = error,
+            other => return other,
+        }
+    }
+    Err(Error::ModelFailed {
+        cause: format!("the model takes none of its questions: {refusal}"),
+    })
 }
 
 /// Returns a request with one question of each type on a short state.

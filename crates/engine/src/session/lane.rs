@@ -94,6 +94,8 @@ pub struct Lane {
     has_scratch: bool,
     /// The optional inputs that the graph does not have.
     not_given: Vec<&'static str>,
+    /// The inputs that are int64 in the graph, so that flags become zeros and ones for them.
+    whole_numbers: Vec<String>,
     empty: Arc<KvCache>,
     blocks: Arc<Blocks>,
     running: Arc<Running>,
@@ -140,6 +142,7 @@ impl Lane {
             has_action,
             has_scratch: settings.has_scratch,
             not_given,
+            whole_numbers: tensors.named("int64"),
             empty: Arc::clone(settings.empty),
             blocks: Arc::clone(settings.blocks),
             running: Arc::clone(settings.running),
@@ -189,6 +192,14 @@ impl Lane {
         let cache = cache.unwrap_or(&self.empty);
         let mut inputs = inputs;
         inputs.retain(|(name, _)| !self.not_given.contains(name));
+        for (name, input) in &mut inputs {
+            if let Input::Flags { values } = input
+                && self.whole_numbers.iter().any(|each| each == name)
+            {
+                let values: Vec<i64> = values.iter().map(|flag| i64::from(*flag)).collect();
+                *input = Input::row(values);
+            }
+        }
         let values = graph_inputs(&inputs, &self.interface, cache).map_err(run_failed)?;
         let mut scratch = self.scratch(cache.tokens + tokens).map_err(run_failed)?;
         let options = self.options(scratch.as_mut(), gives_back);

@@ -64,6 +64,12 @@ impl Tensors {
         self.inputs.iter().any(|input| input.name == name)
     }
 
+    /// Returns the names of the inputs whose elements are of this type.
+    pub(super) fn named(&self, kind: &str) -> Vec<String> {
+        let inputs = self.inputs.iter().filter(|input| input.kind == kind);
+        inputs.map(|input| input.name.clone()).collect()
+    }
+
     /// Whether there is an output of this name.
     pub fn has_output(&self, name: &str) -> bool {
         self.outputs.iter().any(|output| output.name == name)

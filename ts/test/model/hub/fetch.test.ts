@@ -269,6 +269,51 @@ suite('what a hub sends', () => {
     assert.ok(!hub.resolved.includes('model.onnx'));
   });
 
+  for (const [what, repository, taken] of [
+    [
+      'settings of its maker',
+      {
+        'config.json': '{"model_type":"modernbert"}',
+        'decision_config.json': '{"head":"h2"}',
+        'calibration_u.json': '{}',
+        'other.json': '{}',
+        'model.onnx': 'x',
+        'tokenizer.json': '{}',
+      },
+      ['calibration_u.json', 'config.json', 'decision_config.json', 'model.onnx', 'tokenizer.json'],
+    ],
+    [
+      'a package that names its files',
+      {
+        'noulxp.json':
+          '{"weights":{"path":"w/m.onnx","data":[{"path":"w/m.bin"}]},"tokenizer":{"path":"t.json"},"template":{"path":"a.json"}}',
+        'a.json': '{}',
+        'b.json': '{}',
+        't.json': '{}',
+        'model.onnx': 'other',
+        'w/m.bin': 'x',
+        'w/m.onnx': 'x',
+      },
+      ['a.json', 'noulxp.json', 't.json', 'w/m.bin', 'w/m.onnx'],
+    ],
+    [
+      'no settings, and the tokens of its family',
+      {
+        'other.json': '{}',
+        'model.onnx': 'x',
+        'tokenizer.json': '{"added_tokens":[{"content":"<bos>"},{"content":"<eos>"},{"content":"<mask>"}]}',
+      },
+      ['model.onnx', 'tokenizer.json'],
+    ],
+  ] as const) {
+    test(`is fetched with the files that its family needs: ${what}`, async (t) => {
+      const { hub, source } = await world(t);
+      hub.publish('org/name', repository);
+      const { folder } = await source().refresh(never);
+      assert.deepEqual((await filesIn(folder)).map(({ path }) => path).toSorted(), taken);
+    });
+  }
+
   for (const [what, files, message] of [
     [
       'a family that is not known',

@@ -60,6 +60,7 @@ class Reference:
         texts, places = self.options(question)
         head = self.tokens(f"{question['type']} question: {question.get('instructions') or ''}")
         options = [[mask, *self.tokens(f" {text}")[:48]] for text in texts]
+        whole = len(head) + sum(len(self.tokens(f" {text}")) + 1 for text in texts) + len(self.tokens(state))
         left = 320 - sum(map(len, options))
         if left < 16:
             each = max(4, (320 - 16) // len(options))
@@ -73,7 +74,8 @@ class Reference:
         ids += [*self.tokens(state)[:max(0, 512 - len(ids) - 1)], sep]
         if markers[-1] >= 512:
             raise TooLong
-        return ids[:512], markers, places
+        cut = whole + 4 - len(ids[:512])
+        return ids[:512], markers, places, cut
 
     def temperature(self, kind, count):
         size = "2" if count <= 2 else "3-5" if count <= 5 else "6-10" if count <= 10 else "11+"
@@ -81,14 +83,14 @@ class Reference:
         return value["T"] if isinstance(value, dict) else value
 
     def question(self, state, question):
-        ids, markers, places = self.row(state, question)
+        ids, markers, places, cut = self.row(state, question)
         inputs = {"input_ids": [ids], "attention_mask": [[1] * len(ids)], "marker_pos": [markers], "qtype": [KINDS.index(question["type"])]}
         logits, = self.session.run(None, {name: np.array(value, np.int64) for name, value in inputs.items()})
         scaled = logits[0].astype(np.float64) / self.temperature(question["type"], len(markers))
         odds = np.exp(scaled - scaled.max())
         p = np.empty(len(places))
         p[places] = odds / odds.sum()
-        return oracle.by_label(question, p)
+        return oracle.by_label(question, p), len(ids), cut
 
 
 def answerer(folder):
@@ -97,7 +99,9 @@ def answerer(folder):
     def answer(request):
         state = request["state"]
         state = state if isinstance(state, str) else json.dumps(state, ensure_ascii=False)
-        return {name: reference.question(state, question) for name, question in request["questions"].items()}
+        found = {name: reference.question(state, question) for name, question in request["questions"].items()}
+        usage = {"input_tokens": sum(tokens for _, tokens, _ in found.values()), "truncated_tokens": sum(cut for *_, cut in found.values())}
+        return {name: answer for name, (answer, *_) in found.items()}, usage
 
     return answer
 

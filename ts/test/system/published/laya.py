@@ -1,4 +1,7 @@
-"""Laya in one graph, as decision-toolkit runs it; the variants are the English and the multilingual folder."""
+"""Laya in one graph, as decision-toolkit runs it.
+
+The variants are the English and the multilingual folder, and an English one whose graph takes the mask of markers as int64.
+"""
 import sys
 
 import oracle
@@ -12,29 +15,43 @@ CONFIG = {
 
 
 def make(folder, variant="english"):
-    tokenizer = tiny.bert_tokenizer() if variant == "english" else tiny.gemma_tokenizer()
+    tokenizer = tiny.gemma_tokenizer() if variant == "multilingual" else tiny.bert_tokenizer()
     (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
     graph = tiny.graph()
     x = tiny.encoder(graph, tokenizer.get_vocab_size(), CONFIG["max_len"], kind="qtype")
-    tiny.score(graph, x, "marker_pos", "marker_mask")
+    whole = variant == "whole-mask"
+    tiny.score(graph, x, "marker_pos", graph.op("Cast", "marker_mask", to=tiny.TensorProto.BOOL) if whole else "marker_mask")
     tiny.act(graph, x)
-    path = folder / ("model.onnx" if variant == "english" else "onnx/model.onnx")
-    tiny.save(graph, path, [*tiny.TOKENS, tiny.MARKERS, tiny.MARKER_MASK, tiny.KIND], [tiny.LOGITS, tiny.ACT])
-    if variant == "english":
+    path = folder / ("onnx/model.onnx" if variant == "multilingual" else "model.onnx")
+    mask = tiny.ints("marker_mask", "rows", "markers") if whole else tiny.MARKER_MASK
+    tiny.save(graph, path, [*tiny.TOKENS, tiny.MARKERS, mask, tiny.KIND], [tiny.LOGITS, tiny.ACT])
+    if variant != "multilingual":
         tiny.write_json(folder / "rl_agent_config.json", CONFIG)
     else:
         tiny.write_json(folder / "config.json", {"architectures": ["LayaModel"], "model_type": "laya", "laya": CONFIG})
+
+
+class WholeMask:
+    """A session for which the mask of markers, which the package gives as flags, becomes whole numbers."""
+
+    def __init__(self, session):
+        self.session = session
+
+    def run(self, outputs, inputs):
+        return self.session.run(outputs, {**inputs, "marker_mask": inputs["marker_mask"].astype("int64")})
 
 
 def answerer(folder, variant="english"):
     from decision_toolkit.adapters.laya import LayaAdapter
     from decision_toolkit.engine import OnnxEngine
 
-    english = variant == "english"
+    english = variant != "multilingual"
     engine = OnnxEngine(folder, {
         "model": "model.onnx" if english else "onnx/model.onnx", "tokenizer": "tokenizer.json",
         "config": "rl_agent_config.json" if english else "config.json"}, threads=1)
     mask = "[MASK]" if english else "<mask>"
+    if variant == "whole-mask":
+        engine._sessions["model"] = WholeMask(engine.session("model"))
     # The maker's own code, unlike this package, keeps the order of a state's members.
     return toolkit.answerer(LayaAdapter(), engine, mask, sort_keys=False)
 

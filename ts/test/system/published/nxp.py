@@ -111,8 +111,9 @@ def answerer(folder, variant="cut"):
     runtime.tokens.backend.encode_special_tokens = True  # special tokens in a text are text
 
     def answer(request):
-        found, _ = runtime.distributions(request["state"], request["questions"])
-        return {question.id: oracle.by_label(request["questions"][question.id], p) for question, p in found}
+        found, usage = runtime.distributions(request["state"], request["questions"])
+        answers = {question.id: oracle.by_label(request["questions"][question.id], p) for question, p in found}
+        return answers, {"input_tokens": usage["input_tokens"]}
 
     return answer
 

@@ -3,8 +3,8 @@
     python laya.py make FOLDER [VARIANT]
     python laya.py answer FOLDER [VARIANT] < requests.jsonl > answers.jsonl
 
-A request is a body of /v1/systemone on one line. An answer is {"answers": {question: {label: probability}}}, or
-{"error": reason} where the maker's code refuses the request. Programs that count tokens add {"usage": …} as our answers do.
+A request is a body of /v1/systemone on one line. An answer is {"answers": {question: {label: probability}}}, with the
+counts of `usage` that the maker's code gives, or {"error": reason} where it refuses the request.
 """
 import json
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main(make, answerer, refusals):
-    """Runs a program. `answerer(folder, variant)` returns a function from a request to its answers.
+    """Runs a program. `answerer(folder, variant)` returns a function from a request to its answers, or to them and a usage.
 
     `refusals` are the exceptions by which the maker's code refuses a request; any other ends the program.
     """
@@ -27,8 +27,11 @@ def main(make, answerer, refusals):
 
 def one(answer, request, refusals):
     try:
-        answers = {"answers": answer(request)}
-        return {**answers, "usage": usage(answer.lengths)} if hasattr(answer, "lengths") else answers
+        got = answer(request)
+        if hasattr(answer, "lengths"):
+            return {"answers": got, "usage": usage(answer.lengths)}
+        answers, *counts = got if isinstance(got, tuple) else (got,)
+        return {"answers": answers, **({"usage": counts[0]} if counts else {})}
     except refusals as error:
         return {"error": f"{type(error).__name__}: {error}"}
 

@@ -10,6 +10,11 @@ import { askOracle, compareWithOracle, tinyFolder } from './oracle.ts';
 
 suite('the code of its maker and the engine give the same answers to 300 requests', () => {
   for (const [family, oracle] of Object.entries(FAMILIES)) test(family, (t) => compareWithOracle(t, oracle));
+
+  for (const variant of ['english', 'multilingual']) {
+    test(`laya-${variant}, with rows of another package`, (t) =>
+      compareWithOracle(t, { name: 'laya_edgejev', variant }));
+  }
 });
 
 suite('the committed answers are those that the code of the maker gives to the committed tiny model', () => {
