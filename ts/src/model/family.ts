@@ -38,6 +38,8 @@ interface Form extends Family {
 /** The longest file that a family is known by, in bytes. */
 export const MAX_FAMILY_FILE_BYTES = 16 * 2 ** 20;
 
+const GLINER_TOKENS = ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'];
+
 /**
  * All forms. Of several that fit, the first counts: a `config.json` that was written for this engine, then the forms of
  * the makers of models, and at last the models that the usual tools have exported.
@@ -56,12 +58,7 @@ const FORMS: readonly Form[] = [
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
   { name: 'open-jev', file: 'config.json', isIt: ({ layout, open_jev: it }) => layout === undefined && isObject(it) },
-  {
-    name: 'gliner-decide',
-    file: 'config.json',
-    isIt: ({ layout }) => layout === undefined,
-    tokens: ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'],
-  },
+  { name: 'gliner-decide', file: 'config.json', isIt: ({ layout }) => layout === undefined, tokens: GLINER_TOKENS },
   {
     name: 'jevhome',
     file: 'decision_config.json',
@@ -92,25 +89,31 @@ const FORMS: readonly Form[] = [
 /** The files of settings by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];
 
-/** The family whose folders need no settings: it is known by its tokenizer where there is no `config.json`. */
-const BARE = { name: 'julia', file: 'tokenizer.json', tokens: ['<bos>', '<eos>', '<mask>'] };
+/** The file by which a folder without a `config.json` is known. */
+const BARE_FILE = 'tokenizer.json';
+
+/** The families whose folders need no settings: they are known by the tokens of their tokenizers. */
+const BARE: readonly (readonly [name: string, tokens: readonly string[]])[] = [
+  ['gliner-decide', GLINER_TOKENS],
+  ['julia', ['<bos>', '<eos>', '<mask>']],
+];
 
 /** The longest tokenizer that is read to know a family, in bytes: those of mmBERT have half as many. */
 const MAX_TOKENIZER_BYTES = 64 * 2 ** 20;
 
 /** Whether one of these names of files can show what a folder is. */
 export function canBeKnown(names: readonly string[]): boolean {
-  return names.some((name) => name === BARE.file || FAMILY_FILES.includes(name));
+  return names.some((name) => name === BARE_FILE || FAMILY_FILES.includes(name));
 }
 
 /** Returns which of these files show what a folder is: the settings, or the tokenizer where there are none. */
 export function knownBy(names: readonly string[]): string[] {
   const settings = names.filter((name) => FAMILY_FILES.includes(name));
-  return settings.length > 0 ? settings : names.filter((name) => name === BARE.file);
+  return settings.length > 0 ? settings : names.filter((name) => name === BARE_FILE);
 }
 
 /** The end of a message about a folder that has none of the files by which a family can be known. */
-export const NO_FAMILY_FILE = `none of the files that a model is known by (${[...FAMILY_FILES, BARE.file].join(', ')})`;
+export const NO_FAMILY_FILE = `none of the files that a model is known by (${[...FAMILY_FILES, BARE_FILE].join(', ')})`;
 
 /** Returns the family of the model in a folder; undefined when it is of none. */
 export async function familyOf(folder: string): Promise<Family | undefined> {
@@ -133,22 +136,23 @@ export async function knownFamily(folder: string): Promise<KnownFamily | undefin
     if (!contents.has(file)) contents.set(file, await objectIn(join(folder, file)));
     const content = contents.get(file);
     if (content === undefined || !isIt(content)) continue;
-    if (tokens !== undefined && !(await hasTokens(join(folder, 'tokenizer.json'), tokens))) continue;
+    if (tokens !== undefined && !(await hasTokens(folder, tokens))) continue;
     return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
-  return (await isBare(folder)) ? { ...BARE, needs: { tokenizer: BARE.file, settings: [] } } : undefined;
+  const name = await bareFamily(folder);
+  return name === undefined ? undefined : { name, file: BARE_FILE, needs: { tokenizer: BARE_FILE, settings: [] } };
 }
 
-async function isBare(folder: string): Promise<boolean> {
-  if ((await stat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return false;
-  const { added_tokens: added } = (await objectIn(join(folder, BARE.file), MAX_TOKENIZER_BYTES)) ?? {};
-  const contents = Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : [];
-  return BARE.tokens.every((token) => contents.includes(token));
+/** Returns the family of a folder that has a tokenizer and no `config.json`. */
+async function bareFamily(folder: string): Promise<string | undefined> {
+  if ((await stat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return undefined;
+  for (const [name, tokens] of BARE) if (await hasTokens(folder, tokens)) return name;
+  return undefined;
 }
 
-/** Whether a tokenizer has all of some added tokens. */
-async function hasTokens(tokenizer: string, tokens: readonly string[]): Promise<boolean> {
-  const { added_tokens: added } = (await objectIn(tokenizer)) ?? {};
+/** Whether the tokenizer of a folder has all of some added tokens. */
+async function hasTokens(folder: string, tokens: readonly string[]): Promise<boolean> {
+  const { added_tokens: added } = (await objectIn(join(folder, BARE_FILE), MAX_TOKENIZER_BYTES)) ?? {};
   const texts: unknown[] = Array.isArray(added)
     ? added.map((token: { content?: unknown } | null) => token?.content)
     : [];

@@ -7,6 +7,13 @@ import { type Fixture, fixture } from '../addon/model-folders.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 suite('the family of a model', () => {
+  test('is known by a tokenizer alone where there is no config.json', async (t) => {
+    const folder = temporaryFolder(t);
+    const tokens = ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'].map((content) => ({ content }));
+    writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify({ added_tokens: tokens }));
+    assert.deepEqual(await familyOf(folder), { name: 'gliner-decide', file: 'tokenizer.json' });
+  });
+
   test('is not known by a tokenizer that lacks a token', async (t) => {
     const folder = temporaryFolder(t);
     writeFileSync(join(folder, 'config.json'), '{"model_type":"extractor"}');

@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path';
 import { sha256Of } from '../../files/sha256.ts';
 import { isDiskFault } from '../../files/system-error.ts';
 import type { FetchProgress } from '../download.ts';
-import { FAMILY_FILES, knownBy, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
+import { FAMILY_FILES, type KnownFamily, knownBy, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
 import { type Fetched, type FetchOrder, inTime, requirePinned, requireSize } from '../fetch-model.ts';
 import { FolderNames } from '../folder-names.ts';
 import { manifestText, namesOf } from '../manifest.ts';
@@ -121,17 +121,27 @@ class HubFetch {
   async #choice(commit: string, listed: readonly HubFile[]): Promise<Choice> {
     const { device, graph } = this.#model;
     const folder = this.#folderAt(commit);
-    const family = await knownFamily(folder);
+    const config = (await objectIn(join(folder, 'config.json'))) ?? {};
+    let family = await knownFamily(folder);
+    if (family === undefined && !Object.hasOwn(config, 'layout'))
+      family = await this.#familyByTokenizer(commit, listed);
     if (family === undefined) {
       throw new SourceError(`it is no model of a family that is known here (${FAMILY_FILES.join(', ')})`);
     }
     const { version } = await namesOf(folder);
     this.#order.offered(version);
-    const config = (await objectIn(join(folder, 'config.json'))) ?? {};
     const choice = chooseFiles(listed, { device, graph, config, family });
     const names = new FolderNames();
     for (const { path } of choice.files) names.add(path, 'file');
     return choice;
+  }
+
+  /** Returns the family of a model whose settings say too little, by its tokenizer, which is fetched for that. */
+  async #familyByTokenizer(commit: string, listed: readonly HubFile[]): Promise<KnownFamily | undefined> {
+    const tokenizer = listed.find(({ path }) => path === 'tokenizer.json');
+    if (tokenizer === undefined) return undefined;
+    await this.#content(commit, tokenizer);
+    return knownFamily(this.#folderAt(commit));
   }
 
   /** Returns the folder of the model at a commit, in the hub's cache. */

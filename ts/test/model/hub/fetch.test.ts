@@ -12,7 +12,7 @@ import {
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { sha256Of } from '../../../src/files/sha256.ts';
-import { FAMILY_FILES } from '../../../src/model/family.ts';
+import { FAMILY_FILES, familyOf } from '../../../src/model/family.ts';
 import { filesIn } from '../../../src/model/file-digest.ts';
 import { manifestText } from '../../../src/model/manifest.ts';
 import type { FoundModel } from '../../../src/model/source.ts';
@@ -313,6 +313,15 @@ suite('what a hub sends', () => {
       assert.deepEqual((await filesIn(folder)).map(({ path }) => path).toSorted(), taken);
     });
   }
+
+  test('is known by its tokenizer where its settings say nothing', async (t) => {
+    const { hub, source } = await world(t);
+    const tokens = ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'].map((content) => ({ content }));
+    const tokenizer = JSON.stringify({ added_tokens: tokens });
+    hub.publish('org/name', { ...repositoryOf('1'), 'config.json': '{}', 'tokenizer.json': tokenizer });
+    const { folder } = await source().find(never);
+    assert.deepEqual(await familyOf(folder), { name: 'gliner-decide', file: 'config.json' });
+  });
 
   for (const [what, files, message] of [
     [

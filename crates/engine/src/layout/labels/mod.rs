@@ -128,26 +128,28 @@ impl Labels {
         ids: &mut Vec<i64>,
     ) -> Result<(), Error> {
         let mark = self.marks.description;
-        let before = if mark.takes_space_before { "" } else { " " };
-        let behind = if mark.takes_space_behind { "" } else { " " };
         let described = labels.iter().filter_map(|label| {
             let description = label.description?;
-            Some(format!("{behind}{}: {description}", label.name))
+            Some(format!(" {}: {description}", label.name))
         });
-        let mut texts = std::iter::once(instructions.to_owned()).chain(described);
-        let mut text = texts.next();
-        while let Some(mut part) = text {
-            text = texts.next();
-            if text.is_some() {
-                if mark.takes_space_before {
-                    part.truncate(part.trim_end().len());
-                }
-                part.push_str(before);
+        let texts = std::iter::once(instructions.to_owned()).chain(described);
+        let mut texts = texts.enumerate().peekable();
+        while let Some((index, mut text)) = texts.next() {
+            let is_followed = texts.peek().is_some();
+            if is_followed {
+                text.push(' ');
             }
-            ids.extend(encoder.encode(&part, usize::MAX)?);
-            if text.is_some() {
+            let mut rest = text.as_str();
+            if is_followed && mark.takes_space_before {
+                rest = rest.trim_end();
+            }
+            if index > 0 {
                 ids.push(mark.id);
+                if mark.takes_space_behind {
+                    rest = rest.trim_start();
+                }
             }
+            ids.extend(encoder.encode(rest, usize::MAX)?);
         }
         Ok(())
     }
@@ -419,6 +421,49 @@ mod tests {
             &["[SEP_STRUCT]", "[SEP_TEXT]", "."],
         ];
         assert_eq!(score.ids, ids(&expected.concat()));
+    }
+
+    #[test]
+    fn white_space_beside_a_mark_is_text_unless_the_tokenizer_takes_it() {
+        let folder = "tests/fixtures/published/gliner2.5-decide/tokenizer.json";
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let bytes = std::fs::read(&file).expect("a committed tokenizer");
+        let stop = Stop::never();
+        for (takes, texts) in [
+            (false, ["late ", "   a: b ", " c: d"]),
+            (true, ["late", "a: b", "c: d"]),
+        ] {
+            let mut settings: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+            // The normalizer would take the white space away in both cases.
+            settings["normalizer"] = serde_json::Value::Null;
+            let added = settings["added_tokens"].as_array_mut().expect("a list");
+            for token in added.iter_mut() {
+                token["lstrip"] = takes.into();
+                token["rstrip"] = takes.into();
+            }
+            let tokenizer = Tokenizer::from_bytes(&file, settings.to_string().as_bytes());
+            let tokenizer = tokenizer.expect("a tokenizer");
+            let mut meter = Meter::new(usize::MAX, &stop);
+            let mut tokens = |text: &str| {
+                let tokens = tokenizer.encode(text, usize::MAX, &mut meter);
+                tokens.expect("tokens").ids
+            };
+            let mark = tokenizer.special("[DESCRIPTION]").expect("a token").id;
+            let [first, second, third] = texts.map(&mut tokens);
+            let expected = [first, vec![mark], second, vec![mark], third].concat();
+            let settings = Settings {
+                max_len: 2048,
+                state_json: StateJson::AsSent,
+            };
+            let layout = Labels::new(settings, &tokenizer).expect("a layout");
+            let outcomes = [("  a", Some("b")), ("c", Some("d"))];
+            let asked = question(Kind::Choice, "late", &outcomes);
+            let mut meter = Meter::new(usize::MAX, &stop);
+            let mut encoder = Encoder::new(&tokenizer, &mut meter);
+            let mut ids = Vec::new();
+            let prompted = layout.prompt(&mut encoder, "late", &labels(&asked), &mut ids);
+            assert_eq!((prompted, ids), (Ok(()), expected), "{takes}");
+        }
     }
 
     #[test]
