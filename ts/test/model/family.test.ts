@@ -7,6 +7,14 @@ import { type Fixture, fixture } from '../addon/model-folders.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 suite('the family of a model', () => {
+  test('is not known by a tokenizer that lacks a token', async (t) => {
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, 'config.json'), '{"model_type":"extractor"}');
+    const tokens = ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]'].map((content) => ({ content }));
+    writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify({ added_tokens: tokens }));
+    assert.equal((await familyOf(folder))?.name, 'pair');
+  });
+
   for (const [name, family] of [
     ['marker', 'marker'],
     ['marker-no-action', 'marker'],
@@ -32,6 +40,29 @@ suite('the family of a model', () => {
       const folder = temporaryFolder(t);
       writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
       assert.equal((await familyOf(folder))?.name, family);
+    });
+  }
+
+  for (const [family, file, content] of [
+    ['laya', 'rl_agent_config.json', {}],
+    ['laya', 'config.json', { model_type: 'modernbert', laya: {} }],
+    ['jevhome', 'decision_config.json', { head: 'h2' }],
+    [undefined, 'decision_config.json', { head: 'other' }],
+    ['opendecider', 'opendecider.json', {}],
+    ['noulxp', 'noulxp.json', {}],
+    ['noulxp', 'odxp.json', {}],
+    ['julia', 'julia_config.json', { architecture: 'JuliaDecisionModel' }],
+    ['julia', 'config.json', { architectures: ['JuliaDecisionModel'] }],
+    ['julia', 'tokenizer.json', { added_tokens: ['<mask>', '<bos>', '<eos>'].map((token) => ({ content: token })) }],
+    [undefined, 'tokenizer.json', { added_tokens: [{ content: '<mask>' }, null] }],
+  ] as const) {
+    test(`is ${family ?? 'none'} where ${file} is ${JSON.stringify(content).slice(0, 60)}`, async (t) => {
+      const folder = temporaryFolder(t);
+      writeFileSync(join(folder, file), JSON.stringify(content));
+      assert.deepEqual(await familyOf(folder), family && { name: family, file });
+      // A config.json that was written for this engine counts whatever else is there.
+      writeFileSync(join(folder, 'config.json'), JSON.stringify({ layout: 'marker', laya: {} }));
+      assert.deepEqual(await familyOf(folder), { name: 'marker', file: 'config.json' });
     });
   }
 

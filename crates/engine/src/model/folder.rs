@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::published;
 use crate::Error;
-use crate::layout::{Layout, PerKind, SpecialIds, marker, pair, shared_state};
+use crate::layout::{Layout, PerKind, SpecialIds, labels, marker, pair, shared_state, spans};
 use crate::question::Kind;
 use crate::tokenize::Tokenizer;
 
@@ -34,6 +34,8 @@ pub(super) struct Manifest {
     #[serde(default = "default_layout")]
     pub(super) layout: String,
     pub(super) temperature: PerKind<f64>,
+    #[serde(default)]
+    pub(super) temperature_by_options: Vec<OptionTemperature>,
     special_ids: Option<SpecialIds>,
     pub(super) sha256: Option<String>,
     #[serde(default)]
@@ -44,6 +46,29 @@ pub(super) struct Manifest {
 
 fn default_layout() -> String {
     "marker".to_owned()
+}
+
+/// The temperature of the questions of a type with so many options.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct OptionTemperature {
+    #[serde(rename = "type")]
+    kind: Kind,
+    min: usize,
+    #[serde(default)]
+    max: Option<usize>,
+    temperature: f64,
+}
+
+impl Manifest {
+    /// Returns the temperature of a question of a type with so many options: that of the first range
+    /// which has it, else that of the type.
+    pub(super) fn temperature(&self, kind: Kind, options: usize) -> f64 {
+        let has = |it: &&OptionTemperature| {
+            it.kind == kind && it.min <= options && it.max.is_none_or(|max| options <= max)
+        };
+        let found = self.temperature_by_options.iter().find(has);
+        found.map_or(*self.temperature.get(kind), |it| it.temperature)
+    }
 }
 
 /// The calibration of one question, which replaces the calibration of its type.
@@ -160,6 +185,16 @@ impl Folder {
         self.path.join(&self.tokenizer)
     }
 
+    /// Reads the tokenizer of the folder for a layout.
+    pub(super) fn read_tokenizer(&self, layout: Option<&str>) -> Result<Tokenizer, Error> {
+        let file = self.tokenizer();
+        let marks = match layout {
+            Some("spans") => &spans::Spans::MARKS[..],
+            _ => &[],
+        };
+        Tokenizer::with_marks(&file, &read(&file)?, marks)
+    }
+
     /// Reads the manifest of the folder.
     pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
         if !self.has_own_manifest()
@@ -232,17 +267,28 @@ impl Folder {
                 Ok(Box::new(shared_state::SharedState::new(settings)))
             }
             "pair" => Ok(Box::new(self.pair(tokenizer)?)),
+            "labels" => {
+                let settings: labels::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let labels = labels::Labels::new(settings, tokenizer);
+                Ok(Box::new(labels.map_err(|it| self.bad_tokenizer(it))?))
+            }
+            "spans" => {
+                let settings: spans::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let spans = spans::Spans::new(settings, tokenizer);
+                Ok(Box::new(spans.map_err(|it| self.bad_tokenizer(it))?))
+            }
             _ => Err(self.bad_config(format!(
-                "layout: \"{name}\" is not one of marker, shared-state, pair"
+                "layout: \"{name}\" is not one of marker, shared-state, pair, labels, spans"
             ))),
         }
     }
 
     pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
-        let frame = tokenizer.pair_frame().ok_or_else(|| Error::BadModel {
-            file: self.tokenizer(),
-            problem: "post_processor: does not say how two texts make one row".into(),
-        })?;
+        let problem = "post_processor: does not say how two texts make one row";
+        let frame = tokenizer.pair_frame();
+        let frame = frame.ok_or_else(|| self.bad_tokenizer(problem.into()))?;
         pair::Pair::new(&self.settings()?, tokenizer, frame)
             .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
     }
@@ -289,14 +335,18 @@ impl Folder {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the files that hold the weights of a graph too large for one file: they are named
-    /// after it.
+    /// Returns the files that hold the weights of a graph too large for one file: their names begin
+    /// with its name, and very large graphs have several.
     fn weights(&self, graph: &str) -> Vec<String> {
-        let names = ["_data", ".data"].map(|ending| format!("{graph}{ending}"));
-        let there = names
-            .into_iter()
-            .filter(|name| self.path.join(name).exists());
-        there.collect()
+        let folder = graph.rfind('/').map_or("", |end| &graph[..=end]);
+        let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names.map(|name| format!("{folder}{name}"));
+        let is_weights = |name: &String| {
+            let rest = name.strip_prefix(graph);
+            rest.is_some_and(|rest| rest.starts_with("_data") || rest.starts_with(".data"))
+        };
+        names.filter(is_weights).collect()
     }
 
     /// Returns the names of all files that the model is made of.
@@ -316,7 +366,9 @@ impl Folder {
     /// Returns the digest of a file, checked against the one in the manifest.
     pub(super) fn digest(&self, name: &str, manifest: &Manifest) -> Result<String, Error> {
         let is_named = manifest.files.contains_key(name);
-        if is_named && (name.contains(['/', '\\']) || name.starts_with("..")) {
+        let is_elsewhere = name.contains(['/', '\\']) || name.starts_with("..");
+        // A published form has its own rules for paths, which it has checked.
+        if is_named && self.file == CONFIG && is_elsewhere {
             return Err(self.bad_config(format!("files.{name}: must be a file of this folder")));
         }
         let digest = hex(&file_digest(&self.path.join(name))?);
@@ -342,6 +394,13 @@ impl Folder {
                 Ok((name, digest))
             })
             .collect()
+    }
+
+    fn bad_tokenizer(&self, problem: String) -> Error {
+        Error::BadModel {
+            file: self.tokenizer(),
+            problem,
+        }
     }
 
     pub(super) fn bad_config(&self, problem: String) -> Error {
@@ -382,6 +441,14 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
                 false => "must be greater than 0".to_owned(),
             };
             return Err(folder.bad_config(format!("temperature.{kind}: {wanted}")));
+        }
+    }
+    for (index, it) in manifest.temperature_by_options.iter().enumerate() {
+        if !usable(it.temperature) || it.max.is_some_and(|max| max < it.min) {
+            let least = 1.0 / MAX_SCALE;
+            return Err(folder.bad_config(format!(
+                "temperature_by_options[{index}]: needs a temperature from {least} to {MAX_SCALE}, and a max not below min"
+            )));
         }
     }
     for (key, value) in &manifest.calibration {

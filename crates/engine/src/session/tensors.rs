@@ -93,7 +93,9 @@ impl Tensors {
         }
         let presents = interface.kv_pairs.iter().map(|pair| pair.present.as_str());
         let action = (!interface.action_is_optional).then_some("act_logits");
-        let mut results = std::iter::once("logits").chain(presents).chain(action);
+        let mut results = std::iter::once(interface.logits())
+            .chain(presents)
+            .chain(action);
         match results.find(|name| !self.has_output(name)) {
             Some(missing) => Err(format!("the graph has no output \"{missing}\"")),
             None => Ok(()),

@@ -13,7 +13,14 @@ use serde_json::{Map, Value, json};
 use super::folder::{CONFIG, TOKENIZER, read};
 use crate::Error;
 
+mod calibration;
+mod gliner_decide;
+mod jevhome;
+mod julia;
 mod laya;
+mod noulxp;
+mod open_jev;
+mod opendecider;
 mod tokens;
 
 /// The longest file of settings, in bytes.
@@ -30,7 +37,17 @@ struct Form {
 }
 
 /// All forms. Of several that fit a folder, the first counts.
-const FORMS: &[Form] = &[laya::OWN, laya::NESTED];
+const FORMS: &[Form] = &[
+    noulxp::FORM,
+    noulxp::FIRST,
+    laya::OWN,
+    laya::NESTED,
+    jevhome::FORM,
+    opendecider::FORM,
+    open_jev::FORM,
+    julia::OWN,
+    julia::NAMED,
+];
 
 /// A published folder as the rest of the engine reads it.
 pub(super) struct Published {
@@ -85,19 +102,31 @@ pub(super) fn recognize(folder: &Path) -> Result<Option<Recognized>, Error> {
             continue;
         }
         let published = (form.read)(&files, &content)?;
+        return Ok(Some(Recognized::new(form.file, published, files)));
+    }
+    let files = Files::of(folder);
+    let known = match gliner_decide::recognize(&files)? {
+        None => julia::bare(&files)?,
+        known => known,
+    };
+    Ok(known.map(|(file, published)| Recognized::new(file, published, files)))
+}
+
+impl Recognized {
+    fn new(file: &'static str, published: Published, files: Files<'_>) -> Self {
         let mut manifest = published.manifest;
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = files.folder.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
         manifest.entry("name").or_insert_with(|| json!(name));
         manifest.entry("version").or_insert_with(|| json!("0"));
-        return Ok(Some(Recognized {
-            file: form.file,
+        Self {
+            file,
             config: Value::Object(manifest).to_string(),
             files: files.names.into_inner().into_iter().collect(),
             tokenizer: published.tokenizer,
             graph: published.graph,
-        }));
+        }
     }
-    Ok(None)
 }
 
 /// The files of a published folder; it notes which of them were read.
