@@ -2,10 +2,11 @@
  * Runs the tests of the stacks: each public package in its pinned version against a running server, with the snippets of
  * docs/stacks/. It needs Python 3.11 or newer, Python 3.13 for Home Assistant's client, and Go for the OpenTelemetry
  * collector, and fetches the packages into a folder that is removed afterwards; with --keep FOLDER it keeps them there.
- * The last line counts the results.
+ * With --only NAME it runs the files with NAME in their names, and fetches no more than these need. The last line counts
+ * the results.
  */
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import process from 'node:process';
@@ -61,9 +62,12 @@ const folder = values.keep === undefined ? mkdtempSync(join(tmpdir(), 'svc-test-
 mkdirSync(folder, { recursive: true });
 try {
   const isWanted = (name) => values.only === undefined || name.includes(values.only);
-  for (const file of readdirSync(REQUIREMENTS)) makeEnvironment(folder, file);
-  makeCollector(folder);
   const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.stacks.js') && isWanted(file));
+  const text = files.map((file) => readFileSync(file, 'utf8')).join('\n');
+  for (const file of readdirSync(REQUIREMENTS)) {
+    if (text.includes(`'${basename(file, '.txt')}'`)) makeEnvironment(folder, file);
+  }
+  if (text.includes('collectorProgram')) makeCollector(folder);
   close([await nodeTests(files, { env: { STACKS_FOLDER: folder }, timeout: TIMEOUT_MS })]);
 } catch (error) {
   process.stdout.write(`test: ${error.message}\n0 passed, 1 failed\n`);

@@ -1,5 +1,5 @@
 /** `svc mcp`: decisions as tools of the Model Context Protocol, on stdin and stdout, or over HTTP on loopback. */
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import type { Engine } from '../engine/contract.ts';
 import { createLog } from '../log/log.ts';
@@ -39,7 +39,7 @@ export async function mcp({ listen, ...flags }: McpFlags): Promise<void> {
   const address = listen === undefined ? undefined : loopbackAddress(listen);
   if (address === undefined) {
     for (const warning of warnings) tell(warning);
-    await serveStdio(decisions(flags, config));
+    await serveStdio(decisions(flags, config), config);
   } else await serveHttp({ ...config, listen: address }, { flags, warnings });
 }
 
@@ -67,8 +67,8 @@ function endWith(error: unknown): void {
   process.exit(1);
 }
 
-/** Serves one client, whose last calls are answered even if it has closed its end. */
-async function serveStdio({ decide, close }: Decisions): Promise<void> {
+/** Serves one client, whose last calls are answered even if it has closed its end, unless they take too long. */
+async function serveStdio({ decide, close }: Decisions, { drainMs }: Pick<Config, 'drainMs'>): Promise<void> {
   const calls = new Set<Promise<string>>();
   const server = createProtocolServer((request, signal) => {
     const call = decide(request, signal);
@@ -77,12 +77,17 @@ async function serveStdio({ decide, close }: Decisions): Promise<void> {
     call.then(over, over);
     return call;
   });
-  const end = async () => {
+  const answered = async () => {
     do {
       await Promise.allSettled(calls);
       // The server reads a message, and writes an answer, in the promise jobs before this.
       await setImmediate();
     } while (calls.size > 0);
+  };
+  const end = async () => {
+    await Promise.race([answered(), sleep(drainMs, undefined, { ref: false })]);
+    if (calls.size > 0) tell('drain_ms is over, open calls are cut off');
+    // This tells the calls that nobody waits for them.
     await server.close();
     await close();
   };

@@ -66,7 +66,7 @@ function answerMessage(config: McpParts['config'], decide: Decide): Middleware<R
   const limit: BodyLimit = { maxBytes: config.maxBodyBytes, setting: 'max_body_bytes' };
   const room = new BodyRoom(config.maxQueueBytes);
   return async (ctx) => {
-    const message = parsed(await readBody(ctx.req, { limit, room }));
+    const message = withoutCancels(parsed(await readBody(ctx.req, { limit, room })));
     const transport = new StreamableHTTPServerTransport({ enableJsonResponse: true });
     const server = createProtocolServer(decide);
     ctx.res.once('close', () => void server.close());
@@ -75,6 +75,15 @@ function answerMessage(config: McpParts['config'], decide: Decide): Middleware<R
     await server.connect(transport as Transport);
     await transport.handleRequest(ctx.req, ctx.res, message);
   };
+}
+
+/**
+ * Returns a message, or messages, without those that cancel others: a request that is cancelled gets no answer, so that
+ * its caller would wait for ever. Callers cancel by closing the connection.
+ */
+function withoutCancels(message: unknown): unknown {
+  if (!Array.isArray(message)) return message;
+  return message.filter((each) => each?.method !== 'notifications/cancelled');
 }
 
 function parsed(body: Buffer): unknown {

@@ -29,6 +29,8 @@ export async function listen<Wanted extends Address>(server: Server, address: Wa
     await once(server, 'listening');
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
+    // Another server has taken the socket since the check.
+    if ('socket' in address && code === 'EADDRINUSE') await requireFreeSocket(address, { remove: false });
     const why = LISTEN_PROBLEMS[code] ?? code;
     const by = code === 'EADDRINUSE' ? await holderOf(address) : '';
     throw new Refusal(

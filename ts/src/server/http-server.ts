@@ -8,6 +8,7 @@ import { HttpFailure } from '../errors.ts';
 import type { EngineSlot } from '../model/slot.ts';
 import type { Address } from '../network/address.ts';
 import { listen } from '../network/listen.ts';
+import { closeServer } from '../network/socket-file.ts';
 import type { Config } from '../settings/config.ts';
 import type { Metrics } from '../stats/metrics.ts';
 import { Connections, limitTaking } from './connections.ts';
@@ -126,7 +127,7 @@ async function drain(server: Server, connections: Connections, { config, slot, l
   await sleep(config.drainDelayMs);
   lifecycle.advance('draining');
   // This closes the listener and the idle connections; the promise resolves when the last connection is closed.
-  const closed = new Promise((resolve) => server.close(resolve));
+  const closed = new Promise<void>((resolve) => closeServer(server, resolve));
   connections.closeUnused();
   await Promise.race([connections.finished(), sleep(config.drainMs, undefined, { ref: false })]);
   const requests = connections.openAnswers;

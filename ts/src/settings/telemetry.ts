@@ -91,7 +91,7 @@ export function telemetrySettings(env: Environment, cwd = process.cwd()): ReadTe
 function isOn(variables: Variables, signal: Signal): boolean {
   const name = `OTEL_${signal}_EXPORTER`;
   const exporters = variables
-    .text(name)
+    .word(name)
     ?.split(',')
     .map((exporter) => exporter.trim());
   if (exporters === undefined) {
@@ -130,7 +130,7 @@ function metricsSettings(variables: Variables, cwd: string): MetricsSettings | u
 }
 
 function samplerOf(variables: Variables): SamplerSettings {
-  const name = variables.text('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
+  const name = variables.word('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
   const known = SAMPLERS.get(name);
   if (known === undefined) variables.warn(`OTEL_TRACES_SAMPLER: there is no sampler ${name}; all traces are kept`);
   const { isParentBased, ratio, takesRatio } = known ?? { isParentBased: true, ratio: 1 };
@@ -139,13 +139,14 @@ function samplerOf(variables: Variables): SamplerSettings {
 
 function destinationOf(variables: Variables, signal: Signal, cwd: string): Destination | undefined {
   const [name, protocol = PROTOCOL] = variables.ofSignal(signal, 'PROTOCOL');
-  if (protocol !== PROTOCOL) {
+  if (protocol.toLowerCase() !== PROTOCOL) {
     variables.warn(`${name}: ${protocol} is not spoken here, only ${PROTOCOL}: no ${signal.toLowerCase()} are sent`);
     return undefined;
   }
   const url = urlOf(variables, signal);
   if (url === undefined) return undefined;
-  const [compression, algorithm = 'none'] = variables.ofSignal(signal, 'COMPRESSION');
+  const [compression, named = 'none'] = variables.ofSignal(signal, 'COMPRESSION');
+  const algorithm = named.toLowerCase();
   if (algorithm !== 'none' && algorithm !== 'gzip') variables.warn(`${compression}: must be gzip or none`);
   const file = (option: string) => fileOf(variables, variables.ofSignal(signal, option), cwd);
   const [ca, cert, key] = [file('CERTIFICATE'), file('CLIENT_CERTIFICATE'), file('CLIENT_KEY')];
@@ -166,10 +167,12 @@ function urlOf(variables: Variables, signal: Signal): string | undefined {
   const ownName = `OTEL_EXPORTER_OTLP_${signal}_ENDPOINT`;
   const own = variables.text(ownName);
   const name = own === undefined ? 'OTEL_EXPORTER_OTLP_ENDPOINT' : ownName;
-  const common = variables.text('OTEL_EXPORTER_OTLP_ENDPOINT') ?? DEFAULT_ENDPOINT;
-  const text = own ?? `${common.replace(/\/*$/, '')}/v1/${signal.toLowerCase()}`;
+  const text = own ?? variables.text('OTEL_EXPORTER_OTLP_ENDPOINT') ?? DEFAULT_ENDPOINT;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (url !== undefined && /^https?:$/.test(url.protocol)) return url.href;
+  if (url !== undefined && /^https?:$/.test(url.protocol)) {
+    if (own === undefined) url.pathname = `${url.pathname.replace(/\/*$/, '')}/v1/${signal.toLowerCase()}`;
+    return url.href;
+  }
   variables.warn(`${name}: must be an HTTP address, such as ${DEFAULT_ENDPOINT}: no ${signal.toLowerCase()} are sent`);
   return undefined;
 }
@@ -200,6 +203,11 @@ class Variables {
   /** Returns the value of a variable; undefined when it is not set, or empty. */
   text(name: string): string | undefined {
     return this.#env[name]?.trim() || undefined;
+  }
+
+  /** Returns the value of a variable that names one of several things: in any case of letters, in lower case. */
+  word(name: string): string | undefined {
+    return this.text(name)?.toLowerCase();
   }
 
   /** Returns the variable that decides about an option of a signal, and its value. */

@@ -66,8 +66,9 @@ export function startTelemetry(settings: TelemetrySettings, { metrics, log }: Te
   return {
     tracer: tracers && requestTracer(tracers.getTracer(SCOPE.name, SCOPE.version)),
     async stop() {
-      const sent = Promise.allSettled([tracers?.shutdown(), meters?.shutdown()]);
-      await Promise.race([sent, sleep(MAX_STOP_MS, undefined, { ref: false })]);
+      const sent = Promise.allSettled([tracers?.shutdown(), meters?.shutdown()]).then(() => true);
+      const isSent = await Promise.race([sent, sleep(MAX_STOP_MS, false, { ref: false })]);
+      if (!isSent) log.warn(`OpenTelemetry: a collector has not taken the last of it in ${MAX_STOP_MS} ms; it is lost`);
     },
   };
 }
@@ -137,7 +138,13 @@ function tellFailures(log: TelemetryParts['log']): void {
   setGlobalErrorHandler((error) => {
     if (performance.now() - toldMs < TELL_EVERY_MS) return;
     toldMs = performance.now();
-    const cause = typeof error === 'string' ? error : (error.message ?? String(error));
-    log.warn({ cause }, 'OpenTelemetry: a collector does not take what it is sent');
+    log.warn({ cause: causeOf(error) }, 'OpenTelemetry: a collector does not take what it is sent');
   });
+}
+
+/** Returns the words of an error, after the status of the collector's answer if it has one. */
+function causeOf(error: Parameters<Parameters<typeof setGlobalErrorHandler>[0]>[0]): string {
+  if (typeof error === 'string') return error;
+  const words = error.message ?? String(error);
+  return typeof error.code === 'number' ? `${error.code} ${words}` : words;
 }

@@ -147,6 +147,22 @@ suite('headers to the server', () => {
     assert.equal(headers['x-request-id'], 'mine');
     assert.equal(headers['x-typesafe-request-id'], 'mine');
   });
+
+  test("have the caller's trace, and the answer has the server's place in it", async (t) => {
+    const trace = '4bf92f3577b34da6a3ce929d0e0e4736';
+    const sent = { traceparent: `00-${trace}-00f067aa0ba902b7-01`, tracestate: 'a=1' };
+    const own = `00-${trace}-b7ad6b7169203331-01`;
+    const gate = await startGate(t, { answer: (_, res) => res.setHeader('traceresponse', own).end() });
+    const {
+      headers: { traceresponse },
+    } = await send(gate, { headers: sent });
+    assert.equal(traceresponse, own);
+    const { traceparent, tracestate } = gate.requests[0]?.headers ?? {};
+    assert.deepEqual({ traceparent, tracestate }, sent);
+    await until(() => gate.log.some(({ msg }) => msg === 'request'));
+    const line = gate.log.find(({ msg }) => msg === 'request');
+    assert.equal(line && 'trace_id' in line && line.trace_id, trace);
+  });
 });
 
 suite('the answer', () => {

@@ -52,9 +52,17 @@ async function connect(t: TestContext, url: URL, headers: Record<string, string>
   return client;
 }
 
-const post = (url: URL, { headers = {}, body = JSON.stringify(INITIALIZE), method = 'POST' } = {}) =>
+interface Posted {
+  readonly headers?: Record<string, string>;
+  readonly body?: string;
+  readonly method?: string;
+  readonly signal?: AbortSignal;
+}
+
+const post = (url: URL, { headers, body = JSON.stringify(INITIALIZE), method = 'POST', signal }: Posted = {}) =>
   fetch(url, {
     method,
+    ...(signal && { signal }),
     headers: { accept: 'application/json, text/event-stream', 'content-type': 'application/json', ...headers },
     ...(method === 'POST' && { body }),
   });
@@ -114,6 +122,16 @@ suite('the tools over HTTP', () => {
     setTimeout(() => controller.abort(), 200);
     await assert.rejects(asked);
     await left;
+  });
+
+  test('answer a batch of messages one of which cancels another', async (t) => {
+    const url = await start(t);
+    const call = { jsonrpc: '2.0', id: 2, method: 'tools/call', params: CHECK };
+    const cancel = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } };
+    const answer = await post(url, { body: JSON.stringify([call, cancel]), signal: AbortSignal.timeout(10_000) });
+    const { id, result } = JSON.parse(await answer.text());
+    assert.deepEqual([answer.status, id, result.structuredContent.holds], [200, 2, true]);
+    assert.equal((await post(url, { body: JSON.stringify([cancel]) })).status, 202);
   });
 
   test('are for callers with the key, if there is one', async (t) => {

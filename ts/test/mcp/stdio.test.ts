@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -114,6 +117,24 @@ suite('svc mcp', { timeout: 120_000 }, () => {
     assert.equal(answers.find(({ id }) => id === 2)?.result.structuredContent.probability, 0.442723);
     // Nothing but messages may be on stdout.
     assert.ok(answers.every(({ jsonrpc }) => jsonrpc === '2.0'));
+  });
+
+  test('waits no longer than drain_ms for its last calls', async (t) => {
+    const silent = createServer(() => {});
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const url = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'check', arguments: CALLS.check } };
+    const options = {
+      cwd: temporaryFolder(t),
+      input: `${JSON.stringify(call)}\n`,
+      env: { SVC_DRAIN_MS: '200' },
+    };
+    const { code, stdout, stderr } = await runSvc(t, ['mcp', '--url', url], options);
+    assert.deepEqual([code, stdout, stderr], [0, '', 'drain_ms is over, open calls are cut off\n']);
   });
 
   test('ends with one line when its model cannot be loaded', async (t) => {

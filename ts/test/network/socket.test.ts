@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
-import { existsSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createPlainServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { formatAddress, isPrivate, parseAddress, type SocketAddress, shownAddress } from '../../src/network/address.ts';
 import { decisionUrl } from '../../src/network/decision-url.ts';
 import { listen, requireFreeAddress } from '../../src/network/listen.ts';
 import { reach, serverName, socketOf, socketUrl } from '../../src/network/reach.ts';
+import { closeServer } from '../../src/network/socket-file.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
@@ -109,7 +110,7 @@ if (process.platform !== 'win32') {
         assert.deepEqual(await listen(server, address), address);
         assert.equal(statSync(address.socket).mode & 0o777, mode);
         assert.equal(process.umask(0o022), 0o022);
-        await closed(server);
+        await new Promise<void>((resolve) => closeServer(server, resolve));
         assert.equal(existsSync(address.socket), false);
       });
     }
@@ -149,6 +150,39 @@ if (process.platform !== 'win32') {
       assert.equal(statSync(address.socket).isSocket(), true);
       await listen(echo(t), address);
       assert.equal((await reach(socketUrl(address.socket), {})).status, 200);
+    });
+
+    test('that starts together with others in the place of a killed one is the only one', async (t) => {
+      for (let round = 0; round < 20; round++) {
+        const address = at(temporaryFolder(t));
+        await leaveStale(address.socket);
+        const starts = await Promise.allSettled(Array.from({ length: 4 }, () => listen(echo(t), address)));
+        const losers = starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
+        assert.equal(losers.length, 3);
+        for (const loser of losers) assert.match(loser, /: a server listens there; /);
+        assert.equal((await reach(socketUrl(address.socket), {})).status, 200);
+        assert.deepEqual(readdirSync(dirname(address.socket)), ['svc.sock']);
+      }
+    });
+
+    test('leaves the file of another server that has taken its place', async (t) => {
+      const address = at(temporaryFolder(t));
+      const old = echo(t);
+      await listen(old, address);
+      rmSync(address.socket);
+      await listen(echo(t), address);
+      await new Promise<void>((resolve) => closeServer(old, resolve));
+      assert.equal((await reach(socketUrl(address.socket), {})).status, 200);
+      assert.deepEqual(readdirSync(dirname(address.socket)), ['svc.sock']);
+    });
+
+    test('ends in order when its file has gone', async (t) => {
+      const address = at(temporaryFolder(t));
+      const server = echo(t);
+      await listen(server, address);
+      rmSync(dirname(address.socket), { recursive: true });
+      await new Promise<void>((resolve) => closeServer(server, resolve));
+      assert.equal(existsSync(address.socket), false);
     });
 
     test('takes the place of no server that listens, and of no other file', async (t) => {

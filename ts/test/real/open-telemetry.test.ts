@@ -97,13 +97,31 @@ suite('OpenTelemetry', { timeout: 120_000 }, () => {
 
   test('that takes nothing is told about in the log, and delays neither answers nor the end', async (t) => {
     const collector = await FakeCollector.start(t, 400);
-    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '20' };
+    const env = { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '20' };
     const server = await LiveServer.start(t, { env });
     assert.equal((await server.decide(DECISION)).status, 200);
-    await server.process.logged(/OpenTelemetry: a collector does not take what it is sent/);
+    await server.process.logged(
+      /"cause":"400 Bad Request","msg":"OpenTelemetry: a collector does not take what it is sent"/,
+    );
     assert.equal((await server.decide(DECISION)).status, 200);
     server.process.signal('SIGTERM');
     assert.equal((await server.process.finished).code, 0);
+  });
+
+  test('that answers nothing delays the end for a moment, and the log says what is lost', async (t) => {
+    const silent = createServer(() => {});
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    t.after(() => {
+      silent.closeAllConnections();
+      silent.close();
+    });
+    const { port } = silent.address() as AddressInfo;
+    const server = await LiveServer.start(t, { env: { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}` } });
+    assert.equal((await server.decide(DECISION)).status, 200);
+    server.process.signal('SIGTERM');
+    const { code, stderr } = await server.process.finished;
+    assert.equal(code, 0);
+    assert.match(stderr, /OpenTelemetry: a collector has not taken the last of it in 3000 ms; it is lost/);
   });
 
   test('that cannot be used is a warning, and the server starts', async (t) => {

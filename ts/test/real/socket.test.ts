@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { existsSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
@@ -50,6 +50,17 @@ if (process.platform !== 'win32') {
       server.process.signal('SIGTERM');
       assert.equal((await server.process.finished).code, 0);
       assert.equal(existsSync(server.socket), false);
+    });
+
+    test('ends without a harm to the server that has taken its place', async (t) => {
+      const old = await startOnSocket(t);
+      rmSync(old.socket);
+      const args = ['serve', '--listen', `unix:${old.socket}`, '--device', 'cpu', '--threads', '1'];
+      const svc = new SvcProcess(t, args, { cwd: old.folder });
+      await svc.logged(/"msg":"model .+ loaded"/);
+      old.process.signal('SIGTERM');
+      assert.equal((await old.process.finished).code, 0);
+      assert.equal(await statusOf(old.socket), 200);
     });
 
     test('wants a key once others can connect, and makes one', async (t) => {

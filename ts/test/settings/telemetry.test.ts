@@ -86,6 +86,18 @@ suite('OpenTelemetry', () => {
     assert.equal(String(traces?.tls.ca), 'the certificate');
   });
 
+  test('takes names in any case of letters', () => {
+    const names = { OTEL_TRACES_EXPORTER: 'OTLP', OTEL_METRICS_EXPORTER: 'None', OTEL_TRACES_SAMPLER: 'Always_Off' };
+    const options = { OTEL_EXPORTER_OTLP_PROTOCOL: 'HTTP/Protobuf', OTEL_EXPORTER_OTLP_COMPRESSION: 'GZIP' };
+    const { traces, metrics } = settingsOf({ ...ON, ...names, ...options }) ?? {};
+    assert.deepEqual([traces?.isGzipped, traces?.sampler.ratio, metrics], [true, 0, undefined]);
+  });
+
+  test('appends the path of a signal to the path of the common address, and keeps its query', () => {
+    const { traces } = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector/base/?token=a' }) ?? {};
+    assert.equal(traces?.url, 'https://collector/base/v1/traces?token=a');
+  });
+
   test('names the service and its resource', () => {
     const { serviceName, resourceAttributes } =
       settingsOf({ ...ON, OTEL_RESOURCE_ATTRIBUTES: 'service.name=a,deployment.environment.name=t%C3%A9st' }) ?? {};
