@@ -74,6 +74,8 @@ async function stream({ plan, source, flags, config }: StreamWork): Promise<void
     const { answered, bad } = await answerStream({ plan, source, decider, stop, onRow });
     const refused = bad === 0 ? 'none bad' : `${grouped(bad)} bad`;
     tell(`${grouped(answered)} rows answered, ${refused}, in ${duration((performance.now() - startMs) / 1000)}`);
+    const isGuessed = plan.input === '-' && flags.format === undefined;
+    if (isGuessed && answered === 0 && bad > 0) tell('stdin was read as JSON lines; --format csv reads CSV');
   } catch (error) {
     if (!(error instanceof Stopped)) throw error;
     tell(`stopped after ${grouped(rows)} rows`);

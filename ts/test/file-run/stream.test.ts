@@ -123,6 +123,20 @@ suite('svc batch -', { concurrency: 2 }, () => {
     });
   }
 
+  test('says how stdin was read when no row of it could be, unless that was asked for', async (t) => {
+    const args = ['batch', '-', '--questions', 'q.json', ...HERE];
+    const hint = 'stdin was read as JSON lines; --format csv reads CSV';
+    for (const [format, input, isTold] of [
+      [[], 'text\nhello\n', true],
+      [['--format', 'jsonl'], 'text\nhello\n', false],
+      [[], '"hello"\ntext\n', false],
+      [[], '', false],
+    ] as const) {
+      const { stderr } = await runSvc(t, [...args, ...format], { cwd: folder(t), input });
+      assert.equal(stderr.trimEnd().split('\n').at(-1) === hint, isTold, stderr);
+    }
+  });
+
   test('writes bad rows to the file of --errors, which it does not replace unasked', async (t) => {
     const cwd = folder(t);
     const args = ['batch', '-', '--questions', 'q.json', '--errors', 'bad.jsonl', ...HERE];
