@@ -62,6 +62,9 @@ const PROTOCOL = 'http/protobuf';
 const DEFAULT_ENDPOINT = 'http://localhost:4318';
 const MAX_MS = 2 ** 31 - 1;
 
+/** The shortest time between two exports of metrics: to collect them takes time from the answers. */
+const MIN_INTERVAL_MS = 100;
+
 /** Each sampler of the specification: whether it follows the caller, and the share that it keeps without an argument. */
 const SAMPLERS: ReadonlyMap<string, SamplerSettings & { readonly takesRatio?: true }> = new Map([
   ['always_on', { isParentBased: false, ratio: 1 }],
@@ -123,7 +126,7 @@ function metricsSettings(variables: Variables, cwd: string): MetricsSettings | u
   return (
     destination && {
       ...destination,
-      intervalMs: variables.number('OTEL_METRIC_EXPORT_INTERVAL', 60_000),
+      intervalMs: variables.number('OTEL_METRIC_EXPORT_INTERVAL', 60_000, { least: MIN_INTERVAL_MS }),
       exportTimeoutMs: variables.number('OTEL_METRIC_EXPORT_TIMEOUT', 30_000),
     }
   );
@@ -218,13 +221,13 @@ class Variables {
     return value === undefined ? [name] : [name, value];
   }
 
-  /** Returns a number of milliseconds or of things, at least 1. */
-  number(name: string, otherwise: number): number {
+  /** Returns a number of milliseconds or of things, at least `least`. */
+  number(name: string, otherwise: number, { least = 1 } = {}): number {
     const text = this.text(name);
     if (text === undefined) return otherwise;
     const value = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-    if (value >= 1 && value <= MAX_MS) return value;
-    this.warn(`${name}: must be a whole number from 1 to ${MAX_MS}; it is ${otherwise} now`);
+    if (value >= least && value <= MAX_MS) return value;
+    this.warn(`${name}: must be a whole number from ${least} to ${MAX_MS}; it is ${otherwise} now`);
     return otherwise;
   }
 

@@ -140,6 +140,7 @@ suite('OpenTelemetry', () => {
       'OTEL_TRACES_SAMPLER_ARG: must be a number from 0 to 1; it is 1 now',
     ],
     [{ OTEL_BSP_SCHEDULE_DELAY: '-1' }, 'OTEL_BSP_SCHEDULE_DELAY: must be a whole number from 1 to'],
+    [{ OTEL_METRIC_EXPORT_INTERVAL: '60' }, 'OTEL_METRIC_EXPORT_INTERVAL: must be a whole number from 100 to'],
     [{ OTEL_EXPORTER_OTLP_COMPRESSION: 'br' }, 'OTEL_EXPORTER_OTLP_COMPRESSION: must be gzip or none'],
     [{ OTEL_EXPORTER_OTLP_CERTIFICATE: '/nowhere.pem' }, 'OTEL_EXPORTER_OTLP_CERTIFICATE: /nowhere.pem cannot be read'],
   ] as const) {
