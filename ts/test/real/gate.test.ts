@@ -272,7 +272,7 @@ if (Object.values(networkInterfaces()).some((list) => list?.some(({ address }) =
     test('[::] is for other machines: a key is needed, and any Host will do', async (t) => {
       const args = ['serve', '--listen', '[::]:0', '--device', 'cpu'];
       const server = new SvcProcess(t, args, { cwd: temporaryFolder(t) });
-      await server.logged(/API key required: kept in /);
+      await server.logged(/API key .*svc\.api-key/);
       const url = await server.url();
       const [, port] = /^http:\/\/\[::\]:(\d+)$/.exec(url) ?? assert.fail(url);
       await server.logged(/model .* loaded/);
