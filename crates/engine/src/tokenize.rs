@@ -101,35 +101,58 @@ impl Tokenizer {
         Ok(tokens)
     }
 
+    /// Returns how the tokenizer's own template puts a text into a row; without a template, just as
+    /// it is. `None` where the template cannot be used.
+    pub fn frame(&self) -> Option<Frame> {
+        if self.inner.get_post_processor().is_none() {
+            return Some(Frame::default());
+        }
+        let parts = self.parts(None)?;
+        let text = parts.iter().position(|part| part.what == What::First)?;
+        let ids = |parts: &[Part]| {
+            let specials = parts.iter().filter_map(|part| match part.what {
+                What::Special(id) => Some(id),
+                What::First | What::Second => None,
+            });
+            specials.collect()
+        };
+        Some(Frame {
+            before: ids(&parts[..text]),
+            after: ids(&parts[text + 1..]),
+        })
+    }
+
     /// Returns how the tokenizer's own template puts two texts into one row; `None` where no
     /// template does.
     pub fn pair_frame(&self) -> Option<PairFrame> {
-        const FIRST: u32 = u32::MAX;
-        const SECOND: u32 = u32::MAX - 1;
-        let stand_in = |id, type_id| {
-            Encoding::from_tokens(vec![Token::new(id, String::new(), (0, 0))], type_id)
-        };
         self.inner.get_post_processor()?;
-        let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
-        // The library panics on a template that names a token which it does not define.
-        let row = caught(|| self.inner.post_process(first, Some(second), true));
-        let row = row.ok()?.ok()?;
-        let tokens = row.get_ids().iter().zip(row.get_type_ids());
-        let parts: Vec<Part> = tokens
-            .map(|(id, type_id)| Part {
-                what: match *id {
-                    FIRST => What::First,
-                    SECOND => What::Second,
-                    id => What::Special(i64::from(id)),
-                },
-                type_id: i64::from(*type_id),
-            })
-            .collect();
+        let parts = self.parts(Some(SECOND))?;
         let place = |what| parts.iter().position(|part| part.what == what);
         let (first, second) = (place(What::First)?, place(What::Second)?);
         // Without a token between the two texts the model cannot tell where the one ends and the
         // other begins.
         (first + 1 < second).then_some(PairFrame { parts })
+    }
+
+    /// Returns the parts of a row of one or two texts, by the tokenizer's template.
+    fn parts(&self, second: Option<u32>) -> Option<Vec<Part>> {
+        let stand_in = |id, type_id| {
+            Encoding::from_tokens(vec![Token::new(id, String::new(), (0, 0))], type_id)
+        };
+        let (first, second) = (stand_in(FIRST, 0), second.map(|id| stand_in(id, 1)));
+        // The library panics on a template that names a token which it does not define.
+        let row = caught(|| self.inner.post_process(first, second, true));
+        let row = row.ok()?.ok()?;
+        let tokens = row.get_ids().iter().zip(row.get_type_ids());
+        let parts = tokens.map(|(id, type_id)| Part {
+            what: match *id {
+                FIRST => What::First,
+                SECOND => What::Second,
+                id => What::Special(i64::from(id)),
+            },
+            type_id: i64::from(*type_id),
+        });
+        Some(parts.collect())
     }
 
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
@@ -142,6 +165,10 @@ impl Tokenizer {
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
 }
+
+/// The ids that stand for the texts of a row, of which no vocabulary is so long.
+const FIRST: u32 = u32::MAX;
+const SECOND: u32 = u32::MAX - 1;
 
 /// Returns a Unigram model in which no text can spell a special token; `None` for other models. The
 /// vocabulary of a Unigram model holds the special tokens as ordinary pieces, so it is not enough
@@ -222,6 +249,25 @@ fn has_cut(text: &str) -> bool {
     words(text).count() > 1
 }
 
+/// The template of a row of one text: `[CLS] A [SEP]` and the like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frame {
+    before: Vec<i64>,
+    after: Vec<i64>,
+}
+
+impl Frame {
+    /// Returns the number of special tokens.
+    pub fn specials(&self) -> usize {
+        self.before.len() + self.after.len()
+    }
+
+    /// Returns the ids of a row.
+    pub fn row(&self, text: &[i64]) -> Vec<i64> {
+        [&self.before, text, &self.after].concat()
+    }
+}
+
 /// The template of a row of two texts and special tokens: `[CLS] A [SEP] B [SEP]` and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairFrame {
@@ -298,6 +344,16 @@ impl<'a> Meter<'a> {
             counted,
             stop,
         }
+    }
+
+    /// Returns a meter with the same stop that counts from 0 and allows `limit` tokens.
+    pub fn limited(&self, limit: usize) -> Meter<'a> {
+        Self::new(limit, self.stop)
+    }
+
+    /// Returns a meter with the same stop that allows all tokens.
+    pub fn unlimited(&self) -> Meter<'a> {
+        self.limited(usize::MAX)
     }
 
     /// Returns the number of tokens counted so far.

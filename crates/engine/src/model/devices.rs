@@ -9,7 +9,7 @@ use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
 use crate::layout::{Layout, Plan, Runner};
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::session::{Device, Graph, Sessions};
+use crate::session::{Device, Graph, Second, Sessions};
 use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -39,6 +39,7 @@ pub(super) fn open_sessions(
         let sessions = Sessions::open(&Graph {
             runtime: &source.runtime,
             file: graph,
+            second: Second::None,
             interface: layout.interface(),
             device,
             threads: source.threads,

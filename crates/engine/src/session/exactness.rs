@@ -41,6 +41,28 @@ pub enum Exactness {
 }
 
 impl Exactness {
+    /// Returns the exactness of two graphs together.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::MadeExact {
+                    why,
+                    products,
+                    slowdown,
+                },
+                Self::MadeExact {
+                    products: others, ..
+                },
+            ) => Self::MadeExact {
+                why,
+                products: products + others,
+                slowdown,
+            },
+            (both, Self::Exact) | (Self::Exact, both) => both,
+            (worse @ Self::CannotBe { .. }, _) | (_, worse) => worse,
+        }
+    }
+
     /// Returns a note in one line; `None` where everything is as the file has it.
     pub fn note(&self) -> Option<String> {
         match self {

@@ -8,7 +8,7 @@ use ort::value::TensorElementType;
 use ort::value::{Outlet, ValueType};
 
 use super::failure::cause;
-use super::interface::Interface;
+use super::interface::{Interface, Results};
 use super::runtime::environment;
 use crate::Error;
 
@@ -92,9 +92,14 @@ impl Tensors {
             ));
         }
         let presents = interface.kv_pairs.iter().map(|pair| pair.present.as_str());
-        let action = (!interface.action_is_optional).then_some("act_logits");
-        let mut results = std::iter::once("logits").chain(presents).chain(action);
-        match results.find(|name| !self.has_output(name)) {
+        let mut results: Vec<&str> = match &interface.results {
+            Results::Logits if interface.action_is_optional => vec!["logits"],
+            Results::Logits => vec!["logits", "act_logits"],
+            Results::States => Vec::new(),
+            Results::Scores(names) => names.clone(),
+        };
+        results.extend(presents);
+        match results.into_iter().find(|name| !self.has_output(name)) {
             Some(missing) => Err(format!("the graph has no output \"{missing}\"")),
             None => Ok(()),
         }
