@@ -17,7 +17,7 @@ use crate::tokenize::{Meter, Tokenizer};
 /// library offers and whose probabilities agree with the processor's, else the processor.
 pub(super) fn open_sessions(
     source: &Source,
-    graph: &Path,
+    (graph, second): (&Path, &Second<'_>),
     layout: &dyn Layout,
     tokenizer: &Tokenizer,
 ) -> Result<(Sessions, Device, Vec<String>), Error> {
@@ -39,7 +39,7 @@ pub(super) fn open_sessions(
         let sessions = Sessions::open(&Graph {
             runtime: &source.runtime,
             file: graph,
-            second: Second::None,
+            second,
             interface: layout.interface(),
             device,
             threads: source.threads,

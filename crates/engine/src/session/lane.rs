@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ort::environment::Environment;
+use ort::session::builder::SessionBuilder;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::TensorRef;
 use prost::bytes::Bytes;
@@ -386,11 +387,20 @@ fn open_session(
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    let Some(other) = &lane.other else {
-        return builder.commit_from_file(lane.file);
+    commit(builder, lane.file, lane.other.as_ref())
+}
+
+/// Returns the session of a file, or of the graph that replaces it.
+pub(super) fn commit(
+    mut builder: SessionBuilder,
+    file: &Path,
+    other: Option<&Bytes>,
+) -> ort::Result<Session> {
+    let Some(other) = other else {
+        return builder.commit_from_file(file);
     };
     // This folder holds the weights that are not in the graph.
-    if let Some(folder) = lane.file.parent().and_then(Path::to_str) {
+    if let Some(folder) = file.parent().and_then(Path::to_str) {
         builder = builder.with_config_entry(BESIDE, folder)?;
     }
     builder.commit_from_memory(other)

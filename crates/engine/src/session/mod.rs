@@ -4,7 +4,7 @@
 //! by side, each on a session with one thread; a single row runs on a session with as many threads
 //! as its request has cores. All give the same bits.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -69,7 +69,7 @@ pub struct Graph<'a> {
     /// The `.onnx` file.
     pub file: &'a Path,
     /// The graph that reads what the first one gives, where a model has two.
-    pub second: Second<'a>,
+    pub second: &'a Second<'a>,
     /// The tensors that the graph must have, together with a head.
     pub interface: &'a Interface,
     /// The device to run the graph on.
@@ -81,17 +81,17 @@ pub struct Graph<'a> {
 }
 
 /// The second graph of a model.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum Second<'a> {
     /// The model has one graph.
     #[default]
     None,
     /// The file of a head that reads the hidden states of the first graph; the two are joined.
-    Head(&'a Path),
+    Head(PathBuf),
     /// A graph that scores what the first one made of several texts.
     Scorer {
         /// The `.onnx` file.
-        file: &'a Path,
+        file: PathBuf,
         /// The tensors that it must have.
         interface: &'a Interface,
     },
@@ -102,13 +102,13 @@ impl Second<'_> {
     ///
     /// # Errors
     /// [`Error::BadModel`] where the two cannot be joined.
-    pub(crate) fn joined(self, file: &Path) -> Result<Option<Bytes>, Error> {
+    pub(crate) fn joined(&self, file: &Path) -> Result<Option<Bytes>, Error> {
         let Self::Head(head) = self else {
             return Ok(None);
         };
         let joined = joined::joined(&read(file), &read(head));
         joined.map(Some).map_err(|problem| Error::BadModel {
-            file: head.to_owned(),
+            file: head.clone(),
             problem,
         })
     }
@@ -165,7 +165,7 @@ impl Graph<'_> {
             Some(joined) => joined.clone(),
             None => read(self.file),
         });
-        let scorer = match self.second {
+        let scorer = match &self.second {
             Second::Scorer { file, .. } => {
                 Some(exactness::prepare(environment, file, || read(file)))
             }
@@ -286,6 +286,7 @@ impl Sessions {
         let mut exactness = prepared.main.exactness;
         let scorer = match (graph.second, prepared.scorer) {
             (Second::Scorer { file, interface }, Some(prepared)) => {
+                let interface: &Interface = interface;
                 exactness = exactness.and(prepared.exactness);
                 Some((graph.for_lanes(file, prepared.graph)?.0, interface))
             }

@@ -7,8 +7,10 @@ use ort::session::builder::GraphOptimizationLevel;
 use ort::value::TensorElementType;
 use ort::value::{Outlet, ValueType};
 
+use super::Second;
 use super::failure::cause;
 use super::interface::{Interface, Results};
+use super::lane::commit;
 use super::runtime::environment;
 use crate::Error;
 
@@ -33,17 +35,18 @@ pub struct Tensors {
 }
 
 impl Tensors {
-    /// Returns the inputs and outputs of a graph file.
+    /// Returns the inputs and outputs of a graph file, together with a head where there is one.
     ///
     /// # Errors
-    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where the file is no graph.
-    pub fn read(runtime: &Path, file: &Path) -> Result<Self, Error> {
+    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where a file is no graph.
+    pub fn read(runtime: &Path, file: &Path, second: &Second<'_>) -> Result<Self, Error> {
         let environment = environment(runtime)?;
+        let joined = second.joined(file)?;
         let open = || {
-            Session::builder(&environment)?
+            let builder = Session::builder(&environment)?
                 .with_optimization_level(GraphOptimizationLevel::Disable)?
-                .with_intra_threads(1)?
-                .commit_from_file(file)
+                .with_intra_threads(1)?;
+            commit(builder, file, joined.as_ref())
         };
         let session = open().map_err(|error: ort::Error| Error::BadModel {
             file: file.to_owned(),
