@@ -6,7 +6,7 @@ use crate::Error;
 use crate::cache::CacheStats;
 use crate::decode::{Answer, Logits};
 use crate::layout::{EncodedQuestions, Plan};
-use crate::question::Question;
+use crate::question::{Question, State};
 use crate::session::{Device, Exactness};
 use crate::stop::Stop;
 use crate::tokenize::Meter;
@@ -56,7 +56,7 @@ pub trait Backend: Send + Sync {
     /// The errors of [`Backend::encode_questions`].
     fn encode_state(
         &self,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error>;

@@ -64,11 +64,29 @@ pub struct Question {
     pub outcomes: Vec<Outcome>,
 }
 
+/// The text that questions are about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// The text: that of a string, else the JSON text as it was sent.
+    pub text: String,
+    /// Whether the text is JSON that was sent as such, and not as a string.
+    pub is_json: bool,
+}
+
+impl From<String> for State {
+    fn from(text: String) -> Self {
+        Self {
+            text,
+            is_json: false,
+        }
+    }
+}
+
 /// A decision request that has passed every check of the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// The text that the questions are about.
-    pub state: String,
+    /// The state that the questions are about.
+    pub state: State,
     /// The questions, at least one, in the caller's order.
     pub questions: Vec<Question>,
 }

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::backend::Backend;
 use crate::decode::Logits;
 use crate::layout::{EncodedQuestions, Plan};
-use crate::question::{Kind, Question};
+use crate::question::{Kind, Question, State};
 use crate::queue::{Queue, Turn};
 use crate::session::allocator;
 use crate::stop::Stop;
@@ -222,7 +222,7 @@ impl Stages {
     pub fn plan_within_bounds(
         &self,
         model: &Held,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {

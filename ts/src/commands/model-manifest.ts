@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { defaultModel } from '../engine/addon.ts';
 import { sha256Of } from '../files/sha256.ts';
+import { familyOf } from '../model/family.ts';
 import { manifestText } from '../model/manifest.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -14,7 +15,8 @@ import { Refusal } from '../refusal.ts';
  */
 export async function modelManifest(dir = defaultModel()): Promise<void> {
   const config = await stat(join(dir, 'config.json')).catch(() => undefined);
-  if (!config?.isFile()) throw new Refusal(`${join(resolve(dir), 'config.json')}: no such file`);
+  if (!config?.isFile() && (await familyOf(dir)) === undefined)
+    throw new Refusal(`${join(resolve(dir), 'config.json')}: no such file`);
   const text = await manifestText(dir);
   process.stdout.write(text);
   process.stderr.write(`sha256 ${sha256Of(text)}\n`);

@@ -8,54 +8,92 @@ export interface Family {
   readonly file: string;
 }
 
+/** The files that a model is made of, besides its graph. */
+export interface Needs {
+  /** The file of the tokenizer. */
+  readonly tokenizer: string;
+  /** The files of settings that the folder may have besides the one that it was known by. */
+  readonly settings: readonly string[];
+  /** The graph, where the folder names it. */
+  readonly graph?: string | undefined;
+}
+
+/** A family, and the files that a model of it needs. */
+export interface KnownFamily extends Family {
+  readonly needs: Needs;
+}
+
+type Content = Readonly<Record<string, unknown>>;
+
 /** The form in which models of a family are published. */
 interface Form extends Family {
   /** Whether the content of the file, a JSON object, is that of the family. */
-  readonly isIt: (content: Readonly<Record<string, unknown>>) => boolean;
+  readonly isIt: (content: Content) => boolean;
+  /** Returns the files that such a model needs, where they are other than those of most models. */
+  readonly needs?: (content: Content) => Partial<Needs>;
 }
 
 /** The longest file that a family is known by, in bytes. */
 export const MAX_FAMILY_FILE_BYTES = 16 * 2 ** 20;
 
-/** All forms. Of several that fit, the first counts, so forms with a file of their own stand in front. */
+/**
+ * All forms. Of several that fit, the first counts: a `config.json` that was written for this engine, then the forms of
+ * the makers of models, and at last the models that the usual tools have exported.
+ */
 const FORMS: readonly Form[] = [
   { name: 'shared-state', file: 'config.json', isIt: ({ layout }) => layout === 'shared-state' },
-  {
-    name: 'pair',
-    file: 'config.json',
-    isIt: ({ layout, special_ids: specialIds, ...config }) =>
-      layout === 'pair' ||
-      (layout === undefined &&
-        specialIds === undefined &&
-        ['architectures', 'model_type', 'id2label'].some((key) => config[key] !== undefined)),
-  },
+  { name: 'pair', file: 'config.json', isIt: ({ layout }) => layout === 'pair' },
   {
     name: 'marker',
     file: 'config.json',
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
   },
+  { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
+  { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
+  {
+    name: 'pair',
+    file: 'config.json',
+    isIt: ({ layout, ...config }) =>
+      layout === undefined && ['architectures', 'model_type', 'id2label'].some((key) => config[key] !== undefined),
+  },
 ];
 
 /** The files by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];
 
+/** The end of a message about a folder that has none of the files by which a family can be known. */
+export const NO_FAMILY_FILE = `none of the files that a model is known by (${FAMILY_FILES.join(', ')})`;
+
 /** Returns the family of the model in a folder; undefined when it is of none. */
 export async function familyOf(folder: string): Promise<Family | undefined> {
-  for (const { name, file, isIt } of FORMS) {
-    const content = await objectIn(join(folder, file));
-    if (content !== undefined && isIt(content)) return { name, file };
+  const { name, file } = (await knownFamily(folder)) ?? {};
+  return name === undefined || file === undefined ? undefined : { name, file };
+}
+
+/** Returns the family of the model in a folder, with the files that it needs; undefined when it is of none. */
+export async function knownFamily(folder: string): Promise<KnownFamily | undefined> {
+  const contents = new Map<string, Content | undefined>();
+  for (const { name, file, isIt, needs } of FORMS) {
+    if (!contents.has(file)) contents.set(file, await objectIn(join(folder, file)));
+    const content = contents.get(file);
+    if (content === undefined || !isIt(content)) continue;
+    return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
   return undefined;
 }
 
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */
-export async function objectIn(path: string): Promise<Readonly<Record<string, unknown>> | undefined> {
+export async function objectIn(path: string): Promise<Content | undefined> {
   try {
     if ((await stat(path)).size > MAX_FAMILY_FILE_BYTES) return undefined;
     const value: unknown = JSON.parse(await readFile(path, 'utf8'));
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+    return isObject(value) ? { ...value } : undefined;
   } catch {
     return undefined;
   }
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

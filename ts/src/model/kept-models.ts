@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
 import { type KeptModel, ModelCache } from './cache.ts';
-import { type Family, familyOf } from './family.ts';
+import { type Family, familyOf, type KnownFamily, knownFamily } from './family.ts';
 import { CARD_FILE, licenceIn } from './hub/card.ts';
 import { chooseFiles } from './hub/choice.ts';
 import { CachedRepository } from './hub/hub-cache.ts';
@@ -95,7 +95,8 @@ async function removeFromHub(name: HubName, found: readonly KeptModel[], config:
   for (const commit of commits) {
     const kept = found.filter(({ revision }) => revision === commit).flatMap(({ paths }) => paths);
     const files = await repository.filesAt(commit, name.folder);
-    const paths = new Set([...kept, ...unkeptPaths(files, config), CARD_FILE].map(inRepository)).add(CARD_FILE);
+    const family = await knownFamily(join(repository.snapshot(commit), ...name.folder.split('/')));
+    const paths = new Set([...kept, ...unkeptPaths(files, family, config), CARD_FILE].map(inRepository)).add(CARD_FILE);
     const before = await repository.filesAt(commit);
     isRemoved ||= before.some(({ path }) => paths.has(path));
     await repository.remove(commit, [...paths]);
@@ -104,9 +105,13 @@ async function removeFromHub(name: HubName, found: readonly KeptModel[], config:
 }
 
 /** Returns the paths of a model that was fetched and not taken, since its trial has failed. */
-function unkeptPaths(files: readonly HubFile[], { device, modelFile: graph }: Places): string[] {
+function unkeptPaths(
+  files: readonly HubFile[],
+  family: KnownFamily | undefined,
+  { device, modelFile: graph }: Places,
+): string[] {
   try {
-    return chooseFiles(files, { device, graph, config: {} }).files.map(({ path }) => path);
+    return chooseFiles(files, { device, graph, config: {}, family }).files.map(({ path }) => path);
   } catch {
     return [];
   }

@@ -1,17 +1,15 @@
 /** The list of a model's files with their digests, as `svc model manifest` writes it and a source offers it. */
-import { readFile, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
+import { FAMILY_FILES, knownFamily, MAX_FAMILY_FILE_BYTES, NO_FAMILY_FILE, objectIn } from './family.ts';
 import { digestsOf, type FileDigest } from './file-digest.ts';
 import { FolderNames } from './folder-names.ts';
 import { SourceError } from './source-error.ts';
 
 /** The longest manifest, in bytes. It has a few lines for each file, so this is room for thousands of files. */
 export const MAX_MANIFEST_BYTES = 2 ** 20;
-
-/** The longest `config.json`, which is read at once. Even with calibrations of thousands of questions it is shorter. */
-const MAX_CONFIG_BYTES = 16 * 2 ** 20;
 
 const DigestSchema = Type.Object({
   bytes: Type.Integer({ minimum: 0 }),
@@ -46,9 +44,9 @@ export function parseManifest(text: string): Manifest {
   }
   const names = new FolderNames();
   for (const path of Object.keys(value.files)) names.add(path, 'file');
-  const config = Object.hasOwn(value.files, 'config.json') ? value.files['config.json'] : undefined;
-  if (config === undefined) throw new SourceError('the manifest names no config.json');
-  requireConfigSize(config.bytes);
+  const known = FAMILY_FILES.filter((file) => Object.hasOwn(value.files, file));
+  if (known.length === 0) throw new SourceError(`the manifest names ${NO_FAMILY_FILE}`);
+  for (const file of known) requireConfigSize(file, value.files[file]?.bytes ?? 0);
   return value;
 }
 
@@ -64,33 +62,22 @@ export async function manifestText(folder: string, signal?: AbortSignal): Promis
 export const MANIFEST_FILE = 'manifest.json';
 
 /**
- * Returns the name and version in a model folder's `config.json`, as the engine takes them; both are empty when the
- * file cannot be read.
+ * Returns the name and version in the file that a model folder is known by, as the engine takes them; both are empty
+ * when the file cannot be read.
  *
  * @throws SourceError when the file is longer than any `config.json`.
  */
 export async function namesOf(folder: string): Promise<{ name: string; version: string }> {
-  const file = join(folder, 'config.json');
-  requireConfigSize(
-    await stat(file).then(
-      ({ size }) => size,
-      () => 0,
-    ),
-  );
-  const text = await readFile(file, 'utf8').catch(() => '{}');
-  const config: unknown = parseOrNothing(text);
-  const { name, version } = (typeof config === 'object' && config !== null ? config : {}) as Record<string, unknown>;
+  for (const file of FAMILY_FILES) requireConfigSize(file, await lengthOf(join(folder, file)));
+  const { file = 'config.json' } = (await knownFamily(folder)) ?? {};
+  const { name, version } = (await objectIn(join(folder, file))) ?? {};
   return { name: typeof name === 'string' ? name : '', version: typeof version === 'string' ? version : '' };
 }
 
-function requireConfigSize(bytes: number): void {
-  if (bytes > MAX_CONFIG_BYTES) throw new SourceError(`config.json: more than ${MAX_CONFIG_BYTES} bytes`);
+function requireConfigSize(file: string, bytes: number): void {
+  if (bytes > MAX_FAMILY_FILE_BYTES) throw new SourceError(`${file}: more than ${MAX_FAMILY_FILE_BYTES} bytes`);
 }
 
-function parseOrNothing(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+async function lengthOf(path: string): Promise<number> {
+  return (await stat(path).catch(() => undefined))?.size ?? 0;
 }

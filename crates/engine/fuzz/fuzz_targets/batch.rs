@@ -13,7 +13,7 @@ fuzz_target!(|body: &[u8]| {
             assert!(states.count() <= MAX_STATES && questions.len() <= shared::MOST.questions);
             // A scanned state can be read, so no state fails by itself.
             for index in 0..states.count() {
-                states.text(index).expect("a state");
+                states.state(index).expect("a state");
             }
         }
         Err(error) => shared::check_error(&error),

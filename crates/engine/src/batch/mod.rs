@@ -256,7 +256,7 @@ impl Batch {
         let started = Instant::now();
         let stop = &self.stop().within(stages.queue.max_run(), Duration::ZERO);
         stop.check()?;
-        let state = set.states.text(index)?;
+        let state = set.states.state(index)?;
         let mut meter = Meter::from(stages.bounds.max_tokens, set.counted, stop);
         let plan = stages.plan_within_bounds(&set.model, &state, &set.encoded, &mut meter)?;
         Ok(ReadyState {

@@ -14,7 +14,7 @@ use crate::cache::Precision;
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Plan, QuestionRows, Row};
 use crate::model::Source;
-use crate::question::{Kind, Question};
+use crate::question::{Kind, Question, State};
 use crate::queue::Limits;
 use crate::stages::Answered;
 use crate::stop::Stop;
@@ -87,10 +87,11 @@ impl Backend for Fake {
 
     fn encode_state(
         &self,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
+        let state = state.text.as_str();
         self.encoded_states.fetch_add(1, Ordering::SeqCst);
         assert!(state != "panic in encode");
         if state == "slow in encode" {

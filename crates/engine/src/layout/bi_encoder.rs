@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::scored::{Scorer, wrong_count};
 use super::{EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, too_long};
 use crate::Error;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, KvCache, Results};
 use crate::tokenize::{Frame, Meter, PairFrame, Tokenizer};
 
@@ -168,12 +168,12 @@ impl Layout for BiEncoder {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
         let room = self.settings.state_max - self.state.specials();
-        let state = tokenizer.encode(state, room, meter)?;
+        let state = tokenizer.encode(&state.text, room, meter)?;
         Ok(Plan {
             state: vec![Row {
                 ids: self.state.row(&state.ids),

@@ -12,7 +12,7 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 use super::scored::{Scorer, wrong_count};
 use super::{EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, too_long};
 use crate::Error;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, KvCache, Results};
 use crate::tokenize::{Frame, Meter, Tokenizer, Tokens};
 
@@ -347,10 +347,11 @@ impl Layout for LateInteraction {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
+        let state = &state.text;
         let room = self.room(self.settings.max_state_tokens);
         let mut truncated_tokens = questions.truncated_tokens;
         if !self.settings.question_in_state {

@@ -10,7 +10,7 @@ use super::{
     EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, SpecialIds, too_long,
 };
 use crate::Error;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface};
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -264,11 +264,11 @@ impl Layout for Marker {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(&scrub(state), self.settings.max_len, meter)?;
+        let state = tokenizer.encode(&scrub(&state.text), self.settings.max_len, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let questions = questions.rows.iter().map(|question| {
             let kept = state.ids.len().min(self.room(&question.rows[0]));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::decode::Logits;
-use crate::question::{Kind, Question, Request};
+use crate::question::{Kind, Question, Request, State};
 use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Tokenizer, Tokens};
 
@@ -141,7 +141,7 @@ pub trait Layout: Send + Sync {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error>;

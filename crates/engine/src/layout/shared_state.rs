@@ -12,7 +12,7 @@ use super::{
     too_long,
 };
 use crate::Error;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, KvPair};
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -235,12 +235,12 @@ impl Layout for SharedState {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
         let mut encoder = Encoder::new(tokenizer, meter);
-        let state = encoder.encode(state, self.settings.state_max)?;
+        let state = encoder.encode(&state.text, self.settings.state_max)?;
         Ok(Plan {
             questions: Arc::clone(&questions.rows),
             state: self.chunks(&state),

@@ -213,7 +213,9 @@ fn probe_request() -> Request {
         outcomes,
     };
     Request {
-        state: "The parcel arrived crushed and I want my money back.".to_owned(),
+        state: "The parcel arrived crushed and I want my money back."
+            .to_owned()
+            .into(),
         questions: vec![
             question(
                 Kind::Noul,

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::published;
 use crate::Error;
 use crate::layout::{
     Layout, PerKind, SpecialIds, bi_encoder, late_interaction, marker, pair, shared_state,
@@ -134,10 +135,22 @@ fn completed(text: String, folder: &Path) -> String {
     }
 }
 
+/// The file of a folder's settings, in the form of this engine and of the usual tools.
+pub(super) const CONFIG: &str = "config.json";
+/// The usual name of the file of a tokenizer.
+pub(super) const TOKENIZER: &str = "tokenizer.json";
+
 /// A model folder and the text of its manifest.
 pub(super) struct Folder {
     pub(super) path: PathBuf,
     config: String,
+    /// The file that the manifest was read from, or that a published folder was known by.
+    file: &'static str,
+    /// The files of settings that the manifest was made from.
+    settings: Vec<String>,
+    tokenizer: String,
+    /// The file of the graph, where the folder names it.
+    graph: Option<String>,
     /// The graphs, where the manifest names two.
     graphs: Option<Graphs>,
 }
@@ -153,28 +166,65 @@ impl Folder {
         if !path.is_dir() {
             return Err(bad("not a folder"));
         }
-        let config = String::new();
-        let graphs = None;
-        Ok(Self {
+        Ok(Self::unread(path))
+    }
+
+    fn unread(path: PathBuf) -> Self {
+        Self {
             path,
-            config,
-            graphs,
-        })
+            config: String::new(),
+            file: CONFIG,
+            settings: vec![CONFIG.to_owned()],
+            tokenizer: TOKENIZER.to_owned(),
+            graph: None,
+            graphs: None,
+        }
+    }
+
+    /// Returns the path of the tokenizer's file.
+    pub(super) fn tokenizer(&self) -> PathBuf {
+        self.path.join(&self.tokenizer)
     }
 
     /// Reads the manifest of the folder.
     pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
-        let file = self.path.join("config.json");
+        if !self.has_own_manifest()
+            && let Some(published) = published::recognize(&self.path)?
+        {
+            self.file = published.file;
+            self.config = published.config;
+            self.settings = published.files;
+            self.tokenizer = published.tokenizer;
+            self.graph = published.graph;
+            return self.read_settings();
+        }
+        let file = self.path.join(CONFIG);
         if file.metadata().is_ok_and(|it| it.len() > MAX_CONFIG_BYTES) {
             return Err(self.bad_config(format!("longer than {MAX_CONFIG_BYTES} bytes")));
         }
         self.parse(read(&file)?)
     }
 
+    /// Whether the folder has a `config.json` that was written for this engine, which then counts
+    /// whatever else is in the folder.
+    fn has_own_manifest(&self) -> bool {
+        let file = self.path.join(CONFIG);
+        if file.metadata().is_ok_and(|it| it.len() > MAX_CONFIG_BYTES) {
+            return false;
+        }
+        let exported = read(&file).ok();
+        let exported = exported.and_then(|bytes| serde_json::from_slice::<Exported>(&bytes).ok());
+        exported.is_some_and(|it| it.layout.is_some() || it.special_ids.is_some())
+    }
+
     /// Returns the manifest in the bytes of a `config.json`.
     fn parse(&mut self, bytes: Vec<u8>) -> Result<Manifest, Error> {
         let text = String::from_utf8(bytes).map_err(|_| self.bad_config("not UTF-8".into()))?;
         self.config = completed(text, &self.path);
+        self.read_settings()
+    }
+
+    fn read_settings(&mut self) -> Result<Manifest, Error> {
         let manifest: Manifest = self.settings()?;
         self.graphs.clone_from(&manifest.graphs);
         self.check_graphs()?;
@@ -289,7 +339,7 @@ impl Folder {
 
     fn bad_frame(&self, what: &str) -> Error {
         Error::BadModel {
-            file: self.path.join("tokenizer.json"),
+            file: self.tokenizer(),
             problem: format!("post_processor: does not say {what}"),
         }
     }
@@ -310,6 +360,10 @@ impl Folder {
         if let Some(graphs) = &self.graphs {
             let encoder = self.path.join(&graphs.encoder);
             return Ok(readable(&encoder)?.to_owned());
+        }
+        if let Some(graph) = &self.graph {
+            let graph = self.path.join(graph);
+            return Ok(readable(&graph)?.to_owned());
         }
         let mut graphs = graphs_in(&self.path).map_err(|error| bad(error.to_string()))?;
         if graphs.is_empty() {
@@ -337,11 +391,9 @@ impl Folder {
 
     /// Returns the name of a graph file, relative to this folder.
     pub(super) fn name_of(&self, graph: &Path) -> String {
-        let name = file_name(graph);
-        match graph.parent() {
-            Some(parent) if parent != self.path => format!("{GRAPHS}/{name}"),
-            _ => name,
-        }
+        let inside = graph.strip_prefix(&self.path).unwrap_or(graph);
+        let parts = inside.iter().map(|part| part.to_string_lossy());
+        parts.collect::<Vec<_>>().join("/")
     }
 
     /// Returns the files that hold the weights of a graph too large for one file: they are named
@@ -356,7 +408,8 @@ impl Folder {
 
     /// Returns the names of all files that the model is made of.
     pub(super) fn files(&self, graph: Option<&Path>, manifest: &Manifest) -> Vec<String> {
-        let mut names = vec!["config.json".into(), "tokenizer.json".into()];
+        let mut names = self.settings.clone();
+        names.push(self.tokenizer.clone());
         names.extend(manifest.files.keys().cloned());
         if let Some(graph) = graph.map(|graph| self.name_of(graph)) {
             names.extend(self.weights(&graph));
@@ -404,7 +457,7 @@ impl Folder {
 
     pub(super) fn bad_config(&self, problem: String) -> Error {
         Error::BadModel {
-            file: self.path.join("config.json"),
+            file: self.path.join(self.file),
             problem,
         }
     }
@@ -416,11 +469,7 @@ impl Folder {
 /// # Errors
 /// [`Error::BadModel`] that names the key.
 pub(super) fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), Error> {
-    let mut folder = Folder {
-        path: PathBuf::new(),
-        config: String::new(),
-        graphs: None,
-    };
+    let mut folder = Folder::unread(PathBuf::new());
     let manifest = folder.parse(bytes)?;
     check(&folder, &manifest)?;
     check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;

@@ -91,7 +91,7 @@ impl Inspection {
             .as_ref()
             .and_then(|manifest| manifest.sha256.as_deref());
         let graph = self.note(folder.graph(sha256));
-        let file = folder.path.join("tokenizer.json");
+        let file = folder.tokenizer();
         let tokenizer = read(&file).and_then(|bytes| Tokenizer::from_bytes(&file, &bytes));
         let tokenizer = self.note(tokenizer);
         self.vocabulary = tokenizer.as_ref().map(Tokenizer::vocabulary);

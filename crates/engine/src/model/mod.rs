@@ -14,7 +14,7 @@ use crate::backend::{Backend, Info};
 use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
 use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
-use crate::question::Question;
+use crate::question::{Question, State};
 use crate::session::{Sessions, allocator};
 use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
@@ -22,6 +22,7 @@ use crate::tokenize::{Meter, Tokenizer};
 mod devices;
 mod folder;
 pub mod inspect;
+mod published;
 
 /// The place of a model and the options to run it with.
 #[derive(Debug, Clone)]
@@ -64,7 +65,7 @@ impl Model {
         check(&folder, &manifest)?;
         let graph = folder.graph(manifest.sha256.as_deref())?;
         let _loading = allocator::Loading::begin();
-        let tokenizer_file = folder.path.join("tokenizer.json");
+        let tokenizer_file = folder.tokenizer();
         let (digests, tokenizer) = std::thread::scope(|scope| {
             let digests = scope.spawn(|| folder.digests(&graph, &manifest));
             let bytes = read(&tokenizer_file);
@@ -126,7 +127,7 @@ impl Backend for Model {
 
     fn encode_state(
         &self,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {

@@ -7,7 +7,7 @@ use super::json::{Body, Shape, count_over, mended, shape, state_at, write_string
 use super::systemone::{parse_questions, write_usage};
 use super::{MODEL, Most, Usage};
 use crate::Error;
-use crate::question::Question;
+use crate::question::{Question, State};
 
 /// The states of a batch, as they are in its body.
 #[derive(Debug)]
@@ -22,11 +22,11 @@ impl States {
         self.ranges.len()
     }
 
-    /// Returns the text of a state: the text of a string, or else the JSON text as it was sent.
+    /// Returns a state.
     ///
     /// # Errors
     /// No error for states that were parsed.
-    pub fn text(&self, index: usize) -> Result<String, Error> {
+    pub fn state(&self, index: usize) -> Result<State, Error> {
         state_at(&self.body, self.ranges[index].clone())
     }
 }
@@ -161,9 +161,10 @@ mod tests {
         let body = format!(r#"{{"states":["a\nb", {{"b": 1.0}} ,"a\ud800"],{QUESTIONS}}}"#);
         let (states, questions) = parsed(&body).expect("a batch");
         assert_eq!((states.count(), questions.len()), (3, 1));
-        assert_eq!(states.text(0), Ok("a\nb".into()));
-        assert_eq!(states.text(1), Ok(r#"{"b": 1.0}"#.into()));
-        assert_eq!(states.text(2), Ok("a\u{fffd}".into()));
+        let text = |index| states.state(index).map(|state| (state.text, state.is_json));
+        assert_eq!(text(0), Ok(("a\nb".into(), false)));
+        assert_eq!(text(1), Ok((r#"{"b": 1.0}"#.into(), true)));
+        assert_eq!(text(2), Ok(("a\u{fffd}".into(), false)));
         assert!(parsed(&format!("{{\"states\":[],{QUESTIONS}}}")).is_ok());
     }
 

@@ -31,7 +31,7 @@ pub fn parse(bytes: &[u8], most: Most) -> Result<Request, Error> {
     }
     let reader = Reader { body, most };
     Ok(Request {
-        state: reader.input(top.get("input"))?,
+        state: reader.input(top.get("input"))?.into(),
         questions: reader.questions(top.get("questions"))?,
     })
 }
@@ -447,7 +447,7 @@ mod tests {
     }
 
     fn state(input: &str) -> String {
-        parsed(input).state
+        parsed(input).state.text
     }
 
     fn refused(body: &str) -> (String, Option<String>) {

@@ -13,6 +13,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::Error;
+use crate::question::State;
 
 /// The deepest nesting of objects and lists, the body itself included.
 pub const MAX_DEPTH: usize = 64;
@@ -281,18 +282,20 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Returns the text of a state, which is a scanned value at `range` of `body`: the text of a
+/// Returns a state, which is a scanned value at `range` of `body`: the text of a
 /// string, or else the JSON text as it was sent.
 ///
 /// # Errors
 /// No error for a value of a scanned body.
-pub fn state_at(body: &str, range: Range<usize>) -> Result<String, Error> {
+pub fn state_at(body: &str, range: Range<usize>) -> Result<State, Error> {
     let value = &body[range.clone()];
     if value.starts_with('"') {
-        parse_at(value, range.start)
-    } else {
-        Ok(value.to_owned())
+        return parse_at(value, range.start).map(String::into);
     }
+    Ok(State {
+        text: value.to_owned(),
+        is_json: true,
+    })
 }
 
 /// Returns how many items a list or members an object has, if it is long and has more than `most`.

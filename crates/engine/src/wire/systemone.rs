@@ -639,7 +639,7 @@ mod tests {
         ] {
             let body = format!(r#"{{"questions":{{"q":{{"type":"noul"}}}},"state": {sent} }}"#);
             let request = parse(body.as_bytes(), MOST).expect("a request");
-            assert_eq!(request.state, text);
+            assert_eq!(request.state.text, text);
         }
     }
 

@@ -1,4 +1,5 @@
 /** The files of a repository that a model needs: most repositories have more, and often several graphs. */
+import type { KnownFamily } from '../family.ts';
 import { SourceError } from '../source-error.ts';
 import type { HubFile } from './listing.ts';
 
@@ -18,10 +19,17 @@ interface Wish {
   readonly graph: string;
   /** The members of the model's `config.json`. */
   readonly config: Readonly<Record<string, unknown>>;
+  /** The family of the model, where it is known; else a folder with a `config.json` is expected. */
+  readonly family?: Pick<KnownFamily, 'file' | 'needs'> | undefined;
 }
 
-/** The files that every model has or may have, besides its graph. */
-const USUAL = ['config.json', 'tokenizer.json', 'golden.jsonl'];
+/** The files that a model of any family may have. */
+const USUAL = ['config.json', 'golden.jsonl'];
+/** The family of a model that is not known. */
+const UNKNOWN: Pick<KnownFamily, 'file' | 'needs'> = {
+  file: 'config.json',
+  needs: { tokenizer: 'tokenizer.json', settings: [] },
+};
 /** The folder that has the graphs where the model's own folder has none. */
 const GRAPHS = 'onnx/';
 
@@ -54,19 +62,21 @@ export function deviceKind(device: string): 'processor' | 'accelerator' {
  * @throws SourceError when a file is missing, or it is not clear which graph is wanted.
  */
 export function chooseFiles(files: readonly HubFile[], wish: Wish): Choice {
-  const graphs = graphsIn(files);
-  const graph = graphFor(graphs, files, wish);
-  const wanted = new Set([...USUAL, ...namedFiles(wish.config), graph.path]);
+  const { file, needs } = wish.family ?? UNKNOWN;
+  const graphs = graphsIn(files, needs.graph);
+  const graph = graphFor(graphs, files, needs.graph === undefined ? wish : { ...wish, graph: needs.graph });
+  const wanted = new Set([...USUAL, file, needs.tokenizer, ...needs.settings, ...namedFiles(wish.config), graph.path]);
   const needed = files.filter(({ path }) => wanted.has(path) || isWeights(path, graph.path));
-  for (const path of ['config.json', 'tokenizer.json']) {
+  for (const path of [file, needs.tokenizer]) {
     if (!needed.some((file) => file.path === path)) throw new SourceError(`there is no ${path} in it`);
   }
   const others = graphs.filter((other) => other !== graph).map(({ path }) => path);
   return { files: needed, graph: graph.path, others };
 }
 
-function graphsIn(files: readonly HubFile[]): HubFile[] {
-  return files.filter(({ path }) => /^(onnx\/)?[^/]+\.onnx$/.test(path));
+/** Returns the graphs of a repository, among them the one that its settings name, wherever it is. */
+function graphsIn(files: readonly HubFile[], named: string | undefined): HubFile[] {
+  return files.filter(({ path }) => path === named || /^(onnx\/)?[^/]+\.onnx$/.test(path));
 }
 
 function graphFor(

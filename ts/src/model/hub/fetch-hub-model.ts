@@ -7,7 +7,7 @@ import { copyFile, link, mkdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../../files/sha256.ts';
 import type { FetchProgress } from '../download.ts';
-import { FAMILY_FILES, familyOf, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
+import { FAMILY_FILES, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
 import { type Fetched, type FetchOrder, inTime, requirePinned, requireSize } from '../fetch-model.ts';
 import { FolderNames } from '../folder-names.ts';
 import { manifestText, namesOf } from '../manifest.ts';
@@ -118,13 +118,14 @@ class HubFetch {
   async #choice(commit: string, listed: readonly HubFile[]): Promise<Choice> {
     const { device, graph } = this.#model;
     const folder = this.#folderAt(commit);
-    if ((await familyOf(folder)) === undefined) {
+    const family = await knownFamily(folder);
+    if (family === undefined) {
       throw new SourceError(`it is no model of a family that is known here (${FAMILY_FILES.join(', ')})`);
     }
     const { version } = await namesOf(folder);
     this.#order.offered(version);
     const config = (await objectIn(join(folder, 'config.json'))) ?? {};
-    const choice = chooseFiles(listed, { device, graph, config });
+    const choice = chooseFiles(listed, { device, graph, config, family });
     const names = new FolderNames();
     for (const { path } of choice.files) names.add(path, 'file');
     return choice;

@@ -12,6 +12,7 @@ import {
 import { basename, join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { sha256Of } from '../../../src/files/sha256.ts';
+import { FAMILY_FILES } from '../../../src/model/family.ts';
 import { filesIn } from '../../../src/model/file-digest.ts';
 import { manifestText } from '../../../src/model/manifest.ts';
 import type { FoundModel } from '../../../src/model/source.ts';
@@ -272,9 +273,13 @@ suite('what a hub sends', () => {
     [
       'a family that is not known',
       { 'config.json': '{"layout":"other"}' },
-      'it is no model of a family that is known here (config.json)',
+      `it is no model of a family that is known here (${FAMILY_FILES.join(', ')})`,
     ],
-    ['no config.json', { 'config.json': undefined }, 'it is no model of a family that is known here (config.json)'],
+    [
+      'no config.json',
+      { 'config.json': undefined },
+      `it is no model of a family that is known here (${FAMILY_FILES.join(', ')})`,
+    ],
     ['no graph', { 'model.onnx': undefined }, 'there is no .onnx file in it: export the model first'],
     ['no tokenizer', { 'tokenizer.json': undefined }, 'there is no tokenizer.json in it'],
     [

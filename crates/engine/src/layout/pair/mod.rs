@@ -9,7 +9,7 @@ use self::template::{Place, Template};
 use super::{EncodedQuestions, Encoder, Layout, PerKind, Plan, QuestionRows, Row};
 use crate::Error;
 use crate::decode::Logits;
-use crate::question::{Kind, Outcome, Question};
+use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, Outputs};
 use crate::stop::Stop;
 use crate::tokenize::{Meter, PairFrame, Tokenizer, Tokens};
@@ -309,11 +309,11 @@ impl Layout for Pair {
     fn encode_state(
         &self,
         tokenizer: &Tokenizer,
-        state: &str,
+        state: &State,
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = tokenizer.encode(state, self.max_len, meter)?;
+        let state = tokenizer.encode(&state.text, self.max_len, meter)?;
         let mut truncated_tokens = questions.truncated_tokens;
         let questions = questions.rows.iter().map(|question| {
             let rows = question.rows.iter();

@@ -1,0 +1,50 @@
+//! The special tokens of a published tokenizer.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// The names of the special tokens that a layout puts into its rows.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    pub(super) cls: &'a str,
+    pub(super) sep: &'a str,
+    pub(super) mask: &'a str,
+    pub(super) pad: &'a str,
+}
+
+/// The names of BERT and its successors.
+pub(super) const BERT: Names<'_> = Names {
+    cls: "[CLS]",
+    sep: "[SEP]",
+    mask: "[MASK]",
+    pad: "[PAD]",
+};
+
+/// The names of mmBERT and the Gemma tokenizers.
+pub(super) const GEMMA: Names<'_> = Names {
+    cls: "<bos>",
+    sep: "<eos>",
+    mask: "<mask>",
+    pad: "<pad>",
+};
+
+/// Returns the ids of the added tokens in the bytes of a `tokenizer.json`, by their text.
+///
+/// # Errors
+/// The reason why the bytes are no tokenizer, in one line.
+pub(super) fn added(bytes: &[u8]) -> Result<BTreeMap<String, u32>, String> {
+    #[derive(Deserialize)]
+    struct File {
+        #[serde(default)]
+        added_tokens: Vec<Added>,
+    }
+    #[derive(Deserialize)]
+    struct Added {
+        id: u32,
+        content: String,
+    }
+    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    let tokens = file.added_tokens.into_iter();
+    Ok(tokens.map(|token| (token.content, token.id)).collect())
+}

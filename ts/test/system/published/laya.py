@@ -1,0 +1,63 @@
+"""Laya in one graph, as decision-toolkit runs it; the variants are the English and the multilingual folder."""
+import json
+import sys
+
+import oracle
+import tiny
+
+CONFIG = {
+    "max_len": 128, "head_max_len": 48, "temperature": [1.3, 0.2, 1.1],
+    "temperature_by_options": {"choice:2": 0.9, "choice:3-5": 1.7, "choice:11+": 9.0, "score:6-10": 0.7, "noul:2": 1.25},
+}
+
+
+def make(folder, variant="english"):
+    tokenizer = tiny.bert_tokenizer() if variant == "english" else tiny.gemma_tokenizer()
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(), encoding="utf-8")
+    graph = tiny.graph()
+    x = tiny.encoder(graph, tokenizer.get_vocab_size(), CONFIG["max_len"], kind="qtype")
+    tiny.score(graph, x, "marker_pos", "marker_mask")
+    tiny.act(graph, x)
+    path = folder / ("model.onnx" if variant == "english" else "onnx/model.onnx")
+    tiny.save(graph, path, [*tiny.TOKENS, tiny.MARKERS, tiny.MARKER_MASK, tiny.KIND], [tiny.LOGITS, tiny.ACT])
+    if variant == "english":
+        tiny.write_json(folder / "rl_agent_config.json", CONFIG)
+    else:
+        tiny.write_json(folder / "config.json", {"architectures": ["LayaModel"], "model_type": "laya", "laya": CONFIG})
+
+
+def answerer(folder, variant="english"):
+    from decision_toolkit.adapters.laya import LayaAdapter
+    from decision_toolkit.engine import OnnxEngine
+
+    english = variant == "english"
+    engine = OnnxEngine(folder, {
+        "model": "model.onnx" if english else "onnx/model.onnx", "tokenizer": "tokenizer.json",
+        "config": "rl_agent_config.json" if english else "config.json"}, threads=1)
+    mask = "[MASK]" if english else "<mask>"
+    engine.tokenizer.encode_special_tokens = True  # special tokens in a text are text
+
+    def answer(request):
+        # The maker's own code, unlike this package, replaces a mask in a text and keeps the order of a state's members.
+        state = request["state"] if isinstance(request["state"], str) else json.dumps(request["state"], ensure_ascii=False)
+        questions = {name: oracle.replaced({"criteria": None, **question}, mask) for name, question in request["questions"].items()}
+        answers = {}
+        for name, question in questions.items():
+            if isinstance(question["criteria"], list) and question["type"] == "choice":
+                question["criteria"] = dict.fromkeys(question["criteria"])
+            got = LayaAdapter().system_one(engine, state.replace(mask, " "), {name: question})[name]["probabilities"]
+            p = [got["false"], got["true"]] if question["type"] == "noul" else list(got.values())
+            answers[name] = oracle.by_label(request["questions"][name], p)
+        return answers
+
+    return answer
+
+
+def refusals():
+    from decision_toolkit.errors import AdapterError
+
+    return AdapterError
+
+
+if __name__ == "__main__":
+    sys.exit(oracle.main(make, answerer, refusals() if sys.argv[1] == "answer" else ()))
