@@ -14,7 +14,7 @@ export interface Needs {
   readonly tokenizer: string;
   /** The files of settings that the folder may have besides the one that it was known by. */
   readonly settings: readonly string[];
-  /** The graph, where the folder names it. */
+  /** The graph, where the folder names it; of two graphs, the encoder. */
   readonly graph?: string | undefined;
 }
 
@@ -52,12 +52,31 @@ const FORMS: readonly Form[] = [
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
   {
+    name: 'jevhome',
+    file: 'decision_config.json',
+    isIt: ({ head }) => head === 'emb',
+    needs: () => ({ settings: ['calibration_u.json'], graph: 'encoder.onnx' }),
+  },
+  decimaIn(''),
+  decimaIn('onnx/fp32/'),
+  decimaIn('onnx/int8/'),
+  {
     name: 'pair',
     file: 'config.json',
     isIt: ({ layout, ...config }) =>
       layout === undefined && ['architectures', 'model_type', 'id2label'].some((key) => config[key] !== undefined),
   },
 ];
+
+/** Returns the form of Decima's export in a folder of the model: a repository has one for each precision. */
+function decimaIn(folder: string): Form {
+  return {
+    name: 'decima',
+    file: `${folder}decima.json`,
+    isIt: ({ ordinal }) => isObject(ordinal),
+    needs: () => ({ tokenizer: `${folder}tokenizer/tokenizer.json`, graph: `${folder}encoder.onnx` }),
+  };
+}
 
 /** The files by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];

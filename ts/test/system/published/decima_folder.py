@@ -106,4 +106,4 @@ def answerer(folder, variant="read-once"):
 
 
 if __name__ == "__main__":
-    sys.exit(oracle.main(make, answerer, ()))
+    sys.exit(oracle.main(make, answerer, (), transformers=True))

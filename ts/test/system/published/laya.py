@@ -27,14 +27,16 @@ def make(folder, variant="english"):
 
 
 def answerer(folder, variant="english"):
+    english = variant == "english"
+    files = {"model": "model.onnx" if english else "onnx/model.onnx", "config": "rl_agent_config.json" if english else "config.json"}
+    return answers_of(folder, files, "[MASK]" if english else "<mask>")
+
+
+def answers_of(folder, files, mask):
     from decision_toolkit.adapters.laya import LayaAdapter
     from decision_toolkit.engine import OnnxEngine
 
-    english = variant == "english"
-    engine = OnnxEngine(folder, {
-        "model": "model.onnx" if english else "onnx/model.onnx", "tokenizer": "tokenizer.json",
-        "config": "rl_agent_config.json" if english else "config.json"}, threads=1)
-    mask = "[MASK]" if english else "<mask>"
+    engine = OnnxEngine(folder, {**files, "tokenizer": "tokenizer.json"}, threads=1)
     engine.tokenizer.encode_special_tokens = True  # special tokens in a text are text
 
     def answer(request):

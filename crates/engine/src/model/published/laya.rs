@@ -1,8 +1,9 @@
-//! Laya with its encoder and its head in one graph: `rl_agent_config.json`, or a `config.json` with
+//! Laya, with its encoder and its head in one graph or in two: `rl_agent_config.json`, or a `config.json` with
 //! everything under `laya`.
 
 use serde_json::{Value, json};
 
+use super::graphs::two_graphs;
 use super::{Files, Form, Published, tokens};
 use crate::Error;
 
@@ -26,11 +27,15 @@ fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Erro
         true => tokens::GEMMA,
         false => tokens::BERT,
     };
-    Ok(Published::of(json!({
+    let mut published = Published::of(json!({
         "layout": "marker",
         "max_len": files.whole(file, config, "max_len", 1024)?,
         "head_max": files.whole(file, config, "head_max_len", 256)?,
         "special_ids": files.special_ids("tokenizer.json", &names)?,
         "temperature": {"choice": 1, "score": 1, "noul": 1},
-    })))
+    }));
+    if let Some(graphs) = two_graphs(files, "head")? {
+        published.manifest.insert("graphs".into(), graphs);
+    }
+    Ok(published)
 }

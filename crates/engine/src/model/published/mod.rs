@@ -13,6 +13,9 @@ use serde_json::{Map, Value, json};
 use super::folder::{CONFIG, TOKENIZER, read};
 use crate::Error;
 
+mod decima;
+mod graphs;
+mod jevhome_e;
 mod laya;
 mod tokens;
 
@@ -30,7 +33,14 @@ struct Form {
 }
 
 /// All forms. Of several that fit a folder, the first counts.
-const FORMS: &[Form] = &[laya::OWN, laya::NESTED];
+const FORMS: &[Form] = &[
+    laya::OWN,
+    laya::NESTED,
+    jevhome_e::FORM,
+    decima::EXPORT,
+    decima::FP32,
+    decima::INT8,
+];
 
 /// A published folder as the rest of the engine reads it.
 pub(super) struct Published {
