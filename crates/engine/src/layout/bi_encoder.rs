@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::scored::{Scorer, wrong_count};
-use super::{EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, too_long};
+use super::{
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, too_long,
+};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, KvCache, Results};
@@ -22,6 +24,9 @@ pub struct Settings {
     /// The length of an option together with its question.
     #[serde(default = "default_option_max")]
     pub option_max: usize,
+    /// The spelling of a state that is JSON.
+    #[serde(default)]
+    pub state_json: StateJson,
 }
 
 fn default_state_max() -> usize {
@@ -173,7 +178,8 @@ impl Layout for BiEncoder {
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
         let room = self.settings.state_max - self.state.specials();
-        let state = tokenizer.encode(&state.text, room, meter)?;
+        let state = self.settings.state_json.text(state);
+        let state = tokenizer.encode(&state, room, meter)?;
         Ok(Plan {
             state: vec![Row {
                 ids: self.state.row(&state.ids),

@@ -10,7 +10,9 @@ use serde::Deserialize;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::scored::{Scorer, wrong_count};
-use super::{EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, too_long};
+use super::{
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, too_long,
+};
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, State};
 use crate::session::{Input, Interface, KvCache, Results};
@@ -38,6 +40,9 @@ pub struct Settings {
     /// The text in front of an option.
     #[serde(default = "default_choice_prefix")]
     pub choice_prefix: String,
+    /// The spelling of a state that is JSON.
+    #[serde(default)]
+    pub state_json: StateJson,
     /// The head that reads the levels of a score.
     pub ordinal: Ordinal,
 }
@@ -351,7 +356,7 @@ impl Layout for LateInteraction {
         questions: &EncodedQuestions,
         meter: &mut Meter<'_>,
     ) -> Result<Plan, Error> {
-        let state = &state.text;
+        let state = &self.settings.state_json.text(state);
         let room = self.room(self.settings.max_state_tokens);
         let mut truncated_tokens = questions.truncated_tokens;
         if !self.settings.question_in_state {

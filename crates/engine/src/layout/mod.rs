@@ -16,10 +16,12 @@ pub mod bi_encoder;
 pub mod late_interaction;
 pub mod marker;
 pub mod pair;
+mod python_json;
 mod runner;
 mod scored;
 pub mod shared_state;
 
+pub use self::python_json::StateJson;
 pub use self::runner::Runner;
 pub use self::scored::Scorer;
 

@@ -3,7 +3,9 @@
 The variant "read-once" reads the state once for all questions, "with-question" behind each question.
 """
 import json
+import os
 import sys
+import warnings
 
 import networks
 import oracle
@@ -85,9 +87,11 @@ def masked_mean(graph, x, mask):
 
 
 def answerer(folder, variant="read-once"):
+    os.environ["TRANSFORMERS_VERBOSITY"] = "error"  # read when transformers is imported
     from decima import systemone
     from decima.runtime import DecimaOnnx
 
+    warnings.filterwarnings("ignore", message="a state of .* was cut")  # the engine counts what is cut
     runtime = DecimaOnnx(folder / PREFIX, threads=1)
     runtime.tok.split_special_tokens = True  # special tokens in a text are text
     systemone.MAX_LEVELS = systemone.MAX_CHOICES  # the package refuses scores of more than ten levels
