@@ -66,8 +66,11 @@ errors! {
         ("{actual} questions, the limit is {limit} (max_questions)");
     "too_many_states": TooManyStates { limit: usize, actual: usize }
         ("{actual} states, the limit is {limit} (max_batch_states)");
-    "too_many_tokens": TooManyTokens { limit: usize }
-        ("too many tokens, the limit is {limit} (max_tokens)");
+    "too_many_tokens":
+        TooManyTokens { limit: usize }
+        ("too many tokens, the limit is {limit} (max_tokens)"),
+        BeyondModel { limit: usize }
+        ("too many tokens for this model, which reads at most {limit} and may not cut these texts");
     "text_too_long": TextTooLong { tokens: usize }
         ("{tokens} tokens are beyond the model's window and truncate is \"error\"");
     "run_too_long": RunTooLong { tokens: usize, least_ms: u64, limit_ms: u64 }

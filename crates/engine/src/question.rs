@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// The type of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// One of several named options.
     Choice,

@@ -49,13 +49,31 @@ const FORMS: readonly Form[] = [
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
   },
+  { name: 'noulxp', file: 'noulxp.json', isIt: () => true, needs: noulxpNeeds },
+  { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
   {
     name: 'jevhome',
     file: 'decision_config.json',
-    isIt: ({ head }) => head === 'emb',
-    needs: () => ({ settings: ['calibration_u.json'], graph: 'encoder.onnx' }),
+    isIt: ({ head }) => head === 'h2' || head === 'emb',
+    needs: ({ head }) => ({
+      settings: ['calibration_u.json', 'tokenizer_config.json'],
+      graph: head === 'emb' ? 'encoder.onnx' : undefined,
+    }),
+  },
+  {
+    name: 'opendecider',
+    file: 'opendecider.json',
+    isIt: () => true,
+    needs: () => ({ tokenizer: 'tokenizer.web.json', settings: [] }),
+  },
+  { name: 'julia', file: 'julia_config.json', isIt: ({ architecture }) => architecture === 'JuliaDecisionModel' },
+  {
+    name: 'julia',
+    file: 'config.json',
+    isIt: ({ layout, architectures }) =>
+      layout === undefined && JSON.stringify(architectures) === '["JuliaDecisionModel"]',
   },
   decimaIn(''),
   decimaIn('onnx/fp32/'),
@@ -78,11 +96,28 @@ function decimaIn(folder: string): Form {
   };
 }
 
-/** The files by which a family can be known. */
+/** The files of settings by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];
 
+/** The family whose folders need no settings: it is known by its tokenizer where there is no `config.json`. */
+const BARE = { name: 'julia', file: 'tokenizer.json', tokens: ['<bos>', '<eos>', '<mask>'] };
+
+/** The longest tokenizer that is read to know a family, in bytes: those of mmBERT have half as many. */
+const MAX_TOKENIZER_BYTES = 64 * 2 ** 20;
+
+/** Whether one of these names of files can show what a folder is. */
+export function canBeKnown(names: readonly string[]): boolean {
+  return names.some((name) => name === BARE.file || FAMILY_FILES.includes(name));
+}
+
+/** Returns which of these files show what a folder is: the settings, or the tokenizer where there are none. */
+export function knownBy(names: readonly string[]): string[] {
+  const settings = names.filter((name) => FAMILY_FILES.includes(name));
+  return settings.length > 0 ? settings : names.filter((name) => name === BARE.file);
+}
+
 /** The end of a message about a folder that has none of the files by which a family can be known. */
-export const NO_FAMILY_FILE = `none of the files that a model is known by (${FAMILY_FILES.join(', ')})`;
+export const NO_FAMILY_FILE = `none of the files that a model is known by (${[...FAMILY_FILES, BARE.file].join(', ')})`;
 
 /** Returns the family of the model in a folder; undefined when it is of none. */
 export async function familyOf(folder: string): Promise<Family | undefined> {
@@ -99,18 +134,36 @@ export async function knownFamily(folder: string): Promise<KnownFamily | undefin
     if (content === undefined || !isIt(content)) continue;
     return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
-  return undefined;
+  return (await isBare(folder)) ? { ...BARE, needs: { tokenizer: BARE.file, settings: [] } } : undefined;
+}
+
+async function isBare(folder: string): Promise<boolean> {
+  if ((await stat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return false;
+  const { added_tokens: added } = (await objectIn(join(folder, BARE.file), MAX_TOKENIZER_BYTES)) ?? {};
+  const contents = Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : [];
+  return BARE.tokens.every((token) => contents.includes(token));
 }
 
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */
-export async function objectIn(path: string): Promise<Content | undefined> {
+export async function objectIn(path: string, maxBytes = MAX_FAMILY_FILE_BYTES): Promise<Content | undefined> {
   try {
-    if ((await stat(path)).size > MAX_FAMILY_FILE_BYTES) return undefined;
+    if ((await stat(path)).size > maxBytes) return undefined;
     const value: unknown = JSON.parse(await readFile(path, 'utf8'));
     return isObject(value) ? { ...value } : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Returns the files that a NoulXP package names. */
+function noulxpNeeds(manifest: Content): Partial<Needs> {
+  const pathOf = (entry: unknown): string[] =>
+    isObject(entry) && 'path' in entry && typeof entry.path === 'string' ? [entry.path] : [];
+  const { weights, tokenizer, template, calibration, conformance } = manifest;
+  const data: unknown = isObject(weights) && 'data' in weights ? weights.data : [];
+  const settings = [template, calibration, conformance, ...(Array.isArray(data) ? data : [])].flatMap(pathOf);
+  const [[graph], [path = 'tokenizer.json']] = [pathOf(weights), pathOf(tokenizer)];
+  return { tokenizer: path, settings, graph };
 }
 
 function isObject(value: unknown): value is object {

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../files/sha256.ts';
 import { type DownloadOptions, download, downloadText, type FetchLimits, type FetchProgress } from './download.ts';
-import { FAMILY_FILES, NO_FAMILY_FILE } from './family.ts';
+import { canBeKnown, NO_FAMILY_FILE } from './family.ts';
 import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat, Packaging } from './location.ts';
 import { MANIFEST_FILE, MAX_MANIFEST_BYTES, type Manifest, manifestText, namesOf, parseManifest } from './manifest.ts';
@@ -169,7 +169,7 @@ class Fetch {
     const { store, source, signal } = this.#request;
     const etag = LISTING + sha256Of(JSON.stringify(objects.map(({ path, bytes, etag }) => [path, bytes, etag])));
     if (etag === this.#request.etag) return 'unchanged';
-    if (!objects.some(({ path }) => FAMILY_FILES.includes(path))) {
+    if (!canBeKnown(objects.map(({ path }) => path))) {
       throw new SourceError(`${source}: it has ${NO_FAMILY_FILE}`, { isAway: true });
     }
     const names = new FolderNames();

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
-import { FAMILY_FILES, knownFamily, MAX_FAMILY_FILE_BYTES, NO_FAMILY_FILE, objectIn } from './family.ts';
+import { canBeKnown, FAMILY_FILES, knownFamily, MAX_FAMILY_FILE_BYTES, NO_FAMILY_FILE, objectIn } from './family.ts';
 import { digestsOf, type FileDigest } from './file-digest.ts';
 import { FolderNames } from './folder-names.ts';
 import { SourceError } from './source-error.ts';
@@ -44,9 +44,8 @@ export function parseManifest(text: string): Manifest {
   }
   const names = new FolderNames();
   for (const path of Object.keys(value.files)) names.add(path, 'file');
-  const known = FAMILY_FILES.filter((file) => Object.hasOwn(value.files, file));
-  if (known.length === 0) throw new SourceError(`the manifest names ${NO_FAMILY_FILE}`);
-  for (const file of known) requireConfigSize(file, value.files[file]?.bytes ?? 0);
+  if (!canBeKnown(Object.keys(value.files))) throw new SourceError(`the manifest names ${NO_FAMILY_FILE}`);
+  for (const file of FAMILY_FILES) requireConfigSize(file, value.files[file]?.bytes ?? 0);
   return value;
 }
 

@@ -5,8 +5,11 @@ import type { Engine, Reply } from '../engine/contract.ts';
 import { memberText } from '../files/json-member.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
+import { familyOf, objectIn } from './family.ts';
 
 const FILE = 'golden.jsonl';
+/** The same in a NoulXP package, which may give it another name. */
+const CONFORMANCE_FILE = 'conformance.jsonl';
 /** The most reference answers that are tried: more say nothing new, and each costs a run on the model. */
 const MAX_REFERENCES = 32;
 const MAX_FILE_BYTES = 16 * 2 ** 20;
@@ -19,12 +22,16 @@ const TOLERANCE = 0.1;
 const OVER_LIMITS: ReadonlySet<string> = new Set(['too_many_questions', 'too_many_tokens', 'text_too_long']);
 
 interface Reference {
+  readonly file: string;
   readonly line: number;
   /** The request as it stands in the file. */
   readonly body: string;
-  readonly probabilities: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** The probabilities by question and label; undefined where the model refuses the request. */
+  readonly probabilities: Probabilities | undefined;
   readonly inputTokens: number | undefined;
 }
+
+type Probabilities = Readonly<Record<string, Readonly<Record<string, number>>>>;
 
 interface Answer {
   readonly answers: Readonly<Record<string, { readonly probabilities?: Readonly<Record<string, number>> } | undefined>>;
@@ -44,25 +51,20 @@ export async function tryReferences(engine: Engine, folder: string, signal: Abor
   for (const reference of references) {
     const reply = await engine.decide(Buffer.from(reference.body), { signal });
     signal.throwIfAborted();
-    compare(reply, reference, { file: join(folder, FILE), tolerance });
+    compare(reply, reference, tolerance);
   }
   return references.length;
 }
 
-interface Comparison {
-  readonly file: string;
-  /** How far a probability may be from its reference. */
-  readonly tolerance: number;
-}
-
-function compare(reply: Reply, reference: Reference, { file, tolerance }: Comparison): void {
-  const where = `${file}: line ${reference.line}`;
+/** Compares an answer with its reference; a probability may be as far from it as `tolerance`. */
+function compare(reply: Reply, { file, line, inputTokens, probabilities }: Reference, tolerance: number): void {
+  const where = `${file}: line ${line}`;
   if (reply.failure !== undefined) {
-    if (OVER_LIMITS.has(reply.failure.code)) return;
+    if (probabilities === undefined || OVER_LIMITS.has(reply.failure.code)) return;
     throw new Refusal(`${where}: ${reply.failure.message}`);
   }
+  if (probabilities === undefined) throw new Refusal(`${where}: has an answer, the reference has none`);
   const { answers, usage } = JSON.parse(reply.body.toString('utf8')) as Answer;
-  const { inputTokens, probabilities } = reference;
   if (inputTokens !== undefined && usage.input_tokens !== inputTokens) {
     throw new Refusal(`${where}: ${usage.input_tokens} tokens, the reference has ${inputTokens}`);
   }
@@ -76,15 +78,32 @@ function compare(reply: Reply, reference: Reference, { file, tolerance }: Compar
 }
 
 /** Whether a model folder has a file of reference answers. */
-export function hasReferences(folder: string): Promise<boolean> {
-  return stat(join(folder, FILE)).then(
-    () => true,
-    () => false,
-  );
+export async function hasReferences(folder: string): Promise<boolean> {
+  const files = (await referenceFiles(folder)).map((file) => stat(file).catch(() => undefined));
+  return (await Promise.all(files)).some((status) => status !== undefined);
 }
 
+/** Returns the files that may have the reference answers of a folder. */
+async function referenceFiles(folder: string): Promise<string[]> {
+  const { name, file = '' } = (await familyOf(folder)) ?? {};
+  const own = join(folder, FILE);
+  if (name !== 'noulxp') return [own];
+  const { conformance } = (await objectIn(join(folder, file))) ?? {};
+  const named = typeof conformance === 'object' && conformance !== null && 'path' in conformance && conformance.path;
+  const isInside = typeof named === 'string' && !named.startsWith('/') && !/\\|:|(^|\/)\.\.(\/|$)/.test(named);
+  return [own, join(folder, isInside ? named : CONFORMANCE_FILE)];
+}
+
+/** Returns the reference answers of a folder, those of its first file that there is. */
 async function readReferences(folder: string): Promise<Reference[]> {
-  const file = join(folder, FILE);
+  for (const file of await referenceFiles(folder)) {
+    const references = await readFrom(file);
+    if (references.length > 0) return references;
+  }
+  return [];
+}
+
+async function readFrom(file: string): Promise<Reference[]> {
   try {
     const status = await stat(file);
     // A named pipe or a device may have no end.
@@ -100,12 +119,21 @@ async function readReferences(folder: string): Promise<Reference[]> {
 
 function parseReference(text: string, line: number, file: string): Reference {
   try {
-    const { body, probabilities, input_tokens: inputTokens } = JSON.parse(text);
-    if (typeof probabilities !== 'object' || probabilities === null) throw new Error('no probabilities');
-    return { line, body: typeof body === 'string' ? body : rawRequest(text), probabilities, inputTokens };
+    const { body, input_tokens: inputTokens, error, expected, ...others } = JSON.parse(text);
+    const probabilities = expected === undefined ? others.probabilities : probabilitiesIn(expected);
+    const isRefused = typeof error === 'object' && error !== null;
+    if (!isRefused && (typeof probabilities !== 'object' || probabilities === null))
+      throw new Error('no probabilities');
+    const request = typeof body === 'string' ? body : rawRequest(text);
+    return { file, line, body: request, probabilities: isRefused ? undefined : probabilities, inputTokens };
   } catch (error) {
     throw new Refusal(`${file}: line ${line}: is no reference answer`, { cause: error });
   }
+}
+
+/** Returns the probabilities of a line of a conformance file. */
+function probabilitiesIn(expected: Readonly<Record<string, { readonly probabilities: Probabilities[string] }>>) {
+  return Object.fromEntries(Object.entries(expected).map(([id, { probabilities }]) => [id, probabilities]));
 }
 
 function rawRequest(line: string): string {

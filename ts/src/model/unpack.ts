@@ -11,7 +11,7 @@ import { pipeline } from 'node:stream/promises';
 import * as zlib from 'node:zlib';
 import { Parser, type ReadEntry } from 'tar';
 import { type Entry, openPromise, type ZipFile } from 'yauzl';
-import { FAMILY_FILES, NO_FAMILY_FILE } from './family.ts';
+import { canBeKnown, NO_FAMILY_FILE } from './family.ts';
 import { FolderNames } from './folder-names.ts';
 import type { ArchiveFormat } from './location.ts';
 import { reason, SourceError } from './source-error.ts';
@@ -62,15 +62,11 @@ export async function unpack(archive: string, folder: string, options: UnpackOpt
  */
 export async function modelFolderIn(folder: string): Promise<string> {
   const names = await readdir(folder);
-  if (names.some(isFamilyFile)) return folder;
+  if (canBeKnown(names)) return folder;
   const [only] = names;
   const inner = only === undefined || names.length > 1 ? [] : await readdir(join(folder, only)).catch(() => []);
-  if (only === undefined || !inner.some(isFamilyFile)) throw new SourceError(`it has ${NO_FAMILY_FILE}`);
+  if (only === undefined || !canBeKnown(inner)) throw new SourceError(`it has ${NO_FAMILY_FILE}`);
   return join(folder, only);
-}
-
-function isFamilyFile(name: string): boolean {
-  return FAMILY_FILES.includes(name);
 }
 
 interface Item {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { suite, type TestContext, test } from 'node:test';
 import { Refusal } from '../../src/refusal.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { until } from '../until.ts';
 import { ANSWER, type Answering, answerTo, ask, decider, FakeServer, failing, QUESTIONS, well } from './fake-server.ts';
 
@@ -101,8 +101,8 @@ suite('servers', () => {
     });
   }
 
-  test('that are not there end the run after a time', async (t) => {
-    const gone = `http://127.0.0.1:${await freePort(t)}`;
+  test('that are not there end the run after a time', async () => {
+    const gone = `http://127.0.0.1:${await freePort()}`;
     const asked = ask(await decider({ urls: [gone], giveUpMs: 1000 }));
     await assert.rejects(asked, new Refusal(`no server has answered for 1 s; ${gone}: ECONNREFUSED`));
   });

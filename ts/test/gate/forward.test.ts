@@ -8,9 +8,10 @@ import { suite, type TestContext, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { createAgent } from '../../src/gate/agent.ts';
 import { DEFAULT_TIMEOUTS } from '../../src/server/http-server.ts';
+import { freePort } from '../free-port.ts';
 import { rawHeader, Wire } from '../http/server-under-test.ts';
 import { until } from '../until.ts';
-import { freePort, type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
+import { type GateUnderTest, KEY, listen, startGate } from './gate-under-test.ts';
 
 const HOST = 'Host: gate.example\r\n';
 const KEYED = `${HOST}Authorization: Bearer ${KEY}\r\n`;
@@ -344,7 +345,7 @@ suite('when the server fails', () => {
   const MESSAGE = 'the server cannot be reached';
 
   test('a server that is not there is 502 in one line, and the log has the cause', async (t) => {
-    const gate = await startGate(t, { upstream: new URL(`http://127.0.0.1:${await freePort(t)}`) });
+    const gate = await startGate(t, { upstream: new URL(`http://127.0.0.1:${await freePort()}`) });
     const answer = await answerTo(t, gate);
     assert.match(answer, /^HTTP\/1\.1 502 Bad Gateway\r\n/);
     assert.ok(answer.endsWith(`\r\n\r\n${MESSAGE}`));
@@ -359,7 +360,7 @@ suite('when the server fails', () => {
   });
 
   test('a caller who accepts JSON alone gets the error as JSON', async (t) => {
-    const gate = await startGate(t, { upstream: new URL(`http://127.0.0.1:${await freePort(t)}`) });
+    const gate = await startGate(t, { upstream: new URL(`http://127.0.0.1:${await freePort()}`) });
     const answer = await answerTo(t, gate, 'Accept: application/json\r\n');
     const detail = `"detail":{"error_type":"upstream_failed","message":"${MESSAGE}"}`;
     assert.ok(answer.endsWith(`\r\n\r\n{"error":{"code":502,"message":"${MESSAGE}"},${detail}}`));

@@ -93,11 +93,3 @@ export async function listen(test: TestContext, server: Server | import('node:ne
   });
   return (server.address() as AddressInfo).port;
 }
-
-/** Returns a port on which no process listens. */
-export async function freePort(t: TestContext): Promise<number> {
-  const server = createServer();
-  const port = await listen(t, server);
-  await new Promise((done) => server.close(done));
-  return port;
-}

@@ -6,9 +6,10 @@ import { suite, test } from 'node:test';
 import { refuseOwnAddress } from '../../src/gate/loop.ts';
 import { parseAddress } from '../../src/network/address.ts';
 import { Refusal } from '../../src/refusal.ts';
+import { freePort } from '../free-port.ts';
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { freePort, listen, startGate } from './gate-under-test.ts';
+import { listen, startGate } from './gate-under-test.ts';
 
 const address = (text: string) => parseAddress(text) ?? assert.fail(text);
 
@@ -61,7 +62,7 @@ suite('a gate whose server is itself', () => {
   }
 
   test('does not start', async (t) => {
-    const at = `127.0.0.1:${await freePort(t)}`;
+    const at = `127.0.0.1:${await freePort()}`;
     const args = ['gate', '--no-key', '--listen', at, '--upstream', `http://${at}`];
     const { code, stderr } = await runSvc(t, args, { cwd: temporaryFolder(t) });
     assert.equal(code, 1);

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
@@ -30,7 +30,7 @@ interface Program {
 
 /** Starts `svc` with its log on the descriptor `stderr`, which is closed here, and returns it once it answers. */
 async function start(t: TestContext, args: readonly string[], stderr?: number): Promise<Program> {
-  const port = await freePort(t);
+  const port = await freePort();
   const cwd = folderWithConfig(t, { drain_ms: 5000, password: 'a-password-of-a-test' });
   const svc = new SvcProcess(t, [...args, '--listen', `127.0.0.1:${port}`, '--log-level', 'info'], {
     cwd,

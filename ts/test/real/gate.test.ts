@@ -7,7 +7,8 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { ServerProcess } from '../../src/commands/server-process.ts';
-import { freePort, listen } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
+import { listen } from '../gate/gate-under-test.ts';
 import { runSvc, type SvcOptions, SvcProcess } from '../svc-process.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
@@ -25,7 +26,7 @@ interface GateProcess {
 
 /** Starts `svc gate --run` on free ports. */
 async function start(t: TestContext, options: Partial<SvcOptions> & { readonly args?: readonly string[] } = {}) {
-  const upstream = `http://127.0.0.1:${await freePort(t)}`;
+  const upstream = `http://127.0.0.1:${await freePort()}`;
   const { args = [], env, cwd = temporaryFolder(t) } = options;
   const all = ['gate', '--run', '--listen', '127.0.0.1:0', '--upstream', upstream, '--device', 'cpu', ...args];
   const gate = new SvcProcess(t, all, { cwd, env: { GATE_API_KEY: KEY, ...env } });
@@ -219,7 +220,7 @@ suite('svc gate --run', { concurrency: 2 }, () => {
 suite('a server beside the gate that hangs', () => {
   /** Starts a server on a free port and stops its process before it can listen. */
   async function hanging(t: TestContext): Promise<ServerProcess> {
-    const upstream = new URL(`http://127.0.0.1:${await freePort(t)}`);
+    const upstream = new URL(`http://127.0.0.1:${await freePort()}`);
     const env = { ...process.env, SVC_PASSWORD: 'hidden-password', SVC_LOG_LEVEL: 'fatal' };
     const server = await ServerProcess.start(upstream, { config: join(temporaryFolder(t), 'svc.json') }, env);
     const { pid = assert.fail() } = server;
@@ -254,7 +255,7 @@ suite('a server beside the gate that hangs', () => {
 if (Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === '::1'))) {
   suite('IPv6', { concurrency: 2 }, () => {
     test('[::1] is loopback for gate and server: no key is needed, the Host must be this machine', async (t) => {
-      const upstream = `http://[::1]:${await freePort(t)}`;
+      const upstream = `http://[::1]:${await freePort()}`;
       const { gate } = await start(t, { args: ['--listen', '[::1]:0', '--upstream', upstream] });
       const [, url = ''] = await gate.logged(/listening on .*listening on (http:[^"\s]+)/s);
       assert.match(url, /^http:\/\/\[::1\]:\d+$/);

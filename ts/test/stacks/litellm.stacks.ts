@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { docBlocks } from '../doc-blocks.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -46,7 +46,7 @@ const OPENAI_QUESTIONS = [
 /** Starts LiteLLM's proxy with the page's configuration in front of a server, and returns its URL. */
 async function startProxy(t: TestContext, server: LiveServer): Promise<string> {
   const folder = temporaryFolder(t);
-  const port = await freePort(t);
+  const port = await freePort();
   const config = PAGE.find(({ language }) => language === 'yaml')?.text ?? '';
   writeFileSync(join(folder, 'litellm.yaml'), config.replaceAll('http://127.0.0.1:21118', server.url.origin));
   const args = ['--config', 'litellm.yaml', '--port', String(port), '--host', '127.0.0.1'];

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { docBlocks } from '../doc-blocks.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -46,7 +46,7 @@ class Collector {
 
   static async start(t: TestContext): Promise<Collector> {
     const folder = temporaryFolder(t);
-    const address = `127.0.0.1:${await freePort(t)}`;
+    const address = `127.0.0.1:${await freePort()}`;
     const config = docBlocks('stacks/opentelemetry.md').find(({ language }) => language === 'yaml')?.text ?? '';
     writeFileSync(join(folder, 'collector.yaml'), config.replace('127.0.0.1:4318', address));
     const child = spawn(collectorProgram(), ['--config', 'collector.yaml'], {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { SvcProcess } from '../svc-process.ts';
 import { folderWithConfig } from '../temporary-folder.ts';
@@ -27,7 +27,7 @@ export class StandingServer {
   }
 
   static async start(test: TestContext): Promise<StandingServer> {
-    const server = new StandingServer(test, await freePort(test));
+    const server = new StandingServer(test, await freePort());
     await server.start();
     return server;
   }
@@ -66,7 +66,7 @@ export interface Balancer {
 
 /** Starts HAProxy in front of three servers; it is killed when the test ends. */
 export async function startBalancer(t: TestContext, servers: readonly StandingServer[]): Promise<Balancer> {
-  const [address, stats] = [`127.0.0.1:${await freePort(t)}`, `127.0.0.1:${await freePort(t)}`];
+  const [address, stats] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
   const at = servers.map((server, index) => [`SVC_SERVER_${index + 1}`, server.address]);
   const env = { ...process.env, ...Object.fromEntries(at), SVC_BALANCER: address, SVC_BALANCER_STATS: stats };
   const haproxy = spawn('haproxy', ['-f', HAPROXY_CONFIG], { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -8,7 +8,7 @@ import { after, before, suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { type Ended, type RunOptions, runCommand } from '../addon/program.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { published } from './published.ts';
@@ -143,7 +143,6 @@ test('a page of Next decides on the server, in the output that stands alone', as
   const next = temporaryFolder(t);
   mkdirSync(join(next, 'app'));
   renameSync(join(folder, 'node_modules'), join(next, 'node_modules'));
-  t.after(() => renameSync(join(next, 'node_modules'), join(folder, 'node_modules')));
   writeFileSync(join(next, 'package.json'), '{"private":true}');
   const settings = ['serverExternalPackages', 'outputFileTracingIncludes'].map((name) => {
     const [, value = ''] = new RegExp(`\`(${name}: [^\`]+)\``).exec(PAGE) ?? [];
@@ -168,7 +167,7 @@ test('a page of Next decides on the server, in the output that stands alone', as
 
 /** Starts the server that Next has made, and returns its page. */
 async function pageOf(t: TestContext, cwd: string): Promise<string> {
-  const port = await freePort(t);
+  const port = await freePort();
   const env = { ...process.env, PORT: String(port), HOSTNAME: '127.0.0.1' };
   const server = spawn(process.execPath, ['server.js'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => server.kill('SIGKILL'));

@@ -7,7 +7,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
 import { ProcessOutput } from '../process-output.ts';
@@ -68,7 +68,7 @@ suite('SVC_DATA on a read-only disk', () => {
     );
     const settings = {
       model: `${server.url}/m.tar.gz`,
-      listen: `127.0.0.1:${await freePort(t)}`,
+      listen: `127.0.0.1:${await freePort()}`,
       password: 'a-password',
     };
     const cwd = folderWithConfig(t, settings);
@@ -120,7 +120,7 @@ test('a log on a disk that is full for a while says how many lines were lost whe
     'disk=$1; shift; mount -t tmpfs -o size=64k none "$disk"; exec "$@" 2>>"$disk/log"',
     disk,
   );
-  const url = `http://127.0.0.1:${await freePort(t)}`;
+  const url = `http://127.0.0.1:${await freePort()}`;
   const cwd = folderWithConfig(t, { listen: url.slice(7), allow_no_password: true, model: fixture('marker') });
   const child = spawn(program, [...args, ...SVC, 'serve'], { cwd, stdio: 'ignore' });
   t.after(() => child.kill('SIGKILL'));

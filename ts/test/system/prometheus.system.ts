@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { THREE_TYPES } from '../addon/requests.ts';
+import { freePort } from '../free-port.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
@@ -36,16 +36,6 @@ async function usedServer(t: TestContext): Promise<LiveServer> {
   for (let i = 0; i < 3; i += 1) await server.answer(THREE_TYPES);
   assert.equal((await server.decide('{}')).status, 400);
   return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  assert.ok(typeof address === 'object' && address !== null);
-  return address.port;
 }
 
 /** Starts Prometheus with our own configuration, which scrapes `server` every second; returns a function to ask it. */

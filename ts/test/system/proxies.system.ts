@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
@@ -46,7 +46,7 @@ type Proxy = keyof typeof PROXIES;
 
 /** Starts a proxy in front of `upstream`, which is killed when the test ends, and returns its URL. */
 async function startProxy(t: TestContext, proxy: Proxy, upstream: string): Promise<string> {
-  const listen = `127.0.0.1:${await freePort(t)}`;
+  const listen = `127.0.0.1:${await freePort()}`;
   const folder = temporaryFolder(t);
   mkdirSync(join(folder, 'logs'));
   const file = join(folder, 'proxy.cfg');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { QUESTIONS, writeRows } from '../file-run/run-files.ts';
-import { freePort } from '../gate/gate-under-test.ts';
+import { freePort } from '../free-port.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { runScript } from './python.ts';
 
@@ -43,7 +43,7 @@ test('Ctrl-C on a terminal ends the gate and then the server beside it, each of 
   const cwd = temporaryFolder(t);
   const config = join(cwd, 'svc.json');
   writeFileSync(config, '{}');
-  const upstream = `http://127.0.0.1:${await freePort(t)}`;
+  const upstream = `http://127.0.0.1:${await freePort()}`;
   const flags = ['--run', '--no-key', '--listen', '127.0.0.1:0', '--upstream', upstream, '--config', config];
   const pattern = '(?s)listening on .*listening on ';
   const ended = await runScript('press_ctrl_c.py', [pattern, ...SVC, 'gate', ...flags]);

@@ -39,6 +39,8 @@ pub struct Row {
     pub option_ids: Vec<i64>,
     /// The index of each option's marker token in the row.
     pub markers: Vec<i64>,
+    /// The place of the state in the row, where a layout puts it into the questions' rows.
+    pub state_at: usize,
     /// The question's type, as the graph knows it.
     pub type_id: i64,
     /// For each marker, the index of its outcome in the caller's order.
@@ -216,7 +218,7 @@ fn in_callers_order(question: &QuestionRows, outputs: Vec<Outputs>) -> Result<Lo
 }
 
 /// A value for each question type.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
 pub struct PerKind<T> {
     /// The value for choice questions.
     pub choice: T,

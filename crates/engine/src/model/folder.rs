@@ -37,6 +37,8 @@ pub(super) struct Manifest {
     #[serde(default = "default_layout")]
     pub(super) layout: String,
     pub(super) temperature: PerKind<f64>,
+    #[serde(default)]
+    pub(super) temperature_by_options: Vec<OptionTemperature>,
     special_ids: Option<SpecialIds>,
     pub(super) sha256: Option<String>,
     #[serde(default)]
@@ -67,6 +69,29 @@ impl Graphs {
 
 fn default_layout() -> String {
     "marker".to_owned()
+}
+
+/// The temperature of the questions of a type with so many options.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(super) struct OptionTemperature {
+    #[serde(rename = "type")]
+    kind: Kind,
+    min: usize,
+    #[serde(default)]
+    max: Option<usize>,
+    temperature: f64,
+}
+
+impl Manifest {
+    /// Returns the temperature of a question of a type with so many options: that of the first range
+    /// which has it, else that of the type.
+    pub(super) fn temperature(&self, kind: Kind, options: usize) -> f64 {
+        let has = |it: &&OptionTemperature| {
+            it.kind == kind && it.min <= options && it.max.is_none_or(|max| options <= max)
+        };
+        let found = self.temperature_by_options.iter().find(has);
+        found.map_or(*self.temperature.get(kind), |it| it.temperature)
+    }
 }
 
 /// The calibration of one question, which replaces the calibration of its type.
@@ -427,7 +452,9 @@ impl Folder {
     /// Returns the digest of a file, checked against the one in the manifest.
     pub(super) fn digest(&self, name: &str, manifest: &Manifest) -> Result<String, Error> {
         let is_named = manifest.files.contains_key(name);
-        if is_named && (name.contains(['/', '\\']) || name.starts_with("..")) {
+        let is_elsewhere = name.contains(['/', '\\']) || name.starts_with("..");
+        // A published form has its own rules for paths, which it has checked.
+        if is_named && self.file == CONFIG && is_elsewhere {
             return Err(self.bad_config(format!("files.{name}: must be a file of this folder")));
         }
         let digest = hex(&file_digest(&self.path.join(name))?);
@@ -493,6 +520,14 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
                 false => "must be greater than 0".to_owned(),
             };
             return Err(folder.bad_config(format!("temperature.{kind}: {wanted}")));
+        }
+    }
+    for (index, it) in manifest.temperature_by_options.iter().enumerate() {
+        if !usable(it.temperature) || it.max.is_some_and(|max| max < it.min) {
+            let least = 1.0 / MAX_SCALE;
+            return Err(folder.bad_config(format!(
+                "temperature_by_options[{index}]: needs a temperature from {least} to {MAX_SCALE}, and a max not below min"
+            )));
         }
     }
     for (key, value) in &manifest.calibration {

@@ -1,19 +1,18 @@
 //! A model: a folder that has passed its checks, with the sessions that answer for it.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
 use self::devices::open_sessions;
 use self::folder::{
-    Folder, QuestionCalibration, check, check_sha256, check_special_ids, digest_of, hex, read,
+    Folder, Manifest, check, check_sha256, check_special_ids, digest_of, hex, read,
 };
 use crate::Error;
 use crate::backend::{Backend, Info};
 use crate::cache::{CacheStats, Precision, StateCache};
 use crate::decode::{Answer, Calibration, Logits};
-use crate::layout::{EncodedQuestions, Layout, PerKind, Plan, Runner};
+use crate::layout::{EncodedQuestions, Layout, Plan, Runner};
 use crate::question::{Question, State};
 use crate::session::{Sessions, allocator};
 use crate::stop::Stop;
@@ -50,8 +49,7 @@ pub struct Model {
     layout: Box<dyn Layout>,
     sessions: Sessions,
     cache: StateCache,
-    temperature: PerKind<f64>,
-    calibration: BTreeMap<String, QuestionCalibration>,
+    manifest: Manifest,
 }
 
 impl Model {
@@ -83,8 +81,8 @@ impl Model {
         sessions.open_prefill();
         let digest = hex(&digest_of(&digests));
         let info = Info {
-            name: manifest.name,
-            version: manifest.version,
+            name: manifest.name.clone(),
+            version: manifest.version.clone(),
             sha256,
             digest: digest.clone(),
             layout: layout.name(),
@@ -104,8 +102,7 @@ impl Model {
                 source.state_cache_precision,
                 &digest,
             ),
-            temperature: manifest.temperature,
-            calibration: manifest.calibration,
+            manifest,
         })
     }
 
@@ -145,10 +142,12 @@ impl Backend for Model {
     }
 
     fn decode(&self, question: &Question, logits: &Logits) -> Result<Answer, Error> {
-        let own = if self.calibration.is_empty() {
+        let manifest = &self.manifest;
+        let own = if manifest.calibration.is_empty() {
             None
         } else {
-            self.calibration
+            manifest
+                .calibration
                 .get(&hex(&Sha256::digest(question.canonical_json())))
         };
         let calibration = match own {
@@ -157,7 +156,7 @@ impl Backend for Model {
                 bias: &own.bias,
             },
             None => Calibration {
-                temperature: *self.temperature.get(question.kind),
+                temperature: manifest.temperature(question.kind, question.outcomes.len()),
                 bias: &[],
             },
         };

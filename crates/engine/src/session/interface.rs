@@ -19,16 +19,28 @@ pub struct Interface {
     /// The number of heads and of values per head of each tensor of the KV cache,
     /// `[1, heads, tokens, head_dim]`.
     pub kv_shape: [usize; 2],
+    /// The output that has the logits; empty for `logits`.
+    pub logits: Cow<'static, str>,
     /// The outputs that are read.
     pub results: Results,
     /// Whether the graph may leave `act_logits` out.
     pub action_is_optional: bool,
 }
 
+impl Interface {
+    /// Returns the name of the output that has the logits.
+    pub fn logits(&self) -> &str {
+        match self.logits.as_ref() {
+            "" => "logits",
+            name => name,
+        }
+    }
+}
+
 /// The outputs that a layout reads.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Results {
-    /// `logits` and `act_logits`.
+    /// The logits, and `act_logits`.
     #[default]
     Logits,
     /// The first output, whatever its name: what an encoder makes of a text.

@@ -240,7 +240,7 @@ impl Lane {
             .session
             .run_with_options(values, &options)
             .map_err(run_failed)?;
-        let (_, logits) = outputs["logits"]
+        let (_, logits) = outputs[self.interface.logits()]
             .try_extract_tensor::<f32>()
             .map_err(run_failed)?;
         let action = if self.has_action {
@@ -337,7 +337,7 @@ impl Lane {
         scratch: Option<&mut Scratch>,
         gives_back: bool,
     ) -> ort::Result<RunOptions<HasSelectedOutputs>> {
-        let mut outputs = OutputSelector::no_default().with("logits");
+        let mut outputs = OutputSelector::no_default().with(self.interface.logits());
         if self.has_action {
             outputs = outputs.with("act_logits");
         }

@@ -96,8 +96,8 @@ impl Tensors {
         }
         let presents = interface.kv_pairs.iter().map(|pair| pair.present.as_str());
         let mut results: Vec<&str> = match &interface.results {
-            Results::Logits if interface.action_is_optional => vec!["logits"],
-            Results::Logits => vec!["logits", "act_logits"],
+            Results::Logits if interface.action_is_optional => vec![interface.logits()],
+            Results::Logits => vec![interface.logits(), "act_logits"],
             Results::States => Vec::new(),
             Results::Scores(names) => names.clone(),
         };

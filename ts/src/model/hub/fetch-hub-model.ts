@@ -7,7 +7,7 @@ import { copyFile, link, mkdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../../files/sha256.ts';
 import type { FetchProgress } from '../download.ts';
-import { FAMILY_FILES, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
+import { FAMILY_FILES, knownBy, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
 import { type Fetched, type FetchOrder, inTime, requirePinned, requireSize } from '../fetch-model.ts';
 import { FolderNames } from '../folder-names.ts';
 import { manifestText, namesOf } from '../manifest.ts';
@@ -73,7 +73,7 @@ class HubFetch {
     const etag = `${revision} ${graph || deviceKind(device)}`;
     if (etag === this.#order.etag) return 'unchanged';
     const listed = await this.#listed(revision);
-    for (const file of listed.filter(saysWhatItIs)) await this.#content(revision, file);
+    for (const file of listed.filter(saysWhatItIs(listed))) await this.#content(revision, file);
     if (name.folder !== '') await this.#atTop().#card(revision);
     const { files, others } = await this.#choice(revision, listed).catch((error: unknown) => {
       throw isOffline && error instanceof SourceError ? this.#notHere(`all of it: ${error.message}`) : error;
@@ -183,9 +183,11 @@ class HubFetch {
   }
 }
 
-/** Whether a file says what the model is: its family, its licence. */
-function saysWhatItIs(file: HubFile): boolean {
-  return isCard(file) || (FAMILY_FILES.includes(file.path) && file.bytes <= MAX_FAMILY_FILE_BYTES);
+/** Returns whether a file of those that are listed says what the model is: its family, its licence. */
+function saysWhatItIs(listed: readonly HubFile[]): (file: HubFile) => boolean {
+  const known = knownBy(listed.map(({ path }) => path));
+  const isShort = ({ path, bytes }: HubFile) => bytes <= MAX_FAMILY_FILE_BYTES || !FAMILY_FILES.includes(path);
+  return (file) => isCard(file) || (known.includes(file.path) && isShort(file));
 }
 
 function isCard({ path, bytes }: HubFile): boolean {

@@ -1,9 +1,9 @@
 """Laya in one graph, as decision-toolkit runs it; the variants are the English and the multilingual folder."""
-import json
 import sys
 
 import oracle
 import tiny
+import toolkit
 
 CONFIG = {
     "max_len": 128, "head_max_len": 48, "temperature": [1.3, 0.2, 1.1],
@@ -37,29 +37,9 @@ def answers_of(folder, files, mask):
     from decision_toolkit.engine import OnnxEngine
 
     engine = OnnxEngine(folder, {**files, "tokenizer": "tokenizer.json"}, threads=1)
-    engine.tokenizer.encode_special_tokens = True  # special tokens in a text are text
-
-    def answer(request):
-        # The maker's own code, unlike this package, replaces a mask in a text and keeps the order of a state's members.
-        state = request["state"] if isinstance(request["state"], str) else json.dumps(request["state"], ensure_ascii=False)
-        questions = {name: oracle.replaced({"criteria": None, **question}, mask) for name, question in request["questions"].items()}
-        answers = {}
-        for name, question in questions.items():
-            if isinstance(question["criteria"], list) and question["type"] == "choice":
-                question["criteria"] = dict.fromkeys(question["criteria"])
-            got = LayaAdapter().system_one(engine, state.replace(mask, " "), {name: question})[name]["probabilities"]
-            p = [got["false"], got["true"]] if question["type"] == "noul" else list(got.values())
-            answers[name] = oracle.by_label(request["questions"][name], p)
-        return answers
-
-    return answer
-
-
-def refusals():
-    from decision_toolkit.errors import AdapterError
-
-    return AdapterError
+    # The maker's own code, unlike this package, keeps the order of a state's members.
+    return toolkit.answerer(LayaAdapter(), engine, mask, sort_keys=False)
 
 
 if __name__ == "__main__":
-    sys.exit(oracle.main(make, answerer, refusals() if sys.argv[1] == "answer" else ()))
+    sys.exit(oracle.main(make, answerer, toolkit.REFUSALS))

@@ -10,6 +10,7 @@ import networks
 import onnx
 import oracle
 import tiny
+import toolkit
 
 HIDDEN = {"q8": "hidden_states", "plain": "last_hidden_state"}
 
@@ -50,4 +51,4 @@ def answerer(folder, variant="q8"):
 
 
 if __name__ == "__main__":
-    sys.exit(oracle.main(make, answerer, laya.refusals() if sys.argv[1] == "answer" else ()))
+    sys.exit(oracle.main(make, answerer, toolkit.REFUSALS))

@@ -2,45 +2,22 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import type { Engine } from '../../../src/engine/contract.ts';
 import { REPOSITORY, startEngine } from '../../addon/model-folders.ts';
+import { assertPublished, type Expected, type Oracle } from '../../addon/published-folders.ts';
 import { temporaryFolder } from '../../temporary-folder.ts';
 import { FIXTURES, runPython } from '../python.ts';
 import { publishedRequests } from './requests.ts';
 
-/** The largest difference of a probability: both run the same graph with fp32 weights. */
-const TOLERANCE = 1e-5;
-
-/** A family, whose tiny folder and whose answers come from one Python program. */
-export interface Oracle {
-  /** The program in this folder, without its ending. */
-  readonly name: string;
-  /** The variant of the tiny folder, for a program that makes several. */
-  readonly variant?: string;
-  /** The error codes that answer a request which the maker's code refuses. */
-  readonly refusals?: readonly string[];
-  /** The least part of the requests that have answers. */
-  readonly answered?: number;
-}
-
-type Probabilities = Readonly<Record<string, Readonly<Record<string, number>>>>;
-
-/** A line of a program's output: the probabilities by question and label, or the reason of a refusal. */
-interface Expected {
-  readonly answers?: Probabilities;
-  readonly error?: string;
-}
-
 /** Makes a tiny folder in the form of its maker, and returns its path. */
 export async function tinyFolder(t: TestContext, oracle: Oracle): Promise<string> {
   const folder = join(temporaryFolder(t), oracle.variant ?? oracle.name);
-  await program(oracle, 'make', folder);
+  await program(oracle, ['make', folder]);
   return folder;
 }
 
 /** Returns the answers of the maker's code. */
 export async function askOracle(oracle: Oracle, folder: string, bodies: readonly string[]): Promise<Expected[]> {
-  const stdout = await program(oracle, 'answer', folder, `${bodies.join('\n')}\n`);
+  const stdout = await program(oracle, ['answer', folder], { input: `${bodies.join('\n')}\n` });
   const lines = stdout.trimEnd().split('\n');
   assert.equal(lines.length, bodies.length);
   return lines.map((line) => JSON.parse(line) as Expected);
@@ -52,45 +29,23 @@ export async function compareWithOracle(t: TestContext, oracle: Oracle): Promise
   const bodies = publishedRequests();
   const expected = await askOracle(oracle, folder, bodies);
   const engine = await startEngine(t, { model: folder });
-  for (const [index, body] of bodies.entries()) await compareOne(engine, { oracle, body, expected: expected[index] });
+  for (const [index, body] of bodies.entries()) await assertPublished(engine, { body, ...expected[index] }, oracle);
   const answered = expected.filter(({ answers }) => answers !== undefined).length;
   t.diagnostic(`${answered} of ${bodies.length} requests have answers, the others are refused`);
   assert.ok(answered >= bodies.length * (oracle.answered ?? 0.8), `only ${answered} requests have answers`);
 }
 
-async function compareOne(
-  engine: Engine,
-  {
-    oracle,
-    body,
-    expected,
-  }: { readonly oracle: Oracle; readonly body: string; readonly expected: Expected | undefined },
-): Promise<void> {
-  const reply = await engine.decide(Buffer.from(body));
-  const what = `${oracle.name}: ${body.slice(0, 2000)}`;
-  if (expected?.answers === undefined) {
-    const { code } = reply.failure ?? assert.fail(`has an answer, but the reference says ${expected?.error}: ${what}`);
-    assert.ok((oracle.refusals ?? ['too_many_tokens']).includes(code), `${code}, ${expected?.error}: ${what}`);
-    return;
-  }
-  assert.equal(reply.failure, undefined, what);
-  const { answers } = JSON.parse(reply.body?.toString('utf8') ?? '');
-  for (const [id, probabilities] of Object.entries(expected.answers)) {
-    const got: Readonly<Record<string, number>> = answers[id].probabilities;
-    assert.deepEqual(Object.keys(got).toSorted(), Object.keys(probabilities).toSorted(), what);
-    for (const [label, value] of Object.entries(probabilities)) {
-      const difference = Math.abs((got[label] ?? Number.NaN) - value);
-      assert.ok(difference <= TOLERANCE, `${id}: ${label} is off by ${difference}: ${what}`);
-    }
-  }
-}
-
 /** Runs a program of this folder, and returns its output. */
-async function program({ name, variant = '' }: Oracle, verb: string, folder: string, input?: string): Promise<string> {
+export async function program(
+  { name, variant }: Oracle,
+  args: readonly string[],
+  { input, env }: { readonly input?: string; readonly env?: Readonly<Record<string, string>> } = {},
+): Promise<string> {
   const script = join(REPOSITORY, 'ts', 'test', 'system', 'published', `${name}.py`);
-  const env = { PYTHONPATH: FIXTURES, ORT_DISABLE_TELEMETRY: '1' };
-  const options = input === undefined ? { env } : { env, input };
-  const { code, stdout, stderr } = await runPython([script, verb, folder, ...(variant ? [variant] : [])], options);
+  const { code, stdout, stderr } = await runPython([script, ...args, ...(variant === undefined ? [] : [variant])], {
+    env: { PYTHONPATH: FIXTURES, ORT_DISABLE_TELEMETRY: '1', ...env },
+    ...(input !== undefined && { input }),
+  });
   assert.deepEqual([code, stderr], [0, '']);
   return stdout;
 }

@@ -4,13 +4,15 @@ The scorer's gain is high, and each token's place has a vector of its own, so th
 every logit.
 """
 import json
+import os
 
 import networks
 import vocabularies
 from onnx import TensorProto
 from tokenizers import AddedToken
 
-networks.HEADS, networks.HEAD_DIM, networks.HIDDEN = 4, 8, 32
+WIDTH = int(os.environ.get("TINY_WIDTH", "32"))
+networks.HEADS, networks.HEAD_DIM, networks.HIDDEN = 4, WIDTH // 4, WIDTH
 LAYERS, GAIN = 1, 6
 
 

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Files, Form, Published};
+use super::jevhome::CALIBRATION;
+use super::{Files, Form, Published, calibration};
 use crate::Error;
 
 pub(super) const FORM: Form = Form {
@@ -18,9 +19,11 @@ fn read(files: &Files<'_>, config: &Value) -> Result<Published, Error> {
             return Err(files.bad(FORM.file, problem));
         }
     }
+    let buckets = files.json_if_there(CALIBRATION)?.unwrap_or(Value::Null);
     Ok(Published::of(json!({
         "layout": "bi-encoder",
         "temperature": {"choice": 1, "score": 1, "noul": 1},
+        "temperature_by_options": calibration::by_bucket(files, CALIBRATION, "", &buckets, None)?,
         "state_json": "python",
         "graphs": {"encoder": "encoder.onnx", "scorer": "scorer.onnx"},
     })))

@@ -13,10 +13,15 @@ use serde_json::{Map, Value, json};
 use super::folder::{CONFIG, TOKENIZER, read};
 use crate::Error;
 
+mod calibration;
 mod decima;
 mod graphs;
+mod jevhome;
 mod jevhome_e;
+mod julia;
 mod laya;
+mod noulxp;
+mod opendecider;
 mod tokens;
 
 /// The longest file of settings, in bytes.
@@ -34,12 +39,18 @@ struct Form {
 
 /// All forms. Of several that fit a folder, the first counts.
 const FORMS: &[Form] = &[
+    noulxp::FORM,
+    noulxp::FIRST,
     laya::OWN,
     laya::NESTED,
+    jevhome::FORM,
     jevhome_e::FORM,
     decima::EXPORT,
     decima::FP32,
     decima::INT8,
+    opendecider::FORM,
+    julia::OWN,
+    julia::NAMED,
 ];
 
 /// A published folder as the rest of the engine reads it.
@@ -95,19 +106,28 @@ pub(super) fn recognize(folder: &Path) -> Result<Option<Recognized>, Error> {
             continue;
         }
         let published = (form.read)(&files, &content)?;
+        return Ok(Some(Recognized::new(form.file, published, files)));
+    }
+    let files = Files::of(folder);
+    let bare = julia::bare(&files)?;
+    Ok(bare.map(|(file, published)| Recognized::new(file, published, files)))
+}
+
+impl Recognized {
+    fn new(file: &'static str, published: Published, files: Files<'_>) -> Self {
         let mut manifest = published.manifest;
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let name = files.folder.file_name().unwrap_or_default();
+        let name = name.to_string_lossy();
         manifest.entry("name").or_insert_with(|| json!(name));
         manifest.entry("version").or_insert_with(|| json!("0"));
-        return Ok(Some(Recognized {
-            file: form.file,
+        Self {
+            file,
             config: Value::Object(manifest).to_string(),
             files: files.names.into_inner().into_iter().collect(),
             tokenizer: published.tokenizer,
             graph: published.graph,
-        }));
+        }
     }
-    Ok(None)
 }
 
 /// The files of a published folder; it notes which of them were read.

@@ -13,6 +13,25 @@ pub(super) struct Names<'a> {
     pub(super) pad: &'a str,
 }
 
+/// The same, where they come from a file.
+pub(super) struct Owned {
+    pub(super) cls: String,
+    pub(super) sep: String,
+    pub(super) mask: String,
+    pub(super) pad: String,
+}
+
+impl Owned {
+    pub(super) fn as_ref(&self) -> Names<'_> {
+        Names {
+            cls: &self.cls,
+            sep: &self.sep,
+            mask: &self.mask,
+            pad: &self.pad,
+        }
+    }
+}
+
 /// The names of BERT and its successors.
 pub(super) const BERT: Names<'_> = Names {
     cls: "[CLS]",
