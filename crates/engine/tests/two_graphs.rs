@@ -48,7 +48,10 @@ fn an_answer_is_the_same_to_the_bit_whatever_else_is_asked_or_kept() {
                 let engines = alone.iter().chain([&with, &with]);
                 for engine in engines {
                     let got = answer(engine, &body(state, &[question]));
-                    assert_eq!(got["answers"][&id], expected["answers"][&id], "{name}: {index}");
+                    assert_eq!(
+                        got["answers"][&id], expected["answers"][&id],
+                        "{name}: {index}"
+                    );
                 }
             }
             let all = answer(&with, &body(state, &QUESTIONS));
@@ -130,7 +133,9 @@ fn what_is_cut_of_a_state_counts_once_or_for_each_question_that_it_is_cut_in() {
 fn the_tokens_of_an_option_that_is_cut_are_counted() {
     let question = |count: usize| {
         let long = vec!["x"; count].join(" ");
-        format!(r#""a":{{"type":"choice","instructions":"which","criteria":{{"b":"{long}","c":null}}}}"#)
+        format!(
+            r#""a":{{"type":"choice","instructions":"which","criteria":{{"b":"{long}","c":null}}}}"#
+        )
     };
     for name in READ_ONCE.into_iter().chain(WITH_QUESTION) {
         let engine = engine(&folder(name), 1);

@@ -1,6 +1,7 @@
 /** The families of models, each known by one file of its folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namedGraphs } from './two-graphs.ts';
 
 /** A family, and the file that a folder was known by. */
 export interface Family {
@@ -48,7 +49,10 @@ const FORMS: readonly Form[] = [
     file: 'config.json',
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
+    needs: (config) => ({ graph: namedGraphs(config)[0] }),
   },
+  ownWithTwoGraphs('bi-encoder'),
+  ownWithTwoGraphs('late-interaction'),
   { name: 'noulxp', file: 'noulxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
@@ -85,6 +89,12 @@ const FORMS: readonly Form[] = [
       layout === undefined && ['architectures', 'model_type', 'id2label'].some((key) => config[key] !== undefined),
   },
 ];
+
+/** Returns the form of a `config.json` for a layout of two graphs. */
+function ownWithTwoGraphs(name: string): Form {
+  const needs = (config: Content) => ({ graph: namedGraphs(config)[0] });
+  return { name, file: 'config.json', isIt: ({ layout }) => layout === name, needs };
+}
 
 /** Returns the form of Decima's export in a folder of the model: a repository has one for each precision. */
 function decimaIn(folder: string): Form {

@@ -40,6 +40,9 @@ suite('a model in the form of its maker', () => {
     ['laya-multilingual', 'laya', 'config.json'],
     ['julia', 'julia', 'tokenizer.json'],
     ['jevhome', 'jevhome', 'decision_config.json'],
+    ['jevhome-e', 'jevhome', 'decision_config.json'],
+    ['laya-split-q8', 'laya', 'rl_agent_config.json'],
+    ['decima-bare', 'decima', 'onnx/fp32/decima.json'],
     ['opendecider', 'opendecider', 'opendecider.json'],
     ['noulxp-cut', 'noulxp', 'noulxp.json'],
   ] as const) {

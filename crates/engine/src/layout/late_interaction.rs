@@ -537,3 +537,149 @@ impl Scorer for TokenScorer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stop::Stop;
+    use std::path::Path;
+
+    fn tokenizer() -> Tokenizer {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/published/decima-bare/onnx/fp32/tokenizer/tokenizer.json");
+        let bytes = std::fs::read(&file).expect("a committed tokenizer");
+        Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
+    }
+
+    fn settings() -> Settings {
+        let settings = r#"{"max_state_tokens": 32, "max_choice_tokens": 12, "choice_prefix": "", "ordinal": {
+            "ord_g_w": [1, 0], "ord_g_b": 0.5, "ord_gap_w": [0, 1], "ord_gap_b": 0}}"#;
+        serde_json::from_str(settings).expect("settings")
+    }
+
+    fn noul(yes: Option<&str>, no: Option<&str>) -> Question {
+        let side = |name: &str, text: Option<&str>| Outcome {
+            name: name.into(),
+            text: text.map(str::to_owned),
+            legend: None,
+        };
+        Question {
+            id: String::new(),
+            kind: Kind::Noul,
+            instructions: "Is it late?".into(),
+            outcomes: vec![side("false", no), side("true", yes)],
+        }
+    }
+
+    #[test]
+    fn the_sides_of_a_noul_stand_in_its_question() {
+        let text = |yes, no| question_text(&noul(yes, no)).into_owned();
+        assert_eq!(text(None, None), "Is it late?");
+        assert_eq!(text(Some(" "), Some("\u{1c}")), "Is it late?");
+        assert_eq!(
+            text(Some(" it is\u{1f}"), None),
+            "Is it late?\nTrue if: it is\nFalse if: —"
+        );
+    }
+
+    #[test]
+    fn texts_are_composed_and_stripped_as_python_does() {
+        assert_eq!(
+            normalized("\u{1d}\u{2003}e\u{301} \u{200b}\n"),
+            "é \u{200b}"
+        );
+        assert!(matches!(normalized("é "), Cow::Borrowed("é")));
+        let found: Vec<_> = words("a\u{1c}b\u{a0}\u{200b}c  d").collect();
+        assert_eq!(found, ["a", "b", "\u{200b}c", "d"]);
+    }
+
+    /// Returns the tokens of two options of a question, and the number of tokens that are cut.
+    fn options(settings: Settings, question: &str, options: [&str; 2]) -> ([Vec<i64>; 2], usize) {
+        let tokenizer = tokenizer();
+        let stop = Stop::never();
+        let mut meter = Meter::new(usize::MAX, &stop);
+        let mut encoder = Encoder::new(&tokenizer, &mut meter);
+        let layout = LateInteraction::new(settings, tokenizer.frame().expect("a frame"));
+        let found = layout.options(&mut encoder, question, &options.map(str::to_owned));
+        let found = found.expect("tokens").try_into().expect("two options");
+        (found, encoder.truncated_tokens)
+    }
+
+    fn tokens(text: &str) -> Vec<i64> {
+        let stop = Stop::never();
+        let tokens = tokenizer().encode(text, 1000, &mut Meter::new(usize::MAX, &stop));
+        tokens.expect("tokens").ids
+    }
+
+    #[test]
+    fn an_option_is_cut_at_its_end_unless_two_options_would_then_be_the_same() {
+        let long = "the customer was charged twice and nobody answers the phone";
+        let (whole, cut) = options(settings(), "why", ["late", "paid"]);
+        assert_eq!((whole, cut), ([tokens("why late"), tokens("why paid")], 0));
+        let ([first, second], cut) = options(settings(), "why", [&format!("a {long}"), "b"]);
+        let all = tokens(&format!("why a {long}"));
+        assert_eq!((&first[..], second), (&all[..10], tokens("why b")));
+        assert_eq!(cut, all.len() - 10);
+        let ([first, second], _) = options(settings(), long, ["late", "paid"]);
+        for (option, name) in [(&first, "late"), (&second, "paid")] {
+            let fits = (0..).map(|count| long.split(' ').take(count).collect::<Vec<_>>().join(" "));
+            let fits = fits.map(|head| tokens(&format!("{head} … {name}")));
+            let longest = fits.take_while(|tokens| tokens.len() <= 10).last();
+            assert_eq!(option, &longest.expect("it fits"));
+        }
+    }
+
+    #[test]
+    fn an_option_that_fits_by_the_settings_stays_whole_and_counts_what_its_question_loses() {
+        let fit = Settings {
+            choice_fit: true,
+            ..settings()
+        };
+        let long = "the customer was charged twice and nobody answers the phone";
+        let ([first, second], cut) = options(fit.clone(), long, ["late", "x"]);
+        assert!(first.ends_with(&tokens("… late")[1..]) && second.len() <= 10);
+        let whole = |name: &str| tokens(&format!("{long} {name}")).len();
+        assert_eq!(cut, whole("late") + whole("x") - first.len() - second.len());
+        let ([first, _], _) = options(fit, "charged", [long, "x"]);
+        assert_eq!(first, tokens(long)[..10]);
+    }
+
+    #[test]
+    fn the_levels_lie_between_thresholds() {
+        let layout = LateInteraction::new(settings(), Frame::default());
+        let softplus = |value: f64| value.exp().ln_1p();
+        let (scores, z) = ([1.0, 0.0, -1.0], [0.5, 0.1, -0.5, 0.2, 0.3, -0.4]);
+        let got = layout.scorer.levels(&scores, &z).expect("levels");
+        let sum = 1.0 + 1_f64.exp() + (-1_f64).exp();
+        let expected = (1.0 + 2.0 * (-1_f64).exp()) / sum - 1.0;
+        let place = (0.5 - 0.5 + 0.3) / 3.0 + 0.5 + expected;
+        let gaps = [0.1, 0.2, -0.4].map(|gap| softplus(gap) + 1e-3);
+        let half = gaps.iter().sum::<f64>() / 2.0;
+        let above =
+            [gaps[0], gaps[0] + gaps[1]].map(|sum| 1.0 / (1.0 + (sum - half - place).exp()));
+        let levels = [1.0 - above[0], above[0] - above[1], above[1]];
+        for (got, level) in got.iter().zip(levels) {
+            assert!((f64::from(got.exp()) - level).abs() < 1e-6, "{got} {level}");
+        }
+        let error = layout.scorer.levels(&scores, &z[..4]).expect_err("too few");
+        assert_eq!(error.code(), "model_failed");
+    }
+
+    #[test]
+    fn settings_that_cannot_work_are_named() {
+        let key = |settings: &Settings| settings.problem(2).map(|(key, _)| key);
+        assert_eq!(key(&settings()), None);
+        let mut bad = settings();
+        bad.max_choice_tokens = 3;
+        assert_eq!(key(&bad), Some("max_choice_tokens"));
+        for spoil in [
+            |head: &mut Ordinal| head.ord_g_w.push(1.0),
+            |head: &mut Ordinal| head.ord_gap_b = f64::NAN,
+            |head: &mut Ordinal| head.temperature = 0.0,
+        ] {
+            let mut bad = settings();
+            spoil(&mut bad.ordinal);
+            assert_eq!(key(&bad), Some("ordinal"));
+        }
+    }
+}

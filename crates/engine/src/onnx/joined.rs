@@ -270,10 +270,10 @@ impl Names {
             return;
         }
         let element = data_type::INT64;
-        let tensor = Some(TensorKind {
-            element,
-            shape: None,
+        let shape = Some(Shape {
+            dims: vec![Bytes::new()],
         });
+        let tensor = Some(TensorKind { element, shape });
         let list = Value {
             name: TYPE.into(),
             kind: Some(Kind { tensor }),

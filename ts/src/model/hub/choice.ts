@@ -1,6 +1,7 @@
 /** The files of a repository that a model needs: most repositories have more, and often several graphs. */
 import type { KnownFamily } from '../family.ts';
 import { SourceError } from '../source-error.ts';
+import { namedGraphs, secondGraphs } from '../two-graphs.ts';
 import type { HubFile } from './listing.ts';
 
 export interface Choice {
@@ -65,7 +66,7 @@ export function chooseFiles(files: readonly HubFile[], wish: Wish): Choice {
   const { file, needs } = wish.family ?? UNKNOWN;
   const graphs = graphsIn(files, needs.graph);
   const graph = graphFor(graphs, files, needs.graph === undefined ? wish : { ...wish, graph: needs.graph });
-  const both = [graph.path, ...secondGraphs(graph.path)];
+  const both = [graph.path, ...secondGraphs(graph.path), ...namedGraphs(wish.config)];
   const wanted = new Set([...USUAL, file, needs.tokenizer, ...needs.settings, ...namedFiles(wish.config), ...both]);
   const needed = files.filter(({ path }) => wanted.has(path) || both.some((of) => isWeights(path, of)));
   for (const path of [file, needs.tokenizer]) {
@@ -83,12 +84,6 @@ function graphsIn(files: readonly HubFile[], named: string | undefined): HubFile
   const seconds = new Set(files.flatMap(({ path }) => secondGraphs(path)));
   const isUsual = (path: string) => /^(onnx\/)?[^/]+\.onnx$/.test(path) && !seconds.has(path);
   return files.filter(({ path }) => path === named || isUsual(path));
-}
-
-/** Returns the paths that the second graph of an encoder may have; none for another file. */
-function secondGraphs(path: string): string[] {
-  const [, folder, ending] = /^(.*\/)?encoder([^/]*\.onnx)$/.exec(path) ?? [];
-  return ending === undefined ? [] : ['head', 'scorer'].map((name) => `${folder ?? ''}${name}${ending}`);
 }
 
 function graphFor(
