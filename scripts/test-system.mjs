@@ -49,6 +49,9 @@ const REQUIREMENTS = [
   join('scripts', 'release', 'requirements.txt'),
 ];
 
+/** The packages that run published models as their makers do. */
+const MAKERS_CODE = join('ts', 'test', 'system', 'published', 'requirements.txt');
+
 /** The longest time of one file: emulators of other processors take ten minutes or more if other programs also run. */
 const TIMEOUT_MS = 60 * 60_000;
 
@@ -97,6 +100,8 @@ function makePython(folder) {
   const python = join(folder, 'bin', 'python');
   run(python, '-m', 'pip', 'install', '-q', ...REQUIREMENTS.flatMap((file) => ['-r', file]), ...packages);
   run(python, '-m', 'pip', 'install', '-q', '--no-deps', ...baseModel);
+  // These ask for newer releases of Python, and for packages that their adapters do not need.
+  run(python, '-m', 'pip', 'install', '-q', '--no-deps', '--ignore-requires-python', '-r', MAKERS_CODE);
   return python;
 }
 

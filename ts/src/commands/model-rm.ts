@@ -13,7 +13,9 @@ import { commandSettings } from './command-settings.ts';
  */
 export async function modelRm(model: string, flags: Flags): Promise<void> {
   const config = commandSettings({ ...flags, model });
-  const removed = await removeModels(config.model, config);
-  const bytes = removed.reduce((sum, kept) => sum + kept.bytes, 0);
-  process.stdout.write(`${printable(publicSource(config.model))}: removed, ${formatBytes(bytes)}\n`);
+  const { bytes, keptBy } = await removeModels(config.model, config);
+  const others = [...new Set(keptBy)];
+  const have = others.length === 1 ? 'has' : 'have';
+  const stays = others.length === 0 ? '' : `; ${others.join(', ')} ${have} the same files, which stay`;
+  process.stdout.write(`${printable(`${publicSource(config.model)}: removed, ${formatBytes(bytes)}${stays}`)}\n`);
 }

@@ -32,8 +32,10 @@ export function summaryTable(models: readonly ModelSummary[]): string {
       .join('  ')
       .trimEnd(),
   );
-  const bytes = models.reduce((sum, model) => sum + model.bytes, 0);
-  return [...lines, `${models.length} kept, ${formatBytes(bytes)}`, ''].join('\n');
+  // A model that has several names lies on the disk once.
+  const kept = new Map(models.map(({ sha256, bytes }) => [sha256, bytes]));
+  const bytes = [...kept.values()].reduce((sum, size) => sum + size, 0);
+  return [...lines, `${kept.size} kept, ${formatBytes(bytes)}`, ''].join('\n');
 }
 
 function cells({ source, revision, version, family, bytes, licence, folder }: ModelSummary): string[] {

@@ -18,9 +18,11 @@ interface DisplayOptions {
 export class PullProgress implements FetchProgress {
   readonly #options: DisplayOptions;
   readonly #timer: NodeJS.Timeout;
-  readonly #samples: { readonly bytes: number; readonly timeMs: number }[] = [];
+  readonly #samples: { readonly arrived: number; readonly timeMs: number }[] = [];
   #total: number | undefined;
+  /** The bytes that are there, and those of them that have come in this fetch. */
   #bytes = 0;
+  #arrived = 0;
   #others: readonly string[] = [];
   #hasEnded = false;
 
@@ -38,8 +40,13 @@ export class PullProgress implements FetchProgress {
     this.#total = bytes;
   }
 
+  had(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
   got(bytes: number): void {
     this.#bytes += bytes;
+    this.#arrived += bytes;
   }
 
   leavesOut(graphs: readonly string[]): void {
@@ -54,14 +61,14 @@ export class PullProgress implements FetchProgress {
 
   #tell(): void {
     if (this.#total === undefined) return;
-    const now = { bytes: this.#bytes, timeMs: performance.now() };
+    const now = { arrived: this.#arrived, timeMs: performance.now() };
     while (this.#samples.length > 1 && now.timeMs - (this.#samples[0]?.timeMs ?? 0) > WINDOW_MS) this.#samples.shift();
     const before = this.#samples[0] ?? now;
     this.#samples.push(now);
     const seconds = (now.timeMs - before.timeMs) / 1000;
-    const rate = seconds > 0 ? (now.bytes - before.bytes) / seconds : 0;
+    const rate = seconds > 0 ? (now.arrived - before.arrived) / seconds : 0;
     const { isTerminal, write } = this.#options;
-    const line = pullLine({ bytes: now.bytes, total: this.#total, rate }, isTerminal);
+    const line = pullLine({ bytes: this.#bytes, total: this.#total, rate }, isTerminal);
     write(isTerminal ? `${ERASE_LINE}${line}` : `${line}\n`);
   }
 }

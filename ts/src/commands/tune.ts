@@ -2,6 +2,7 @@
 import { grouped, showProgress } from '../file-run/progress.ts';
 import { printableLines } from '../log/printable.ts';
 import { tell } from '../log/tell.ts';
+import { familyOf, isMakersForm } from '../model/family.ts';
 import { inspectConfiguredModel } from '../model/load.ts';
 import { Refusal, WrongUsage } from '../refusal.ts';
 import type { Flags } from '../settings/config.ts';
@@ -33,6 +34,10 @@ export async function tune(flags: TuneFlags): Promise<void> {
   const rows = await readLabels(data, config.maxBodyBytes);
   const { dir, problems } = await inspectConfiguredModel(config);
   if (problems[0] !== undefined) throw new Refusal(problems[0]);
+  const family = await familyOf(dir);
+  if (isMakersForm(family)) {
+    throw new Refusal(`${dir}: calibrations go into a config.json, and ${family.file} takes its place in this folder`);
+  }
 
   const destination = { model: dir, out, data, overwrite };
   try {

@@ -3,6 +3,7 @@
  *
  *     <sha256>/entry.json   the length and digest of each file
  *     <sha256>/<name>/      the model folder
+ *     <sha256>/.names/<sha256>.json a source that the model was fetched from: several may have the same model
  *     sources/<sha256>.json the last good model of a source
  *     sources/<sha256>.trial.json the model of a source that is being tried
  *     .fetch-…, .gone-…     models that are being fetched or removed
@@ -17,7 +18,8 @@ import { basename, dirname, join } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
 import { sha256Of } from '../files/sha256.ts';
-import { errorCode } from '../files/system-error.ts';
+import { diskFault, errorCode, isDiskFault } from '../files/system-error.ts';
+import { unmadeCode } from '../files/unmade-folder.ts';
 import { digestOf, digestsOf, filesIn } from './file-digest.ts';
 import { modelFolderName } from './folder-names.ts';
 import { isInUse, Lease } from './lease.ts';
@@ -26,6 +28,8 @@ import { SourceError } from './source-error.ts';
 import { TrialNote } from './trial-note.ts';
 
 const ENTRY_FILE = 'entry.json';
+/** A model folder cannot have this name, since it begins with a dot. */
+const NAMES = '.names';
 const SOURCES = 'sources';
 const NAME = /^[0-9a-f]{64}$/;
 const TEMPORARY = /^\.(fetch|gone)-/;
@@ -34,12 +38,12 @@ const EntrySchema = Type.Object({
   folder: Type.String({ minLength: 1 }),
   version: Type.String(),
   bytes: Type.Integer({ minimum: 0 }),
-  source: Type.Optional(Type.String()),
-  revision: Type.Optional(Type.String()),
   files: Type.Record(Type.String(), Type.Object({ bytes: Type.Integer(), sha256: Type.String() })),
 });
 
 type Entry = Static<typeof EntrySchema>;
+
+const NameSchema = Type.Object({ source: Type.String(), revisions: Type.Array(Type.String()) });
 
 const GoodSchema = Type.Object({
   source: Type.String(),
@@ -61,14 +65,21 @@ export interface CachedModel {
   release(): Promise<void>;
 }
 
+/** A source that a model was fetched from. */
+export interface KeptName {
+  /** The source as the settings name it, without secrets. */
+  readonly source: string;
+  /** Its revisions that have this model, the one that was fetched last in front; empty where there are none. */
+  readonly revisions: readonly string[];
+}
+
 /** A model in the cache, as its record describes it. Its files have not been checked. */
 export interface KeptModel extends Pick<CachedModel, 'sha256' | 'folder' | 'version'> {
   readonly bytes: number;
   /** The paths of its files, with `/` between their parts. */
   readonly paths: readonly string[];
-  /** The place that the model was fetched from, and its revision there; models of earlier releases have none. */
-  readonly source?: string;
-  readonly revision?: string;
+  /** The sources that the model was fetched from, the latest in front: they may have the same files. */
+  readonly names: readonly KeptName[];
   /** When a process last began or ended to use the model, in milliseconds since 1970. */
   readonly usedMs: number;
   /** Whether a running process uses the model. */
@@ -84,9 +95,6 @@ export interface Workspace {
 interface KeepOptions {
   /** The name that the entry gets. */
   readonly sha256: string;
-  /** The place that the model was fetched from, without secrets, and its revision there. */
-  readonly source?: string | undefined;
-  readonly revision?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -115,12 +123,7 @@ export class ModelCache {
     try {
       await mkdir(folder, { recursive: true });
     } catch (error) {
-      throw new SourceError(
-        `models cannot be kept in ${this.#folder} (${await makeCode(folder, error)}); set SVC_DATA`,
-        {
-          cause: error,
-        },
-      );
+      throw this.#unkept(await unmadeCode(folder, error), error);
     }
     const lease = await Lease.take(folder);
     return {
@@ -132,9 +135,19 @@ export class ModelCache {
     };
   }
 
+  /** Returns the error of work in the cache, in the cache's words where its disk takes no file. */
+  explained(error: unknown): unknown {
+    const isKnown = error instanceof SourceError || !isDiskFault(error);
+    return isKnown ? error : this.#unkept(errorCode(error), error);
+  }
+
+  #unkept(code: string, cause: unknown): SourceError {
+    return new SourceError(`models cannot be kept in ${this.#folder} (${diskFault(code)}); set SVC_DATA`, { cause });
+  }
+
   /** Moves a model folder of a workspace into the cache, complete and under its digest, unless it is there already. */
   async keep(workspace: Workspace, folder: string, options: KeepOptions): Promise<void> {
-    const { sha256, source, revision, signal } = options;
+    const { sha256, signal } = options;
     const [entry, files] = [join(workspace.folder, 'entry'), await digestsOf(folder, signal)];
     const bytes = Object.values(files).reduce((sum, file) => sum + file.bytes, 0);
     // A model folder named `entry.json` would collide with the record, so it gets the default name.
@@ -142,7 +155,7 @@ export class ModelCache {
     await mkdir(entry);
     await rename(folder, join(entry, name));
     const { version } = await namesOf(join(entry, name));
-    const record = { folder: name, version, bytes, source, revision, files };
+    const record = { folder: name, version, bytes, files };
     await writeFile(join(entry, ENTRY_FILE), JSON.stringify(record));
     // A damaged entry was removed when it was looked for, so an entry that is there now was made by another process.
     await renameFolder(entry, join(this.#folder, sha256)).catch(async (error: unknown) => {
@@ -182,15 +195,8 @@ export class ModelCache {
 
   /** Notes the last good model of a source: a later start may begin with it. */
   async remember(source: string, good: Good): Promise<void> {
-    const path = this.#noteOf(source);
-    const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
     await mkdir(join(this.#folder, SOURCES), { recursive: true });
-    try {
-      await writeFile(temporary, JSON.stringify(good));
-      await rename(temporary, path);
-    } finally {
-      await rm(temporary, { force: true });
-    }
+    await writeWhole(this.#noteOf(source), JSON.stringify(good));
   }
 
   /** Returns the note of the trials of a source's models. */
@@ -227,11 +233,33 @@ export class ModelCache {
     const folder = join(this.#folder, sha256);
     const entry = await readJson(EntrySchema, join(folder, ENTRY_FILE));
     if (entry === undefined || modelFolderName(entry.folder) !== entry.folder) return [];
-    const { version, bytes, source, revision, files } = entry;
-    const origin = { ...(source !== undefined && { source }), ...(revision !== undefined && { revision }) };
+    const { version, bytes, files } = entry;
     const use = { usedMs: (await this.#size(sha256)).usedMs, isInUse: await isInUse(folder) };
     const model = { sha256, folder: join(folder, entry.folder), version, bytes, paths: Object.keys(files) };
-    return [{ ...model, ...origin, ...use }];
+    return [{ ...model, names: await namesIn(folder), ...use }];
+  }
+
+  /** Notes that a model was fetched from a source, and its revision there. */
+  async addName(
+    sha256: string,
+    { source, revision }: { source: string; revision?: string | undefined },
+  ): Promise<void> {
+    const before = await readJson(NameSchema, this.#pathOfName(sha256, source));
+    const others = (before?.revisions ?? []).filter((other) => other !== revision);
+    await this.setName(sha256, { source, revisions: revision === undefined ? others : [revision, ...others] });
+  }
+
+  /** Notes the revisions of a source that have a model, in place of those that were known. */
+  async setName(sha256: string, name: KeptName): Promise<void> {
+    const path = this.#pathOfName(sha256, name.source);
+    // A model that another process has removed must not come back as an empty folder.
+    await mkdir(dirname(path)).catch(() => {});
+    await writeWhole(path, JSON.stringify(name));
+  }
+
+  /** Removes the note that a model was fetched from a source. */
+  async removeName(sha256: string, source: string): Promise<void> {
+    await rm(this.#pathOfName(sha256, source), { force: true });
   }
 
   /** Removes a model that nobody uses; returns whether it is gone. */
@@ -240,13 +268,23 @@ export class ModelCache {
     return !(await isInUse(folder)) && this.#remove(folder);
   }
 
-  /** Removes the notes of the last good models of a source, which are found by the name that the source has in them. */
-  async forget(source: string): Promise<void> {
+  /**
+   * Removes the notes of the last good models of a source, which are found by the name that the source has in them.
+   *
+   * @param only - The model and the revisions whose notes are removed; all by default.
+   */
+  async forget(
+    source: string,
+    only?: { readonly sha256: string; readonly revisions: readonly string[] },
+  ): Promise<void> {
     const folder = join(this.#folder, SOURCES);
     for (const name of await readdir(folder).catch(() => [])) {
       const path = join(folder, name);
       const good = await readJson(GoodSchema, path);
-      if (good?.source === source) await rm(path, { force: true });
+      if (good?.source !== source) continue;
+      const { sha256, revision } = good;
+      const isMeant = only === undefined || (only.sha256 === sha256 && only.revisions.includes(revision ?? ''));
+      if (isMeant) await rm(path, { force: true });
     }
   }
 
@@ -274,6 +312,10 @@ export class ModelCache {
     }
     await removeFolder(gone);
     return true;
+  }
+
+  #pathOfName(sha256: string, source: string): string {
+    return join(this.#folder, sha256, NAMES, `${sha256Of(source)}.json`);
   }
 
   #temporary(kind: 'fetch' | 'gone'): string {
@@ -318,6 +360,30 @@ async function readJson<Schema extends Type.TSchema>(
   }
 }
 
+/** Returns the sources that the model of an entry was fetched from. */
+async function namesIn(folder: string): Promise<KeptName[]> {
+  const names = (await readdir(join(folder, NAMES)).catch(() => [])).filter((name) => name.endsWith('.json'));
+  const found = names.map(async (file) => {
+    const path = join(folder, NAMES, file);
+    const name = await readJson(NameSchema, path);
+    const { mtimeMs } = (await stat(path).catch(() => undefined)) ?? { mtimeMs: 0 };
+    return name === undefined ? [] : [{ name, mtimeMs }];
+  });
+  const known = (await Promise.all(found)).flat().sort((a, b) => b.mtimeMs - a.mtimeMs);
+  return known.map(({ name }) => name);
+}
+
+/** Writes a file that other processes see whole or not at all. */
+async function writeWhole(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await writeFile(temporary, text);
+    await rename(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
 function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
@@ -339,15 +405,4 @@ async function renameFolder(from: string, to: string): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 100 * attempt));
     }
   }
-}
-
-/**
- * Returns the code of the error that kept a folder and those above it from being made. For a read-only disk Node itself
- * gives `ENOENT`, so the folders above are tried one by one.
- */
-async function makeCode(folder: string, error: unknown): Promise<string> {
-  const above = dirname(folder);
-  if (errorCode(error) !== 'ENOENT' || above === folder) return errorCode(error);
-  const cause: unknown = await mkdir(above).catch((reason: unknown) => reason);
-  return cause === undefined || errorCode(cause) === 'EEXIST' ? errorCode(error) : makeCode(above, cause);
 }

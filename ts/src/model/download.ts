@@ -34,7 +34,12 @@ export interface DownloadOptions {
 export interface FetchProgress {
   /** Takes note of the bytes that the wanted files have together. */
   expects(bytes: number): void;
-  /** Takes note of bytes that are there now. A negative number means that they have to come once more. */
+  /**
+   * Takes note of bytes that are there without having come now: those of an earlier fetch. A negative number means that
+   * bytes have to come once more.
+   */
+  had(bytes: number): void;
+  /** Takes note of bytes that have come now. */
   got(bytes: number): void;
   /** Takes note of graphs that the source also has, and that are not fetched. */
   leavesOut(graphs: readonly string[]): void;

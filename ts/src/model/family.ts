@@ -135,6 +135,14 @@ export async function familyOf(folder: string): Promise<Family | undefined> {
   return name === undefined || file === undefined ? undefined : { name, file };
 }
 
+/** The families whose settings are in a `config.json` that may be changed. */
+const WITH_CONFIG: readonly string[] = ['marker', 'shared-state', 'pair'];
+
+/** Whether a family has a form of its maker, whose files nobody else writes. */
+export function isMakersForm(family: Family | undefined): family is Family {
+  return family !== undefined && !WITH_CONFIG.includes(family.name);
+}
+
 /** Returns the family of the model in a folder, with the files that it needs; undefined when it is of none. */
 export async function knownFamily(folder: string): Promise<KnownFamily | undefined> {
   const contents = new Map<string, Content | undefined>();

@@ -249,7 +249,9 @@ export class FetchedSource implements ModelSource {
       return workspace;
     };
     try {
-      const model = await this.#fetched(signal, makeWorkspace);
+      const model = await this.#fetched(signal, makeWorkspace).catch((error: unknown) => {
+        throw this.#options.cache.explained(error);
+      });
       await this.#prove(model, signal);
       signal.throwIfAborted();
       this.#failures = 0;
@@ -287,9 +289,11 @@ export class FetchedSource implements ModelSource {
     });
     if (fetched === 'unchanged' && known === undefined) throw new SourceError(`${this.source}: sent nothing`);
     const seen = fetched === 'unchanged' ? known : fetched;
-    if (fetched !== 'unchanged' && fetched.folder !== undefined && workspace !== undefined) {
-      const { sha256, revision } = fetched;
-      await cache.keep(workspace, fetched.folder, { sha256, source, revision, signal });
+    if (fetched !== 'unchanged') {
+      const { sha256, revision, folder } = fetched;
+      if (folder !== undefined && workspace !== undefined) await cache.keep(workspace, folder, { sha256, signal });
+      // A cache that cannot be written can still be read.
+      await cache.addName(sha256, { source, revision }).catch(() => {});
     }
     return this.#opened(seen, signal);
   }

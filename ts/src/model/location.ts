@@ -2,7 +2,7 @@
 
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
-import { type HubName, isHubName, parseHubName } from './hub/name.ts';
+import { type HubName, hubNameOfPage, isHubName, parseHubName } from './hub/name.ts';
 
 export type ArchiveFormat = 'tar' | 'zip';
 
@@ -43,8 +43,11 @@ export function parseLocation({ model, modelAllowHttp }: Pick<Config, 'model' | 
   }
   if (!URL.canParse(model)) throw new Refusal(`model: ${publicSource(model)}: is not a URL`);
   const url = new URL(model);
-  requireSafeScheme(url, { setting: 'model', allowHttp: modelAllowHttp });
   const packaging = packagingOf(url.pathname);
+  // The hub sends archives and manifests by their addresses, too.
+  const page = packaging === undefined || url.pathname.includes('/blob/') ? hubNameOfPage(model) : undefined;
+  if (page !== undefined) throw new Refusal(`model: ${publicSource(model)}: a model of a hub is named ${page}`);
+  requireSafeScheme(url, { setting: 'model', allowHttp: modelAllowHttp });
   if (packaging === undefined) {
     throw new Refusal(`model: ${publicSource(model)}: must end in .tar.gz, .tgz, .zip or .json`);
   }

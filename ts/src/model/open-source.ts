@@ -1,8 +1,11 @@
 /** Opens the source that the settings name. */
+import { existsSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
 import { Refusal } from '../refusal.ts';
 import type { Config } from '../settings/config.ts';
 import type { FetchProgress } from './download.ts';
 import { FolderSource } from './folder-source.ts';
+import { hubNameIn, hubNameOfPage } from './hub/name.ts';
 import { parseLocation } from './location.ts';
 import type { ModelSource } from './source.ts';
 
@@ -45,8 +48,25 @@ async function open(config: Config, progress: FetchProgress | undefined): Promis
   }
   const pinned = config.modelSha256.toLowerCase();
   if (location.at === 'embedded') return new FolderSource({ folder: '', pinned });
+  if (location.at === 'folder') requireNoHubName(location.path, config);
   if (location.at === 'folder') return new FolderSource({ folder: location.path, pinned });
   // A start that needs no fetching or unpacking does not load the code for them.
   const { openElsewhere } = await import('./elsewhere.ts');
   return openElsewhere(location, config, progress);
+}
+
+/**
+ * Requires that a model folder which is not there does not look like the name of a model at a hub.
+ *
+ * @throws Refusal with the name that may be meant.
+ */
+function requireNoHubName(path: string, { workDir, configDir }: Pick<Config, 'workDir' | 'configDir'>): void {
+  if (existsSync(path)) return;
+  for (const base of [workDir, configDir]) {
+    const text = relative(base, path).split(sep).join('/');
+    const [first = ''] = text.split('/');
+    // A folder that is there means that a path was meant.
+    const meant = existsSync(join(base, first)) ? undefined : (hubNameOfPage(text) ?? hubNameIn(text));
+    if (meant !== undefined) throw new Refusal(`${path}: no such model folder; a model of a hub is named ${meant}`);
+  }
 }

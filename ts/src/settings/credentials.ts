@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { join } from 'node:path';
 import { createExclusively, makeProblem } from '../files/exclusive-file.ts';
-import { errorCode } from '../files/system-error.ts';
+import { diskFault, errorCode } from '../files/system-error.ts';
 import { type Address, formatAddress, isPrivate } from '../network/address.ts';
 import { Refusal } from '../refusal.ts';
 import { type Config, PUBLISHED_PASSWORD } from './config.ts';
@@ -153,19 +153,8 @@ function fromFile(kind: Kind, config: Config, { create = true }: ResolveOptions)
   throw notWritable(kind, places(kind, config), problems);
 }
 
-/** The error codes of a disk that is full or fails, perhaps only for a while, in words. */
-const DISK_PROBLEMS: Readonly<Record<string, string>> = {
-  ENOSPC: 'the disk is full',
-  EDQUOT: 'the quota is used up',
-  EIO: 'the disk fails',
-};
-
 function notWritable({ file, variable }: Kind, places: readonly Place[], codes: readonly string[]): Refusal {
-  const whys = places.map(({ folder }, index) => {
-    const code = codes[index] ?? '';
-    const words = DISK_PROBLEMS[code];
-    return `${folder} (${words === undefined ? code : `${code}: ${words}`})`;
-  });
+  const whys = places.map(({ folder }, index) => `${folder} (${diskFault(codes[index] ?? '')})`);
   return new Refusal(
     `${file}: cannot be written to ${whys.join(' or ')}; set ${variable}, or SVC_DATA to a writable folder`,
   );

@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { cpSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { loadEngine } from '../../src/engine/addon.ts';
 import { familyOf } from '../../src/model/family.ts';
 import { tryReferences } from '../../src/model/references.ts';
-import { startEngine, textOf } from './model-folders.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
+import { engineOptions, startEngine, textOf } from './model-folders.ts';
 import { assertPublished, FAMILIES, PUBLISHED, publishedGolden } from './published-folders.ts';
 
 suite('a model in the form of its maker', () => {
@@ -48,6 +51,55 @@ suite('a model in the form of its maker', () => {
   ] as const) {
     test(`is known by the file of its folder: ${folder}`, async () => {
       assert.deepEqual(await familyOf(join(PUBLISHED, folder)), { name, file });
+    });
+  }
+
+  for (const [folder, file, change, problem] of [
+    ['laya-english', 'rl_agent_config.json', { max_len: 'x' }, /^max_len: must be a whole number$/],
+    ['laya-english', 'rl_agent_config.json', { temperature: [1, 'x'] }, /^temperature\[1\]: must be a number$/],
+    [
+      'laya-english',
+      'rl_agent_config.json',
+      { temperature_by_options: { 'choice:7': 1 } },
+      /^temperature_by_options\.choice:7: is not a type and a number of options such as choice:3-5$/,
+    ],
+    ['laya-english', 'tokenizer.json', { added_tokens: [] }, /^added_tokens: no token "\[CLS\]"$/],
+    ['laya-multilingual', 'config.json', { laya: { head_max_len: -1 } }, /^head_max_len: must be a whole number$/],
+    ['jevhome', 'decision_config.json', { ordinal: true }, /^ordinal: cannot be served$/],
+    ['jevhome', 'calibration_u.json', { 'noul:2': 'x' }, /^noul:2: must be a number$/],
+    ['opendecider', 'opendecider.json', { special_ids: {} }, /^special_ids\.cls: must be a token's id$/],
+    [
+      'noulxp-cut',
+      'noulxp.json',
+      { standard: 'noulxp/0.3' },
+      /^standard: "noulxp\/0\.3" is not one of noulxp\/0\.1, noulxp\/0\.2$/,
+    ],
+    [
+      'noulxp-cut',
+      'noulxp.json',
+      { profile: 'causal-letters' },
+      /^profile: only encoder-markers can be served, not "causal-letters"$/,
+    ],
+    ['noulxp-cut', 'noulxp.json', { weights: { path: '../x.onnx' } }, /^weights\.path: must be a file of this folder$/],
+    ['noulxp-cut', 'noulxp.json', { limits: { max_tokens: 9 } }, null],
+    ['noulxp-cut', 'calibration.json', { temperature: { noul: 0 } }, null],
+    ['noulxp-cut', 'template.json', { truncation: 'no' }, /^truncation: must be strict or truncate-state$/],
+    ['noulxp-cut', 'template.json', { layout: [{ token: 'x' }] }, /^layout: \{"token":"x"\} is no part of a row$/],
+  ] as const) {
+    test(`is refused with one line: ${folder}, ${file}, ${JSON.stringify(change)}`, async (t) => {
+      const path = join(temporaryFolder(t), folder);
+      cpSync(join(PUBLISHED, folder), path, { recursive: true });
+      const content = JSON.parse(readFileSync(join(path, file), 'utf8'));
+      writeFileSync(join(path, file), JSON.stringify({ ...content, ...change }));
+      const { message } = await loadEngine(engineOptions({ model: path })).then(
+        () => assert.fail('it loads'),
+        (error: Error) => error,
+      );
+      assert.ok(!message.includes('\n'), message);
+      if (problem === null) return assert.match(message, /(budgets\.total: is over limits\.max_tokens|sha256|noul)/);
+      const start = `${join(realpathSync(path), file)}: `;
+      assert.ok(message.startsWith(start), message);
+      assert.match(message.slice(start.length), problem);
     });
   }
 

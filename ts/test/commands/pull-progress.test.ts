@@ -65,4 +65,19 @@ suite('the progress of a pull', () => {
     assert.match(written.join(), /^50 %, 2 MiB of 4 MiB, [\w.,/ ]+\n$/);
     progress.end();
   });
+
+  test('has the rate of the bytes that come, without those that were there', (t) => {
+    t.mock.method(performance, 'now', () => nowMs);
+    let nowMs = 0;
+    const { progress, written } = begun(t, false);
+    progress.expects(400 * MIB);
+    progress.had(300 * MIB);
+    progress.got(10 * MIB);
+    t.mock.timers.tick(10_000);
+    nowMs = 10_000;
+    progress.got(20 * MIB);
+    progress.had(-30 * MIB);
+    t.mock.timers.tick(10_000);
+    assert.deepEqual(written, ['77 %, 310 MiB of 400 MiB, 0 B/s\n', '75 %, 300 MiB of 400 MiB, 2 MiB/s, 50 s left\n']);
+  });
 });

@@ -37,6 +37,29 @@ suite('the family of a model', () => {
     });
   }
 
+  for (const [family, file, content] of [
+    ['laya', 'rl_agent_config.json', {}],
+    ['laya', 'config.json', { model_type: 'modernbert', laya: {} }],
+    ['jevhome', 'decision_config.json', { head: 'h2' }],
+    [undefined, 'decision_config.json', { head: 'other' }],
+    ['opendecider', 'opendecider.json', {}],
+    ['noulxp', 'noulxp.json', {}],
+    ['noulxp', 'odxp.json', {}],
+    ['julia', 'julia_config.json', { architecture: 'JuliaDecisionModel' }],
+    ['julia', 'config.json', { architectures: ['JuliaDecisionModel'] }],
+    ['julia', 'tokenizer.json', { added_tokens: ['<mask>', '<bos>', '<eos>'].map((token) => ({ content: token })) }],
+    [undefined, 'tokenizer.json', { added_tokens: [{ content: '<mask>' }, null] }],
+  ] as const) {
+    test(`is ${family ?? 'none'} where ${file} is ${JSON.stringify(content).slice(0, 60)}`, async (t) => {
+      const folder = temporaryFolder(t);
+      writeFileSync(join(folder, file), JSON.stringify(content));
+      assert.deepEqual(await familyOf(folder), family && { name: family, file });
+      // A config.json that was written for this engine counts whatever else is there.
+      writeFileSync(join(folder, 'config.json'), JSON.stringify({ layout: 'marker', laya: {} }));
+      assert.deepEqual(await familyOf(folder), { name: 'marker', file: 'config.json' });
+    });
+  }
+
   test('is none without a file, with one that is no JSON, and with one of any length', async (t) => {
     const folder = temporaryFolder(t);
     assert.equal(await familyOf(folder), undefined);

@@ -43,6 +43,14 @@ suite('the setting `model`', () => {
   for (const [model, message] of [
     ['http://u:p@models.example/m.json?k=1', 'model: http://models.example/m.json: http:// needs model_allow_http'],
     ['https://models.example/model', 'model: https://models.example/model: must end in .tar.gz, .tgz, .zip or .json'],
+    [
+      'https://huggingface.co/org/name?x=1',
+      'model: https://huggingface.co/org/name: a model of a hub is named hf:org/name',
+    ],
+    [
+      'http://huggingface.co/org/name/blob/main/config.json',
+      'model: http://huggingface.co/org/name/blob/main/config.json: a model of a hub is named hf:org/name',
+    ],
     ['ftp://u:p@h/m.zip', 'model: ftp://h/m.zip: must be a folder, an archive, or begin with hf:, https:// or s3://'],
     ['file:///m.zip', 'model: file:///m.zip: must be a folder, an archive, or begin with hf:, https:// or s3://'],
     ['https://[::x/m.zip?k', 'model: https://[::x/m.zip: is not a URL'],

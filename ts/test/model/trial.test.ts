@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine/addon.ts';
 import { memberText } from '../../src/files/json-member.ts';
 import { tryReferences } from '../../src/model/references.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
+import { PUBLISHED } from '../addon/published-folders.ts';
 import { FakeEngine, untilCancelled } from '../fake-engine.ts';
+import { temporaryFolder } from '../temporary-folder.ts';
 
 const never = new AbortController().signal;
 
@@ -47,6 +49,25 @@ suite('the reference answers of a model folder', () => {
     await assert.rejects(tryReferences(engine, folder, never), {
       message: /a: maybe is undefined, the reference is 0$/,
     });
+  });
+
+  test('are those of the conformance file of a NoulXP package, which may also say that there is none', async (t) => {
+    const folder = join(temporaryFolder(t), 'm');
+    cpSync(join(PUBLISHED, 'noulxp-cut'), folder, { recursive: true });
+    const engine = await startEngine(t, { model: folder });
+    const request = '{"state":"","questions":{"a":{"type":"noul"}}}';
+    const conformance = (result: string) =>
+      writeFileSync(join(folder, 'conformance.jsonl'), `{"id":"r","request":${request},${result}}\n`);
+    conformance('"expected":{"a":{"type":"noul","probabilities":{"true":9}}}');
+    await assert.rejects(tryReferences(engine, folder, never), {
+      message: /conformance\.jsonl: line 1: a: true is [\d.]+, the reference is 9$/,
+    });
+    conformance('"error":{"type":"RequestError","message":"no"}');
+    await assert.rejects(tryReferences(engine, folder, never), {
+      message: /conformance\.jsonl: line 1: has an answer, the reference has none$/,
+    });
+    rmSync(join(folder, 'conformance.jsonl'));
+    assert.equal(await tryReferences(engine, folder, never), 0);
   });
 
   for (const [what, line, message] of [

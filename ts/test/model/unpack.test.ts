@@ -66,6 +66,13 @@ suite('unpacking', () => {
     assert.equal(await modelFolderIn(folder), folder);
   });
 
+  for (const file of ['rl_agent_config.json', 'decision_config.json', 'noulxp.json', 'tokenizer.json']) {
+    test(`takes a model that is known by its ${file}`, async (t) => {
+      const folder = await unpackBytes(t, tarOf({ [`m/${file}`]: '{}', 'm/model.onnx': 'x' }));
+      assert.equal(basename(await modelFolderIn(folder)), 'm');
+    });
+  }
+
   test('passes over what macOS adds', async (t) => {
     const files = { 'm/config.json': '{}', 'm/._config.json': 'x', '._m': 'x', '__MACOSX/m/a': 'x' };
     const zip = zipOf(Object.entries(files).map(([name, content]) => ({ name, content })));

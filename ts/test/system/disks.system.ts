@@ -10,6 +10,8 @@ import { runCommand } from '../addon/program.ts';
 import { freePort } from '../free-port.ts';
 import { tarOf } from '../model/archives.ts';
 import { HostileServer } from '../model/hostile-server.ts';
+import { filesOfFixture } from '../model/hub/hub-world.ts';
+import { StandInHub } from '../model/hub/stand-in-hub.ts';
 import { ProcessOutput } from '../process-output.ts';
 import { folderWithConfig, temporaryFolder } from '../temporary-folder.ts';
 
@@ -96,7 +98,7 @@ suite('SVC_DATA on a read-only disk', () => {
     const { health, disk, warned } = await serve(t, 'disk=$1; shift; mount -t tmpfs -o ro none "$disk"; exec "$@"');
     assert.equal(health.fallback, true);
     assert.deepEqual(warned, [
-      `models cannot be kept in ${join(disk, 'models')} (EROFS); set SVC_DATA; the embedded model answers until it can be had`,
+      `models cannot be kept in ${join(disk, 'models')} (EROFS: the disk is read-only); set SVC_DATA; the embedded model answers until it can be had`,
     ]);
   });
 
@@ -111,6 +113,49 @@ suite('SVC_DATA on a read-only disk', () => {
     );
     assert.equal(health.fallback, false);
     assert.deepEqual(warned, []);
+  });
+});
+
+suite('the cache of a hub', () => {
+  for (const [what, script, why] of [
+    ['is full', 'mount -t tmpfs -o size=1m none "$disk"', 'ENOSPC: the disk is full'],
+    ['is read-only', 'mount -t tmpfs -o ro none "$disk"', 'EROFS: the disk is read-only'],
+    [
+      'has become read-only',
+      'mount -t tmpfs none "$disk"; mkdir -p "$disk/hub/models--org--name/blobs"; mount -o remount,ro "$disk"',
+      'EROFS: the disk is read-only',
+    ],
+  ] as const) {
+    test(`on a disk that ${what} ends a pull with one line that says so`, async (t) => {
+      const hub = await StandInHub.start(t, { storage: 'here' });
+      hub.publish('org/name', { ...(await filesOfFixture('marker')), 'model.onnx_data': Buffer.alloc(2 ** 21) });
+      const [disk, data] = [temporaryFolder(t), temporaryFolder(t)];
+      const [program, ...args] = alone(`disk=$1; shift; ${script}; exec "$@"`, disk);
+      const { code, stdout, stderr } = await runCommand(program, {
+        args: [...args, ...SVC, 'model', 'pull', 'hf:org/name', '--device', 'cpu'],
+        env: { HF_HOME: disk, HF_HUB_CACHE: '', HF_ENDPOINT: hub.url, HF_TOKEN: '', SVC_DATA: data },
+        cwd: temporaryFolder(t),
+      });
+      const message = `hf:org/name: files of a hub cannot be kept in ${join(disk, 'hub')} (${why}); set HF_HOME\n`;
+      assert.deepEqual([code, stdout, stderr], [1, '', message]);
+    });
+  }
+
+  test('beside a full disk for models ends a pull with one line, and the next one needs no hub', async (t) => {
+    const hub = await StandInHub.start(t, { storage: 'here' });
+    hub.publish('org/name', { ...(await filesOfFixture('marker')), 'model.onnx_data': Buffer.alloc(2 ** 21) });
+    const [disk, home] = [temporaryFolder(t), temporaryFolder(t)];
+    const script = 'disk=$1; shift; mount -t tmpfs -o size=1m none "$disk"; exec "$@"';
+    const env = { HF_HOME: home, HF_HUB_CACHE: '', HF_ENDPOINT: hub.url, HF_TOKEN: '' };
+    const pull = [...SVC, 'model', 'pull', 'hf:org/name', '--device', 'cpu'];
+    const [program, ...args] = alone(script, disk);
+    const full = await runCommand(program, { args: [...args, ...pull], env: { ...env, SVC_DATA: disk } });
+    const message = `models cannot be kept in ${join(disk, 'models')} (ENOSPC: the disk is full); set SVC_DATA\n`;
+    assert.deepEqual([full.code, full.stderr], [1, message]);
+    hub.requests.length = 0;
+    const [node = '', ...rest] = pull;
+    const again = await runCommand(node, { args: rest, env: { ...env, SVC_DATA: temporaryFolder(t) } });
+    assert.deepEqual([again.code, hub.resolved], [0, []]);
   });
 });
 

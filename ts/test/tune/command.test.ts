@@ -9,6 +9,7 @@ import type { Engine } from '../../src/engine/contract.ts';
 import { calibrated } from '../../src/tune/fit.ts';
 import { logLoss, mean } from '../../src/tune/measures.ts';
 import { copyOfFixture, startEngine, textOf } from '../addon/model-folders.ts';
+import { PUBLISHED } from '../addon/published-folders.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { drawn, randomNumbers, states } from './labelled-rows.ts';
@@ -273,6 +274,17 @@ suite('svc tune', { concurrency: 2 }, () => {
       assert.ok(!existsSync(join(folder, 'o')) && existsSync(join(folder, 'full', 'photo.jpg')));
     });
   }
+
+  test('refuses a model in the form of its maker', async (t) => {
+    const [folder, model] = [temporaryFolder(t), join(PUBLISHED, 'jevhome')];
+    writeFileSync(join(folder, 'd.jsonl'), rowOf('x', REFUND, true));
+    const { code, stderr } = await tune(t, folder, '--data', 'd.jsonl', '--out', 'o', '--model', model);
+    assert.match(
+      stderr,
+      /jevhome: calibrations go into a config\.json, and decision_config\.json takes its place in this folder\n$/,
+    );
+    assert.deepEqual([code, existsSync(join(folder, 'o'))], [1, false]);
+  });
 
   test('takes away what it has begun when a signal ends it', async (t) => {
     const folder = temporaryFolder(t);

@@ -15,6 +15,8 @@ const MAX_PAUSE_MS = 60_000;
 const MAX_TRIES = 5;
 /** The waits where the hub does not say how long: they double from the first one on. */
 const FIRST_PAUSE_MS = 1000;
+/** The statuses of a server that may be well again a moment later. */
+const PASSING: ReadonlySet<number | undefined> = new Set([408, 500, 502, 503, 504]);
 /** The longest pause that is believed. A hub that asks for more is asked once a day, and no timer is as long as a year. */
 const LONGEST_PAUSE_MS = 24 * 60 * 60_000;
 /** The text in the place of the token. */
@@ -75,8 +77,9 @@ export class HubClient {
       if (status === 200 || status === 206) return { status, body: answer, told };
       answer.destroy();
       const pauseMs = pauseOf(answer, FIRST_PAUSE_MS * 2 ** (tries - 1));
-      if (pauseMs === undefined) throw this.#refused(answer, asked);
-      if (pauseMs > MAX_PAUSE_MS || tries === MAX_TRIES) throw limited(asked, status, pauseMs);
+      const isLast = tries === MAX_TRIES || (pauseMs ?? 0) > MAX_PAUSE_MS;
+      if (pauseMs === undefined || (isLast && !isLimit(answer))) throw this.#refused(answer, asked);
+      if (isLast) throw limited(asked, status, pauseMs);
       await pause(pauseMs, asked.signal);
       asked.signal.throwIfAborted();
     }
@@ -166,16 +169,20 @@ function limited({ what }: Asked, status: number, retryMs: number): SourceError 
   return new SourceError(`${what}: ${problem}`, { isAway: true, retryMs });
 }
 
+/** Whether an answer says that the hub limits requests. */
+function isLimit({ statusCode, headers }: Answered): boolean {
+  return statusCode === 429 || (statusCode === 503 && retryAfterMsIn(headers['retry-after']) !== undefined);
+}
+
+type Answered = Pick<IncomingMessage, 'statusCode' | 'headers'>;
+
 /**
  * Returns how many milliseconds a hub wants to be left alone, a second more than it says, since it rounds, and at most
- * a day; undefined when that is not the reason for its answer.
+ * a day; undefined when the same request would get the same answer after any wait.
  *
- * @param untoldMs - The wait where the hub limits requests and does not say for how long.
+ * @param untoldMs - The wait where the hub limits requests, or has a fault that passes, and does not say for how long.
  */
-export function pauseOf(
-  { statusCode, headers }: Pick<IncomingMessage, 'statusCode' | 'headers'>,
-  untoldMs: number,
-): number | undefined {
+export function pauseOf({ statusCode, headers }: Answered, untoldMs: number): number | undefined {
   const { ratelimit, 'retry-after': retryAfter } = headers;
   const laterMs = retryAfterMsIn(retryAfter);
   const later = laterMs && Math.ceil(laterMs / 1000);
@@ -183,7 +190,7 @@ export function pauseOf(
   if (seconds !== undefined && (statusCode === 429 || statusCode === 503)) {
     return Math.min((seconds + 1) * 1000, LONGEST_PAUSE_MS);
   }
-  return statusCode === 429 ? untoldMs : undefined;
+  return statusCode === 429 || PASSING.has(statusCode) ? untoldMs : undefined;
 }
 
 /** Returns the seconds until the limit of `RateLimit: "api";r=0;t=55` is reset; undefined while requests are left. */

@@ -6,12 +6,13 @@ import { constants } from 'node:fs';
 import { copyFile, link, mkdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { sha256Of } from '../../files/sha256.ts';
+import { isDiskFault } from '../../files/system-error.ts';
 import type { FetchProgress } from '../download.ts';
 import { FAMILY_FILES, knownBy, knownFamily, MAX_FAMILY_FILE_BYTES, objectIn } from '../family.ts';
 import { type Fetched, type FetchOrder, inTime, requirePinned, requireSize } from '../fetch-model.ts';
 import { FolderNames } from '../folder-names.ts';
 import { manifestText, namesOf } from '../manifest.ts';
-import { SourceError } from '../source-error.ts';
+import { reason, SourceError } from '../source-error.ts';
 import { CARD_FILE, MAX_CARD_BYTES } from './card.ts';
 import { type Choice, chooseFiles, deviceKind } from './choice.ts';
 import type { HubClient } from './client.ts';
@@ -49,7 +50,9 @@ export async function fetchHubModel(order: FetchOrder, model: HubModel): Promise
 
 /** Returns the error with the name of the model in front, and without the token, which a hub may send back. */
 function told(error: unknown, source: string, client: HubClient): unknown {
-  if (!(error instanceof SourceError)) return error;
+  // The cache of models has its own words for a fault of its disk.
+  if (isDiskFault(error)) return error;
+  if (!(error instanceof SourceError)) return new SourceError(client.withoutToken(`${source}: ${reason(error)}`));
   const { message, isAway, isMissing, retryMs } = error;
   const named = message.startsWith(source) ? message : `${source}: ${message}`;
   return new SourceError(client.withoutToken(named), { isAway, isMissing, retryMs });
@@ -137,14 +140,26 @@ class HubFetch {
     return join(this.#repository.snapshot(commit), ...(folder === '' ? [] : folder.split('/')));
   }
 
-  /** Returns the path of a file's content, which is fetched if the cache does not have it. */
+  /**
+   * Returns the path of a file's content, which is fetched if the cache does not have it.
+   *
+   * @throws SourceError also when the cache cannot be written.
+   */
   async #content(commit: string, file: HubFile, progress?: FetchProgress): Promise<string> {
+    try {
+      return await this.#contentHere(commit, file, progress);
+    } catch (error) {
+      throw this.#repository.explained(error);
+    }
+  }
+
+  async #contentHere(commit: string, file: HubFile, progress: FetchProgress | undefined): Promise<string> {
     const { client, name, isOffline } = this.#model;
     const { limits, signal, source } = this.#order;
     const what = `${source}: ${file.path}`;
     const inRepository = { ...file, path: pathInRepository(name, file.path) };
     const here = await this.#repository.contentOf(commit, inRepository, signal);
-    if (here !== undefined) progress?.got(file.bytes);
+    if (here !== undefined) progress?.had(file.bytes);
     if (here === undefined && isOffline) throw this.#notHere(file.path);
     if (here === undefined) await this.#repository.prepare();
     const { blobs } = this.#repository;

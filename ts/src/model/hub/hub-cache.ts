@@ -10,10 +10,12 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, readlink, rename, rm, rmdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
-import { errorCode } from '../../files/system-error.ts';
+import { diskFault, errorCode, isDiskFault } from '../../files/system-error.ts';
+import { unmadeCode } from '../../files/unmade-folder.ts';
 import { filesIn } from '../file-digest.ts';
 import { SourceError } from '../source-error.ts';
 import { BLOB, isWhole } from './digest.ts';
+import { givenUpBytes, isOurs } from './incomplete.ts';
 import type { HubFile } from './listing.ts';
 import { isCommit } from './name.ts';
 
@@ -21,6 +23,8 @@ import { isCommit } from './name.ts';
 const CACHE_TAG = 'Signature: 8a477f597d28d172789f06886806bc55\n';
 /** The longest ref, in bytes: a commit, with room for the end of its line. */
 const MAX_REF_BYTES = 64;
+/** The age from which a content without a name counts as left behind. */
+const NAMED_AFTER_MS = 10 * 60_000;
 /** The error codes of links where a system, a disk or a user can have none. */
 const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOSYS', 'ENOTSUP', 'EOPNOTSUPP', 'EINVAL']);
 
@@ -90,9 +94,19 @@ export class CachedRepository {
       await mkdir(this.blobs, { recursive: true });
       await writeFile(join(this.#cache, 'CACHEDIR.TAG'), CACHE_TAG, { flag: 'wx' }).catch(() => {});
     } catch (error) {
-      const problem = `files of a hub cannot be kept in ${this.#cache} (${errorCode(error)}); set HF_HOME`;
-      throw new SourceError(problem, { cause: error });
+      throw this.#unkept(await unmadeCode(this.blobs, error), error);
     }
+  }
+
+  /** Returns the error of work in the cache, in the cache's words where its disk takes no file. */
+  explained(error: unknown): unknown {
+    const isKnown = error instanceof SourceError || !isDiskFault(error);
+    return isKnown ? error : this.#unkept(errorCode(error), error);
+  }
+
+  #unkept(code: string, cause: unknown): SourceError {
+    const problem = `files of a hub cannot be kept in ${this.#cache} (${diskFault(code)}); set HF_HOME`;
+    return new SourceError(problem, { cause });
   }
 
   /** Gives a content its name in a commit, and returns the path at which it lies from then on. */
@@ -131,10 +145,12 @@ export class CachedRepository {
    */
   async remove(commit: string, paths: readonly string[]): Promise<void> {
     const snapshot = this.snapshot(commit);
+    const removed = new Set(paths);
+    const gone = (await this.filesAt(commit)).filter(({ path }) => removed.has(path)).map(({ blob }) => blob);
     for (const path of paths) await rm(join(snapshot, ...path.split('/')), { force: true });
     await removeEmpty(snapshot);
     if ((await filesIn(snapshot).catch(() => [])).length === 0) await this.#forget(commit);
-    await this.#sweep();
+    await this.#sweep(new Set(gone));
     await removeEmpty(this.folder);
   }
 
@@ -145,16 +161,30 @@ export class CachedRepository {
     }
   }
 
-  /** Removes the contents that no commit has, and transfers of this program that have been given up. */
-  async #sweep(): Promise<void> {
+  /**
+   * Removes contents that no commit has, and transfers of this program that have been given up.
+   *
+   * @param gone - The contents whose names were removed. Any other may have come in a moment ago, by another program
+   * that has not named it yet.
+   */
+  async #sweep(gone: ReadonlySet<string>): Promise<void> {
     const commits = await readdir(join(this.folder, 'snapshots')).catch(() => []);
     const files = (await Promise.all(commits.map((commit) => this.filesAt(commit)))).flat();
     const needed = new Set(files.map(({ blob }) => blob));
     for (const name of await readdir(this.blobs).catch(() => [])) {
-      const isOurs = BLOB.test(name) || /\.svc-[\w-]+\.incomplete$/.test(name);
-      if (isOurs && !needed.has(name)) await rm(join(this.blobs, name), { force: true });
+      const path = join(this.blobs, name);
+      const isLeft = isOurs(name)
+        ? (await givenUpBytes(path)) !== undefined
+        : BLOB.test(name) && !needed.has(name) && (gone.has(name) || (await isOld(path)));
+      if (isLeft) await rm(path, { force: true });
     }
   }
+}
+
+/** Whether the last byte of a file is older than the moment between the arrival of a content and its name. */
+async function isOld(path: string): Promise<boolean> {
+  const status = await stat(path).catch(() => undefined);
+  return status !== undefined && Date.now() - status.mtimeMs > NAMED_AFTER_MS;
 }
 
 /** Returns the bytes of a file; undefined where there is none. */

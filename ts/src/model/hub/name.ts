@@ -55,6 +55,39 @@ export function parseHubName(model: string): HubName {
   return name;
 }
 
+/** Whether a name says which revision it means. */
+export function namesRevision(model: string): boolean {
+  const { revision } = FORM.exec(model)?.groups ?? {};
+  return revision !== undefined;
+}
+
+/** The public hub's own hosts. */
+const PUBLIC_HOST = /^(?:https?:\/\/)?(?:www\.)?(?:huggingface\.co|hf\.co)\//i;
+
+/**
+ * Returns the name of the model that is meant by the address of its page, or of a folder or file there, at the public
+ * hub; undefined for any other text.
+ */
+export function hubNameOfPage(text: string): string | undefined {
+  const path = PUBLIC_HOST.test(text) ? text.replace(PUBLIC_HOST, '').replace(/[?#].*$/s, '') : '';
+  const [org = '', name = '', view, revision = '', ...rest] = path.split('/').filter((part) => part !== '');
+  if (/^(datasets|spaces|docs|api)$/i.test(org) || (view !== undefined && !/^(tree|blob|resolve)$/.test(view)))
+    return undefined;
+  const at = ['', 'main'].includes(revision) ? '' : `@${revision}`;
+  const folder = (view === 'tree' ? rest : rest.slice(0, -1)).map((part) => `/${part}`).join('');
+  return hubNameIn(`${org}/${name}${at}${folder}`);
+}
+
+/** Returns `text` with `hf:` in front if that is a name that a hub can have; undefined otherwise. */
+export function hubNameIn(text: string): string | undefined {
+  try {
+    parseHubName(`hf:${text}`);
+    return `hf:${text}`;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Returns the name of a model at a commit, which stands for the same files for ever. */
 export function atCommit({ repository, folder }: HubName, commit: string): string {
   return `hf:${repository}@${commit}${folder === '' ? '' : `/${folder}`}`;

@@ -1,21 +1,18 @@
 /**
  * The transfer of one file from a hub into its cache. A transfer that was broken off, even by the end of its process,
- * goes on where it was: its bytes are in `<digest>.svc-<machine>-<process>-….incomplete` among the contents, and a later
- * transfer takes the file over by renaming it.
+ * goes on where it was: its bytes are in an incomplete file among the contents, and a later transfer takes that over by
+ * renaming it.
  */
-import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { readdir, rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
-import { hostname } from 'node:os';
+import { rename, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRunning } from '../../files/running-process.ts';
-import { sha256Of } from '../../files/sha256.ts';
 import { type FetchLimits, type FetchProgress, received } from '../download.ts';
 import { SourceError } from '../source-error.ts';
 import type { HubAnswer, HubClient } from './client.ts';
 import { hasDigest } from './digest.ts';
+import { givenUpBytes, incompleteFile, incompleteNames } from './incomplete.ts';
 import type { HubFile } from './listing.ts';
 import { type HubName, pathInRepository } from './name.ts';
 
@@ -36,14 +33,9 @@ export interface Transfer {
   readonly retryMs?: number;
 }
 
-/** The age, by its last byte, from which an incomplete file of another machine or program counts as given up. */
-const GIVEN_UP_MS = 10 * 60_000;
 const RETRY_MS = 1000;
 /** The times that a transfer may break off without a byte before it fails. */
 const MAX_FRUITLESS = 3;
-
-/** The incomplete files that this process is writing. */
-const writing = new Set<string>();
 
 /**
  * Returns the path of a file's content, once it is complete and has its digest.
@@ -52,8 +44,7 @@ const writing = new Set<string>();
  */
 export async function transferred(transfer: Transfer): Promise<string> {
   const { file, blobs } = transfer;
-  const path = join(blobs, `${file.blob}.svc-${machine()}-${process.pid}-${randomBytes(4).toString('hex')}.incomplete`);
-  writing.add(path);
+  const { path, end } = incompleteFile(blobs, file.blob);
   try {
     const rest = await takeOver(transfer, path);
     await untilComplete(transfer, path);
@@ -62,13 +53,8 @@ export async function transferred(transfer: Transfer): Promise<string> {
     for (const other of rest) await rm(other, { force: true });
     return content;
   } finally {
-    writing.delete(path);
+    end();
   }
-}
-
-/** Returns a name of this machine that is the same for all processes on it. */
-function machine(): string {
-  return sha256Of(hostname()).slice(0, 8);
 }
 
 /**
@@ -76,11 +62,13 @@ function machine(): string {
  * Returns the others that have been given up.
  */
 async function takeOver({ file, blobs }: Transfer, path: string): Promise<string[]> {
-  const names = (await readdir(blobs)).filter(
-    (name) => name.startsWith(`${file.blob}.`) && name.endsWith('.incomplete'),
+  const paths = (await incompleteNames(blobs, file.blob)).map((name) => join(blobs, name));
+  const found = await Promise.all(
+    paths.map(async (other) => ({ path: other, bytes: (await givenUpBytes(other)) ?? Number.POSITIVE_INFINITY })),
   );
-  const found = await Promise.all(names.map((name) => givenUp(join(blobs, name), file.bytes)));
-  const [longest, ...rest] = found.flat().sort((a, b) => b.bytes - a.bytes);
+  // A file that is longer than the wanted one cannot be the beginning of it.
+  const usable = found.filter(({ bytes }) => bytes <= file.bytes);
+  const [longest, ...rest] = usable.sort((a, b) => b.bytes - a.bytes);
   // Another process may be faster, and then the file is gone.
   const isTaken =
     longest !== undefined &&
@@ -92,27 +80,16 @@ async function takeOver({ file, blobs }: Transfer, path: string): Promise<string
   return rest.map((other) => other.path);
 }
 
-/** Returns an incomplete file that nobody writes any more, and that may be the beginning of the wanted one. */
-async function givenUp(path: string, maxBytes: number): Promise<{ path: string; bytes: number }[]> {
-  const status = await stat(path).catch(() => undefined);
-  if (!status?.isFile() || status.size > maxBytes) return [];
-  const [, host, pid] = /\.svc-(\w+)-(\d+)-\w+\.incomplete$/.exec(path) ?? [];
-  const isOld = Date.now() - status.mtimeMs > GIVEN_UP_MS;
-  // In a container each process has the number of the one before it.
-  const hasEnded = Number(pid) === process.pid ? !writing.has(path) : !isRunning(Number(pid));
-  return (host === machine() ? hasEnded : isOld) ? [{ path, bytes: status.size }] : [];
-}
-
 async function untilComplete(transfer: Transfer, path: string): Promise<void> {
   const { file, progress, signal, what } = transfer;
   const { size: before } = await stat(path);
-  progress?.got(before);
+  progress?.had(before);
   await appendAll(transfer, path);
   if (await hasDigest(path, file, signal)) return;
   await truncate(path);
   // The first bytes may be those of a disk that was full, or of a process that was killed in the middle of a write.
   if (before > 0) {
-    progress?.got(-file.bytes);
+    progress?.had(-file.bytes);
     await appendAll(transfer, path);
     if (await hasDigest(path, file, signal)) return;
   }
@@ -133,7 +110,7 @@ async function appendAll(transfer: Transfer, path: string): Promise<void> {
       signal.throwIfAborted();
       const { size } = await stat(path);
       // Bytes that had arrived and were not written yet have to come again.
-      progress?.got(size - before - counted.bytes);
+      progress?.had(size - before - counted.bytes);
       fruitless = size > before ? 0 : fruitless + 1;
       if (!isBreak(error) || fruitless === MAX_FRUITLESS) throw error;
       await delay(retryMs, undefined, { signal }).catch(() => {});
@@ -154,6 +131,11 @@ class Count implements FetchProgress {
   expects(): void {}
 
   leavesOut(): void {}
+
+  had(bytes: number): void {
+    this.bytes += bytes;
+    this.#progress?.had(bytes);
+  }
 
   got(bytes: number): void {
     this.bytes += bytes;
@@ -177,7 +159,7 @@ async function append(transfer: Transfer, path: string, from: number): Promise<v
     requireRange(transfer, answer, from);
     if (from > 0 && answer.status === 200) {
       // A server that does not know ranges sends all of it.
-      progress?.got(-from);
+      progress?.had(-from);
       await truncate(path);
     }
   } catch (error) {

@@ -43,6 +43,26 @@ suite('of the files of a repository', () => {
     );
   });
 
+  test('those of a family with files of its own are taken, and it must have them', () => {
+    const family = {
+      file: 'noulxp.json',
+      needs: { tokenizer: 't/tokenizer.json', settings: ['template.json', 'w/decide.bin'], graph: 'w/decide.onnx' },
+    };
+    const listed = files('model.onnx', 'template.json', 'w/decide.bin', 'w/decide.onnx', 't/tokenizer.json', 'x.json');
+    const repository = [...listed, { path: 'noulxp.json', bytes: 1, blob: blobOf(99) }];
+    const found = chooseFiles(repository, { ...wish, family });
+    assert.equal(found.graph, 'w/decide.onnx');
+    assert.deepEqual(found.others, ['model.onnx']);
+    assert.deepEqual(
+      found.files.map(({ path }) => path),
+      ['config.json', 'template.json', 'w/decide.bin', 'w/decide.onnx', 't/tokenizer.json', 'noulxp.json'],
+    );
+    for (const missing of ['noulxp.json', 't/tokenizer.json']) {
+      const others = repository.filter(({ path }) => path !== missing);
+      assert.throws(() => chooseFiles(others, { ...wish, family }), { message: `there is no ${missing} in it` });
+    }
+  });
+
   for (const [what, graph, weights] of [
     ['one file of weights', 'model.onnx', ['model.onnx_data']],
     ['several', 'onnx/model.onnx', ['onnx/model.onnx_data', 'onnx/model.onnx_data_1']],

@@ -82,8 +82,7 @@ suite('a hub that gives no model says why, and what to do:', () => {
 
   for (const [status, headers, message] of [
     [403, { 'x-error-message': 'Your plan does not have it' }, 'status 403: Your plan does not have it'],
-    [500, {}, 'status 500'],
-    [503, {}, 'status 503'],
+    [501, {}, 'status 501'],
     [404, {}, 'status 404'],
   ] as const) {
     test(`it answers ${status}`, async (t) => {
@@ -166,7 +165,12 @@ suite('the token', () => {
     const hub = await hubWith(t);
     hub.publish('org/name', { ...repositoryOf('1'), [`onnx/${TOKEN}.onnx`]: 'x' });
     const told: string[] = [];
-    const progress = { expects() {}, got() {}, leavesOut: (graphs: readonly string[]) => void told.push(...graphs) };
+    const progress = {
+      expects() {},
+      had() {},
+      got() {},
+      leavesOut: (graphs: readonly string[]) => void told.push(...graphs),
+    };
     await hubSource(t, hub, { token: TOKEN, source: { progress } }).find(never);
     assert.deepEqual(told, ['onnx/[secret].onnx']);
   });
@@ -239,8 +243,12 @@ suite('a hub that limits requests', () => {
     ['by what is no time', 429, { 'retry-after': 'soon' }, 1500],
     ['for a year, of which a day is believed', 429, { 'retry-after': '31536000' }, 86_400_000],
     ['for a year by RateLimit', 429, { ratelimit: '"api";r=0;t=31536000' }, 86_400_000],
-    ['not at all', 500, { 'retry-after': '4', ratelimit: '"api";r=0;t=55' }, undefined],
-    ['nor with 503 alone', 503, {}, undefined],
+    ['by a fault that may pass, which says no time', 500, { 'retry-after': '4', ratelimit: '"api";r=0;t=55' }, 1500],
+    ['by 502', 502, {}, 1500],
+    ['by 503 alone', 503, {}, 1500],
+    ['by 504', 504, {}, 1500],
+    ['not at all', 501, { 'retry-after': '4' }, undefined],
+    ['nor by a refusal', 403, { 'retry-after': '4' }, undefined],
   ] as const) {
     test(`is left alone for as long as it says: ${what}`, () => {
       assert.equal(pauseOf({ statusCode: status, headers }, 1500), pauseMs);
@@ -289,6 +297,20 @@ suite('a hub that limits requests', () => {
       await refusal(t, hub, { client: { pause } }),
       /the hub limits requests \(status 429\); the next may come in 16 s$/,
     );
+    assert.equal(hub.requests.length, 5);
+  });
+
+  test('or has a fault of its own is asked again with longer and longer pauses', async (t) => {
+    const hub = await hubWith(t);
+    hub.faults.push(limit({}, 500), limit({}, 503));
+    hub.storageFaults.push(limit({}, 502));
+    const pauses: number[] = [];
+    const pause = async (ms: number) => pauses.push(ms);
+    assert.equal((await hubSource(t, hub, { client: { pause } }).find(never)).fallback, false);
+    assert.deepEqual(pauses, [1000, 2000, 1000]);
+    hub.faults.push(...Array(20).fill(limit({}, 502)));
+    hub.requests.length = 0;
+    assert.equal(await refusal(t, hub, { client: { pause } }), 'hf:org/name: status 502');
     assert.equal(hub.requests.length, 5);
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
-import { atCommit, parseHubName } from '../../../src/model/hub/name.ts';
+import { atCommit, hubNameOfPage, parseHubName } from '../../../src/model/hub/name.ts';
 import { parseLocation } from '../../../src/model/location.ts';
 
 const COMMIT = 'ab'.repeat(20);
@@ -52,4 +52,26 @@ suite('a name at a hub', () => {
     assert.equal(atCommit(parseHubName('hf:org/name@v1'), COMMIT), `hf:org/name@${COMMIT}`);
     assert.equal(atCommit(parseHubName('hf:org/name/a/b'), COMMIT), `hf:org/name@${COMMIT}/a/b`);
   });
+
+  for (const [page, model] of [
+    ['https://huggingface.co/org/name', 'hf:org/name'],
+    ['https://huggingface.co/org/name/', 'hf:org/name'],
+    ['http://www.huggingface.co/org/name?library=x#usage', 'hf:org/name'],
+    ['huggingface.co/org/name', 'hf:org/name'],
+    ['hf.co/org/name', 'hf:org/name'],
+    ['https://huggingface.co/org/name/tree/main', 'hf:org/name'],
+    ['https://huggingface.co/org/name/tree/main/onnx', 'hf:org/name/onnx'],
+    ['https://huggingface.co/org/name/tree/v1.2/onnx', 'hf:org/name@v1.2/onnx'],
+    ['https://huggingface.co/org/name/blob/main/config.json', 'hf:org/name'],
+    ['https://huggingface.co/org/name/blob/v1/onnx/model.onnx', 'hf:org/name@v1/onnx'],
+    ['https://huggingface.co/org', undefined],
+    ['https://huggingface.co/datasets/name', undefined],
+    ['https://huggingface.co/org/name/discussions', undefined],
+    ['https://hub.example/org/name', undefined],
+    ['org/name', undefined],
+  ] as const) {
+    test(`is ${model ?? 'not'} meant by ${page}`, () => {
+      assert.equal(hubNameOfPage(page), model);
+    });
+  }
 });

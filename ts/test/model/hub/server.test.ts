@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fixture } from '../../addon/model-folders.ts';
@@ -179,6 +179,7 @@ suite('svc model', { concurrency: 2 }, () => {
       ['hf:org/none', 'hf:org/none: there is no such repository, or it is private, which needs HF_TOKEN'],
       ['hf:none', 'model: hf:none: must be hf:org/name, hf:org/name@revision or hf:org/name/folder'],
       [fixture('marker'), `${fixture('marker')}: lies on this machine already`],
+      [join(fixture('marker'), 'no'), `${join(fixture('marker'), 'no')}: no such model folder`],
     ] as const) {
       const { code, stdout, stderr } = await world.run(['model', 'pull', model, '--device', 'cpu']);
       assert.deepEqual([code, stdout, stderr], [1, '', `${message}\n`]);
@@ -230,6 +231,120 @@ suite('svc model', { concurrency: 2 }, () => {
     );
     const again = await world.run(['model', 'rm', 'hf:org/name']);
     assert.deepEqual([again.code, again.stderr], [1, 'hf:org/name: is not kept here; see svc model list\n']);
+  });
+
+  test('names a model of a hub that a path or an address may mean', async (t) => {
+    const world = await HubWorld.start(t, 'marker');
+    for (const [model, meant] of [
+      ['org/name', 'hf:org/name'],
+      ['org/name@v2/onnx', 'hf:org/name@v2/onnx'],
+      ['huggingface.co/org/name', 'hf:org/name'],
+    ] as const) {
+      for (const args of [
+        ['pull', model],
+        ['check', model],
+      ]) {
+        const { code, stderr } = await world.run(['model', ...args]);
+        assert.equal(code, 1);
+        assert.ok(stderr.endsWith(`${model}: no such model folder; a model of a hub is named ${meant}\n`), stderr);
+      }
+    }
+    // The folder above is there, so a path was meant.
+    const { stderr } = await world.run(['model', 'pull', './no']);
+    assert.match(stderr, /no: no such model folder\n$/);
+  });
+
+  test('tells each of two names of the same files by its own card and commit, and removes them one by one', async (t) => {
+    const world = await HubWorld.start(t, 'marker');
+    const files = await filesOfFixture('marker');
+    const first = world.hub.publish('org/name', files);
+    const second = world.hub.publish('org/copy', { ...files, 'README.md': '---\nlicense: mit\n---\n' });
+    const pull = async (model: string) => {
+      const { code, stdout, stderr } = await world.run(['model', 'pull', model, '--device', 'cpu', '--json']);
+      assert.equal(code, 0, stderr);
+      return JSON.parse(stdout);
+    };
+    const list = async () => JSON.parse((await world.run(['model', 'list', '--json'])).stdout);
+    const snapshot = (name: string, commit: string) => join(world.cache, `models--org--${name}`, 'snapshots', commit);
+    const [original, copy] = [await pull('hf:org/name'), await pull('hf:org/copy')];
+    assert.equal(original.sha256, copy.sha256);
+    assert.deepEqual(
+      [original, copy].map(({ source, licence, files }) => [source, licence, files]),
+      [
+        [`hf:org/name@${first}`, 'apache-2.0', snapshot('name', first)],
+        [`hf:org/copy@${second}`, 'mit', snapshot('copy', second)],
+      ],
+    );
+    assert.deepEqual(
+      (await list()).map(({ source, revision, licence }: Record<string, string>) => [source, revision, licence]),
+      [
+        ['hf:org/copy', second, 'mit'],
+        ['hf:org/name', first, 'apache-2.0'],
+      ],
+    );
+    assert.match((await world.run(['model', 'list'])).stdout, /^1 kept, /m);
+
+    const pinned = `hf:org/name@${first}`;
+    const removed = await world.run(['model', 'rm', pinned]);
+    assert.equal(removed.stdout, `${pinned}: removed, 0 B; hf:org/copy has the same files, which stay\n`);
+    assert.ok(!existsSync(snapshot('name', first)) && existsSync(join(copy.folder, 'model.onnx')));
+    assert.deepEqual(
+      (await list()).map(({ source }: Record<string, string>) => source),
+      ['hf:org/copy'],
+    );
+    // A start must not begin with a model that was removed, though its files are here by another name.
+    world.hub.stop();
+    const live = await world.serve();
+    assert.equal((await health(live)).source, 'embedded');
+    await world.end(live);
+    assert.match((await world.run(['model', 'rm', 'hf:org/copy'])).stdout, /^hf:org\/copy: removed, \d+ KiB\n$/);
+    assert.deepEqual([existsSync(copy.folder), existsSync(join(world.cache, 'models--org--copy'))], [false, false]);
+  });
+
+  test('rm leaves the files of a commit that another name has', async (t) => {
+    const world = await HubWorld.start(t, 'marker');
+    const commit = world.hub.publish('org/name', await filesOfFixture('marker'), { branch: 'v2' });
+    world.hub.publish('org/name', await filesOfFixture('shared-state'));
+    for (const model of ['hf:org/name@v2', `hf:org/name@${commit}`]) {
+      assert.equal((await world.run(['model', 'pull', model, '--device', 'cpu'])).code, 0);
+    }
+    const graph = join(world.cache, 'models--org--name', 'snapshots', commit, 'model.onnx');
+    assert.equal((await world.run(['model', 'rm', 'hf:org/name@v2'])).code, 0);
+    assert.ok(existsSync(graph));
+    assert.equal((await world.run(['model', 'rm', `hf:org/name@${commit}`])).code, 0);
+    assert.ok(!existsSync(graph));
+  });
+
+  test('rm takes the name that pull and /health show, which is that of one commit', async (t) => {
+    const world = await HubWorld.start(t, 'marker');
+    const first = world.hub.publish('org/name', await filesOfFixture('marker'));
+    const pull = (model: string) => world.run(['model', 'pull', model, '--device', 'cpu']);
+    await pull('hf:org/name');
+    // Another card alone makes another commit with the same model.
+    const second = world.hub.publish('org/name', { ...(await filesOfFixture('marker')), 'README.md': 'new' });
+    await pull('hf:org/name');
+    const third = world.hub.publish('org/name', await filesOfFixture('shared-state'));
+    await pull('hf:org/name');
+    const list = async () =>
+      JSON.parse((await world.run(['model', 'list', '--json'])).stdout)
+        .map(({ source, revision }: Record<string, string>) => `${source} ${revision}`)
+        .toSorted();
+    const names = (...commits: string[]) => commits.map((commit) => `hf:org/name ${commit}`).toSorted();
+    const snapshots = () => readdirSync(join(world.cache, 'models--org--name', 'snapshots')).toSorted();
+    assert.deepEqual(await list(), names(second, third));
+    assert.deepEqual(snapshots(), [first, second, third].toSorted());
+
+    const one = await world.run(['model', 'rm', `hf:org/name@${second}`]);
+    assert.match(one.stdout, /: removed, 0 B; hf:org\/name has the same files, which stay\n$/);
+    assert.deepEqual(await list(), names(first, third));
+    assert.deepEqual(snapshots(), [first, third].toSorted());
+    const other = await world.run(['model', 'rm', `hf:org/name@${first}`]);
+    assert.match(other.stdout, /: removed, \d+ KiB\n$/);
+    assert.deepEqual([await list(), snapshots()], [names(third), [third]]);
+    const unknown = await world.run(['model', 'rm', `hf:org/name@${'ab'.repeat(20)}`]);
+    assert.match(unknown.stderr, /: is not kept here; see svc model list\n$/);
+    assert.equal((await world.run(['model', 'rm', 'hf:org/name'])).code, 0);
+    assert.ok(!existsSync(join(world.cache, 'models--org--name')));
   });
 
   test('rm leaves a model that a server uses', async (t) => {

@@ -6,6 +6,7 @@ and a mask written in a text becomes a space. The package would take both for re
 import json
 
 import oracle
+from tokenizers import Tokenizer
 
 try:
     from decision_toolkit.errors import AdapterError
@@ -18,6 +19,8 @@ REFUSALS = AdapterError
 
 def answerer(adapter, engine, mask, sort_keys):
     """Returns a function from a request to its answers; `sort_keys` is about the members of a state that is JSON."""
+    # Where `transformers` is installed, the package would take its tokenizer, which has no such setting.
+    engine._tokenizer = Tokenizer.from_file(str(engine.path("tokenizer")))
     engine.tokenizer.encode_special_tokens = True
 
     def answer(request):
