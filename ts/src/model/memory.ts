@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { Refusal } from '../refusal.ts';
+import { secondGraphs } from './two-graphs.ts';
 
 const MIB = 2 ** 20;
 
