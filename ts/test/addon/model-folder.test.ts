@@ -173,10 +173,7 @@ const CONFIGS: readonly Spoilt[] = [
   ...(
     [
       [{ encoder: 'model.onnx' }, /^graphs: needs a head or a scorer, not both$/],
-      [
-        { encoder: 'model.onnx', head: 'a.onnx', scorer: 'b.onnx' },
-        /^graphs: needs a head or a scorer, not both$/,
-      ],
+      [{ encoder: 'model.onnx', head: 'a.onnx', scorer: 'b.onnx' }, /^graphs: needs a head or a scorer, not both$/],
       [{ head: 'a.onnx' }, /^graphs: missing field `encoder`/],
       [{ encoder: '../model.onnx', head: 'a.onnx' }, /^graphs\.encoder: must be a file of this folder$/],
       [{ encoder: 'model.onnx', head: '/a.onnx' }, /^graphs\.head: must be a file of this folder$/],

@@ -1,8 +1,8 @@
 //! The run of a plan on two graphs: an encoder reads every text apart, and a scorer reads what the
 //! encoder made of a state and of the options of a question.
 //!
-//! What the encoder makes of a text depends on nothing else, so it is kept between requests, the
-//! options' as well as the state's.
+//! The encoder's result for a text depends on nothing else, so results are kept between requests, those
+//! of options as well as those of states.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -101,7 +101,7 @@ impl Value {
 
 /// One of the two graphs.
 struct Part {
-    /// What the graph is, for errors.
+    /// The name of the graph in errors.
     what: &'static str,
     head: Head,
     graph: Vec<Field>,
