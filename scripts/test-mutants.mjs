@@ -110,6 +110,7 @@ async function instrument(folder) {
   run(process.execPath, ['--input-type=module', '-e', build], { cwd: folder });
   return (area) =>
     mutants
+      .filter(({ status }) => status !== 'Ignored')
       .map((mutant) => ({ ...mutant, name: mutant.fileName.slice(source.length + 1) }))
       .filter(({ name }) => TYPESCRIPT[area].source.test(name));
 }

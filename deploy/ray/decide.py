@@ -35,6 +35,8 @@ import requests
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 START_TIMEOUT_S = 300
+# How often a server is started that is killed before it is ready, as a machine without memory does.
+STARTS = 3
 ANSWER_TIMEOUT_S = 600
 # A server that cannot be started again, or stays busy for this many attempts, ends the run.
 ATTEMPTS = 30
@@ -74,6 +76,15 @@ class Server:
         return self._url
 
     def _start(self) -> None:
+        for _ in range(STARTS):
+            url = self._try_start()
+            if url is not None:
+                self._url = url
+                return
+        raise BadInput(f"the server was killed {STARTS} times while it started: has the machine enough memory?")
+
+    def _try_start(self) -> str | None:
+        """Starts the server and returns its URL, or None if a signal has ended it before it was ready."""
         # The server has a folder of its own, so that two servers on one machine do not share files. It needs no key,
         # because it listens only on loopback.
         folder = tempfile.TemporaryDirectory(prefix="svc-ray-", ignore_cleanup_errors=True)
@@ -94,15 +105,17 @@ class Server:
             raise BadInput(f"{self._command[0]}: {error.strerror}: is the server installed on each machine?") from None
         atexit.register(self._process.terminate)
         self._folder = folder
-        self._url = self._wait(log)
+        return self._wait(log)
 
-    def _wait(self, log: Path) -> str:
+    def _wait(self, log: Path) -> str | None:
         end = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < end and self._process.poll() is None:
             address = re.search(r'listening on (http://[^"\s]+)', log.read_text())
             if address and is_ready(address[1]):
                 return address[1]
             time.sleep(0.1)
+        if (self._process.poll() or 0) < 0:
+            return None
         self._process.kill()
         raise BadInput(f"the server does not start: {(log.read_text().strip().splitlines() or ['no word'])[-1]}")
 

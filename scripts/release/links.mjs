@@ -8,23 +8,30 @@ import { VERSION } from './platforms.mjs';
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A link that is neither an address nor a place on the same page. */
+/** A link that is neither an address nor a place on the same page, and a picture in HTML. */
 const LOCAL_LINK = /(?<=\]\()(?!\w+:|#)([^)#\s]+)(#[^)\s]*)?(?=\))/g;
+const LOCAL_PICTURE = /(?<=\b(?:src|srcset)=")(?!\w+:)([^"]+)(?=")/g;
 
 /**
  * Returns a page with each link to a file that the package lacks turned into a link to that file in the repository, at
- * the version of the package.
+ * the version of the package; pictures in HTML always come from there.
  *
  * @param text - The page.
  * @param path - Its path in the repository.
  * @param isPacked - Whether the package has the file with a path of the repository.
  */
 export function packedPage(text, path, isPacked) {
-  return text.replace(LOCAL_LINK, (link, target, fragment = '') => {
+  const fileOf = (link, target) => {
     const file = posix.normalize(posix.join(posix.dirname(path), target));
     if (!existsSync(join(REPOSITORY, file))) throw new Error(`${path} links to ${link}, and there is no ${file}`);
+    return file;
+  };
+  const linked = text.replace(LOCAL_LINK, (link, target, fragment = '') => {
+    const file = fileOf(link, target);
     return isPacked(file) ? link : `${repositoryUrl()}/blob/v${VERSION}/${file}${fragment}`;
   });
+  // Registries show a page of the package without the files beside it.
+  return linked.replace(LOCAL_PICTURE, (link) => `${repositoryUrl()}/raw/v${VERSION}/${fileOf(link, link)}`);
 }
 
 /**

@@ -70,7 +70,9 @@ function makeMain() {
     dependencies: { [MODEL]: VERSION },
     optionalDependencies: Object.fromEntries(PLATFORMS.map((platform) => [enginePackage(platform), VERSION])),
   });
-  for (const path of MAIN_FILES) cpSync(path, join(folder, path), { recursive: true });
+  // The pages of the package show the pictures from the repository.
+  const filter = (path) => path !== join('docs', 'images');
+  for (const path of MAIN_FILES) cpSync(path, join(folder, path), { recursive: true, filter });
   packLinks(folder);
 }
 

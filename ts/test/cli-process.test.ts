@@ -187,9 +187,12 @@ suite('svc serve', { concurrency: 2 }, () => {
         ['API key', 'svc\\.api-key'],
         ['Dashboard password', 'svc\\.password'],
       ]) {
-        assert.match(stderr, new RegExp(`"${title} required: kept in [^"]*${file}, sha256 [0-9a-f]{12}"`));
         assert.match(stderr, new RegExp(`"${title} generated: [^"]*${file}, sha256 [0-9a-f]{12}"`));
+        // One line says all of it.
+        assert.equal(stderr.match(new RegExp(`"${title} `, 'g'))?.length, 1);
       }
+      const again = await runSvc(t, ['--listen', '192.0.2.1:0', '--log-level', level], { cwd });
+      assert.match(again.stderr, /"API key required: kept in [^"]*svc\.api-key, sha256 [0-9a-f]{12}"/);
       assert.doesNotMatch(stderr, /settings: /);
     });
   }

@@ -1,8 +1,14 @@
 /** Names and keys for parts of Swagger UI that it leaves without: a screen reader or a keyboard needs them. */
 
+/** Attributes, with their values or what makes them for a part. */
+type Attributes = Readonly<Record<string, string | ((part: Element) => string)>>;
+
 /** The parts, by their selectors, with the attributes that they lack. */
-const LACKING: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+const LACKING: Readonly<Record<string, Attributes>> = {
   'select#servers': { 'aria-label': 'Server' },
+  '[data-param-name] select': { 'aria-label': (part) => nameIn(part, '[data-param-name]', 'data-param-name') },
+  // Each of these is a landmark, and they need different names.
+  '.responses-table': { 'aria-label': (part) => `Responses of ${nameIn(part, '.opblock', 'id')}` },
   'select.examples-select-element': { 'aria-label': 'Example' },
   'textarea.body-param__text': { 'aria-label': 'Request body' },
   'pre.microlight': { tabindex: '0' },
@@ -25,8 +31,14 @@ export function nameForEverybody(root: Element): void {
   new MutationObserver(name).observe(root, { childList: true, subtree: true });
 }
 
-function addMissing(part: Element, attributes: Readonly<Record<string, string>>): void {
+function addMissing(part: Element, attributes: Attributes): void {
   for (const [attribute, value] of Object.entries(attributes)) {
-    if (!part.hasAttribute(attribute)) part.setAttribute(attribute, value);
+    if (part.hasAttribute(attribute)) continue;
+    part.setAttribute(attribute, typeof value === 'string' ? value : value(part));
   }
+}
+
+/** Returns an attribute of the part that a part lies in. */
+function nameIn(part: Element, around: string, attribute: string): string {
+  return part.closest(around)?.getAttribute(attribute) ?? '';
 }

@@ -12,7 +12,7 @@ type Unchecked = unknown;
  */
 export function modelPath(model: Unchecked): string {
   if (typeof model !== 'string') throw new TypeError('model: must be a string, the path of a model folder');
-  const isAddress = /^[a-z][a-z0-9+.-]+:\/\//i.test(model);
+  const isAddress = /^([a-z][a-z0-9+.-]+:\/\/|hf:)/i.test(model);
   const isArchive = /\.(tar\.gz|tgz|zip)$/i.test(model) && !isFolder(model);
   if (isAddress || isArchive) {
     throw new TypeError(`model: must be a model folder; ${JSON.stringify(model)} is one that only svc serve can take`);

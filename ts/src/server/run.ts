@@ -138,7 +138,8 @@ function logConfig(log: Logger, { config, warnings, created }: LoadedConfig): vo
 function logCredential(log: Logger, { status, warnings, generated }: Credential, isTerminal: boolean): void {
   const always = log.child({}, { level: 'info' });
   for (const warning of warnings) log.warn(warning);
-  always.info(status);
+  // The line about a generated credential says where it is, as its status does.
+  if (generated === undefined || isTerminal) always.info(status);
   if (generated === undefined) return;
   const line = announcement(generated, isTerminal);
   if (isTerminal) process.stderr.write(`\n${line}\n\n`);

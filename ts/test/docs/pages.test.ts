@@ -41,7 +41,10 @@ function headings(path: string): string[] {
 suite('the pages for users', () => {
   test('link to files and headings that are there', () => {
     const links = PAGES.flatMap((page) =>
-      [...prose(page).matchAll(/\]\((?!\w+:)([^)\s]+)\)/g)].map(([, target = '']) => ({ page, target })),
+      [...prose(page).matchAll(/(?:\]\(|\bsrc(?:set)?=")(?!\w+:)([^)"\s]+)[)"]/g)].map(([, target = '']) => ({
+        page,
+        target,
+      })),
     );
     assert.ok(links.length > 100);
     for (const { page, target } of links) {
@@ -52,6 +55,12 @@ suite('the pages for users', () => {
         assert.ok(headings(file).includes(fragment), `${page}: ${target}`);
       }
     }
+  });
+
+  test('begin with one of at most 150 lines, which shows the dashboard in light and dark', () => {
+    const page = read('README.md');
+    assert.ok(page.trimEnd().split('\n').length <= 150);
+    for (const scheme of ['light', 'dark']) assert.match(page, new RegExp(`"docs/images/dashboard-${scheme}\\.png"`));
   });
 
   test('never tell a reader to run npx svc, which is a package of somebody else', () => {

@@ -285,6 +285,7 @@ suite('createEngine', () => {
       { model: 'https://models.example/mine.zip' },
       'model: must be a model folder; "https://models.example/mine.zip" is one that only svc serve can take',
     ],
+    [{ model: 'hf:org/name' }, 'model: must be a model folder; "hf:org/name" is one that only svc serve can take'],
     [{ model: 'mine.tar.gz' }, 'model: must be a model folder; "mine.tar.gz" is one that only svc serve can take'],
   ] as const) {
     test(`refuses ${JSON.stringify(options)}`, async () => {

@@ -92,6 +92,14 @@ suite('a page in a package', () => {
     );
   });
 
+  test('shows pictures from the repository, since registries show it alone', async () => {
+    const { GITHUB_SERVER_URL: server, GITHUB_REPOSITORY: name } = process.env;
+    const base = `${server && name ? `${server}/${name}` : 'https://github.com/svc/server'}/raw/v${version}`;
+    const picture = (path: string) => `<source srcset="${path}"><img src="${path}" alt="x"><img src="data:,">`;
+    assert.equal(await packed(picture('LICENSE'), 'README.md'), picture(`${base}/LICENSE`));
+    await assert.rejects(packed('<img src="no.png">', 'README.md'), /there is no no\.png/);
+  });
+
   test('with a link to nothing is refused', async () => {
     await assert.rejects(
       packed('[a](no.md)', 'docs/api.md'),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LiveServer } from '../real/live-server.ts';
+import { until } from '../until.ts';
 import { inspect, openPage, textOf } from './browser.ts';
 
 test("the API's page has nothing that axe finds, on wide and on narrow screens, and fits them", async (t) => {
@@ -17,6 +18,17 @@ test("the API's page has nothing that axe finds, on wide and on narrow screens, 
     assert.ok(overhang <= 0, `${overhang} pixels too wide for ${width}`);
     await inspect(page, `docs-${width}`);
   }
+});
+
+test("the API's page has nothing that axe finds with every route open", async (t) => {
+  const server = await LiveServer.start(t);
+  const page = await openPage(t, { viewport: { width: 1440, height: 900 } });
+  await page.goto(new URL('/docs', server.url).href);
+  await page.locator('.opblock').first().waitFor();
+  const summaries = await page.locator('.opblock-summary').all();
+  for (const summary of summaries) await summary.click();
+  await until(async () => (await page.locator('.responses-table').count()) === summaries.length);
+  await inspect(page, 'docs-open');
 });
 
 test("the API's page shows every route and tries one out, asking nobody but the server", async (t) => {
