@@ -591,4 +591,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_text_stands_between_the_special_tokens_of_the_template() {
+        let tokenizer = tokenizer("tests/fixtures/marker");
+        let frame = tokenizer.frame().expect("a frame");
+        let id = |name: &str| i64::from(tokenizer.inner.token_to_id(name).expect("a token"));
+        assert_eq!(frame.row(&[7, 8]), [id("[CLS]"), 7, 8, id("[SEP]")]);
+        assert_eq!(frame.specials(), 2);
+        let encoding = tokenizer.inner.encode("late", true).expect("tokens");
+        let ids: Vec<i64> = encoding.get_ids().iter().map(|id| i64::from(*id)).collect();
+        assert_eq!(frame.row(&whole(&tokenizer, "late")), ids);
+    }
+
+    #[test]
+    fn without_a_template_a_text_stands_alone() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/marker/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let mut settings: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        settings["post_processor"] = serde_json::Value::Null;
+        let tokenizer = Tokenizer::from_bytes(&file, settings.to_string().as_bytes());
+        let frame = tokenizer.expect("a tokenizer").frame().expect("a frame");
+        assert_eq!((frame.row(&[7]), frame.specials()), (vec![7], 0));
+    }
 }

@@ -328,6 +328,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn two_graphs_are_as_exact_as_the_worse_one() {
+        let made = |products| Exactness::MadeExact {
+            why: "why",
+            products,
+            slowdown: Some(1.5),
+        };
+        let cannot = Exactness::CannotBe {
+            why: "why",
+            reason: "a product".into(),
+        };
+        assert_eq!(Exactness::Exact.and(Exactness::Exact), Exactness::Exact);
+        assert_eq!(made(2).and(made(1)), made(3));
+        for exactness in [made(2), cannot.clone()] {
+            assert_eq!(exactness.clone().and(Exactness::Exact), exactness);
+            assert_eq!(Exactness::Exact.and(exactness.clone()), exactness);
+        }
+        assert_eq!(made(2).and(cannot.clone()), cannot);
+        assert_eq!(cannot.clone().and(made(2)), cannot);
+    }
+
+    #[test]
     fn a_file_that_stays_as_it_is_need_not_be_read_again() {
         let processor = Processor {
             unsigned: Pairs::Large,
