@@ -15,7 +15,7 @@ import { chromium } from 'playwright-core';
 
 const REPOSITORY = fileURLToPath(new URL('..', import.meta.url));
 const FOLDER = join(REPOSITORY, 'docs', 'images');
-/** What the screenshots show, apart from numbers. */
+/** The file that notes what the screenshots show, apart from numbers. */
 const RECORD = join(REPOSITORY, 'scripts', 'screenshots.json');
 const PASSWORD = 'for the screenshots';
 const SIZE = { width: 1280, height: 800 };

@@ -151,7 +151,15 @@ function plotOptions({ lines, isStacked = false }: ChartKind, size: { width: num
     scales: { y: { range: (_, __, max) => [0, niceMax(max)] } },
     series: [{}, ...drawn.map(plotSeries)],
     axes: [
-      { ...axis, grid: { show: false }, size: 24, space: 56, values: (_, times) => times.map(clock) },
+      {
+        ...axis,
+        grid: { show: false },
+        size: 24,
+        space: 56,
+        // The clock shows minutes: a mark between two of them would have the label of the one before it.
+        incrs: [60, 120, 300],
+        values: (_, times) => times.map(clock),
+      },
       {
         ...axis,
         grid: { stroke: grid, width: 1 },

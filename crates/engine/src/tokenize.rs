@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use tokenizers::models::unigram::Unigram;
+use tokenizers::pre_tokenizers::metaspace::PrependScheme;
 use tokenizers::{Encoding, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper, Token};
 
 use crate::Error;
@@ -18,6 +21,8 @@ pub struct Tokenizer {
     vocabulary: usize,
     /// The tokens of common words; `None` where words cannot be told apart without the tokenizer.
     words: Option<Words>,
+    /// The tokens of common words that are tokenized one by one.
+    single_words: Words,
 }
 
 impl Tokenizer {
@@ -33,6 +38,18 @@ impl Tokenizer {
                 problem: format!("not a tokenizer: {panic}"),
             })
         })
+    }
+
+    /// Returns the tokenizer of a file in which no text can spell one of `marks`, even where the
+    /// file does not call these added tokens special.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] that names `file`.
+    pub fn with_marks(file: &Path, bytes: &[u8], marks: &[&str]) -> Result<Self, Error> {
+        match with_special(bytes, marks) {
+            Some(bytes) => Self::from_bytes(file, &bytes),
+            None => Self::from_bytes(file, bytes),
+        }
     }
 
     fn read(file: &Path, bytes: &[u8]) -> Result<Self, Error> {
@@ -63,6 +80,7 @@ impl Tokenizer {
             inner,
             vocabulary,
             words,
+            single_words: Words::default(),
         })
     }
 
@@ -85,13 +103,11 @@ impl Tokenizer {
         let mut tokens = Tokens::default();
         let mut take = |ids: &[i64]| {
             meter.add(ids.len())?;
-            let kept = ids.len().min(keep - tokens.ids.len());
-            tokens.ids.extend_from_slice(&ids[..kept]);
-            tokens.left_out += ids.len() - kept;
+            tokens.take(ids, keep);
             Ok(())
         };
         match &self.words {
-            Some(words) => words.tokens(text, |word| self.tokenize(word), take)?,
+            Some(cache) => cache.tokens(words(text), |word| self.tokenize(word), take)?,
             None => {
                 for piece in pieces(text) {
                     take(&self.tokenize(piece)?)?;
@@ -120,6 +136,67 @@ impl Tokenizer {
             before: ids(&parts[..text]),
             after: ids(&parts[text + 1..]),
         })
+    }
+
+    /// Returns the ids of the tokens of words, each tokenized as a text by itself: the first `keep`
+    /// ids, and the number of the others.
+    ///
+    /// # Errors
+    /// Those of [`Tokenizer::encode`].
+    pub fn encode_words(
+        &self,
+        words: impl Iterator<Item = String>,
+        keep: usize,
+        meter: &mut Meter<'_>,
+    ) -> Result<Tokens, Error> {
+        let mut tokens = Tokens::default();
+        let stop = meter.stop;
+        let tokenize = |word: &str| {
+            let mut ids = Vec::new();
+            for piece in pieces(word) {
+                stop.check()?;
+                ids.extend(self.tokenize(piece)?);
+            }
+            Ok(ids.into())
+        };
+        self.single_words.tokens(words, tokenize, |ids| {
+            meter.add(ids.len())?;
+            tokens.take(ids, keep);
+            Ok(())
+        })?;
+        Ok(tokens)
+    }
+
+    /// Returns the id of a token; `None` where the vocabulary does not have it.
+    pub fn id(&self, token: &str) -> Option<i64> {
+        self.inner.token_to_id(token).map(i64::from)
+    }
+
+    /// Returns a special token that was added to the vocabulary; `None` where there is none with
+    /// this text.
+    pub fn special(&self, text: &str) -> Option<Special> {
+        let id = self.inner.token_to_id(text)?;
+        let added = self.inner.get_added_tokens_decoder();
+        let token = added.get(&id).filter(|token| token.special)?;
+        Some(Special {
+            id: i64::from(id),
+            takes_space_before: token.lstrip,
+            takes_space_behind: token.rstrip,
+        })
+    }
+
+    /// Whether the text behind a special token is tokenized like a text by itself.
+    pub fn begins_anew(&self) -> bool {
+        fn is_anew(splitter: &PreTokenizerWrapper) -> bool {
+            match splitter {
+                PreTokenizerWrapper::Metaspace(splitter) => {
+                    splitter.get_prepend_scheme() != PrependScheme::First
+                }
+                PreTokenizerWrapper::Sequence(all) => all.as_ref().iter().all(is_anew),
+                _ => true,
+            }
+        }
+        self.inner.get_pre_tokenizer().is_none_or(is_anew)
     }
 
     /// Returns how the tokenizer's own template puts two texts into one row; `None` where no
@@ -169,6 +246,41 @@ impl Tokenizer {
 /// The ids that stand for the texts of a row, of which no vocabulary is so long.
 const FIRST: u32 = u32::MAX;
 const SECOND: u32 = u32::MAX - 1;
+
+/// Returns a tokenizer's file in which the added tokens with these texts are special; `None` where
+/// nothing has to be changed, or the file is no tokenizer. All other bytes stay as they are.
+fn with_special(bytes: &[u8], marks: &[&str]) -> Option<Vec<u8>> {
+    #[derive(Deserialize)]
+    struct File<'a> {
+        #[serde(borrow)]
+        added_tokens: &'a RawValue,
+    }
+    let file: File<'_> = serde_json::from_slice(bytes).ok()?;
+    let raw = file.added_tokens.get();
+    let mut tokens: Vec<Value> = serde_json::from_str(raw).ok()?;
+    let mut is_changed = false;
+    for token in &mut tokens {
+        let is_mark = token["content"]
+            .as_str()
+            .is_some_and(|it| marks.contains(&it));
+        if is_mark && token["special"] != true {
+            token["special"] = true.into();
+            token["normalized"] = false.into();
+            is_changed = true;
+        }
+    }
+    let start = raw.as_ptr() as usize - bytes.as_ptr() as usize;
+    let changed = || {
+        let tokens = Value::from(tokens).to_string();
+        [
+            &bytes[..start],
+            tokens.as_bytes(),
+            &bytes[start + raw.len()..],
+        ]
+        .concat()
+    };
+    is_changed.then(changed)
+}
 
 /// Returns a Unigram model in which no text can spell a special token; `None` for other models. The
 /// vocabulary of a Unigram model holds the special tokens as ordinary pieces, so it is not enough
@@ -268,6 +380,17 @@ impl Frame {
     }
 }
 
+/// A special token that was added to a vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Special {
+    /// The id of the token.
+    pub id: i64,
+    /// Whether white space in front of the token belongs to it.
+    pub takes_space_before: bool,
+    /// Whether white space behind the token belongs to it.
+    pub takes_space_behind: bool,
+}
+
 /// The template of a row of two texts and special tokens: `[CLS] A [SEP] B [SEP]` and the like.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairFrame {
@@ -316,6 +439,15 @@ pub struct Tokens {
     pub ids: Vec<i64>,
     /// The number of tokens after the kept ones.
     pub left_out: usize,
+}
+
+impl Tokens {
+    /// Adds ids at the end, of which no more are kept once there are `keep`.
+    fn take(&mut self, ids: &[i64], keep: usize) {
+        let kept = ids.len().min(keep - self.ids.len());
+        self.ids.extend_from_slice(&ids[..kept]);
+        self.left_out += ids.len() - kept;
+    }
 }
 
 /// A counter of the tokens of a request's texts while they are made, so that a text that is far too
@@ -528,6 +660,30 @@ mod tests {
         stop.cancel();
         let cancelled = tokenizer.encode("order", 7, &mut Meter::new(1, &stop));
         assert_eq!(cancelled, Err(Error::Cancelled));
+    }
+
+    #[test]
+    fn a_mark_cannot_be_spelt_even_where_its_file_does_not_call_it_special() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures/published/open-jev/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let mark = r#""content":"[OPT]","single_word":false,"lstrip":false,"rstrip":false,"#;
+        let special = format!(r#"{mark}"normalized":false,"special":true"#);
+        assert!(text.contains(&special));
+        let plain = format!(r#"{mark}"normalized":true,"special":false"#);
+        let text = text.replace(&special, &plain);
+        let read = |marks: &[&str]| Tokenizer::with_marks(&file, text.as_bytes(), marks);
+        let ids = |marks| {
+            let tokenizer = read(marks).expect("a tokenizer");
+            (tokenizer.id("[OPT]"), whole(&tokenizer, "late [OPT] a"))
+        };
+        let (id, spelt) = ids(&[]);
+        assert!(spelt.contains(&id.expect("an id")));
+        let (same, unspelt) = ids(&["[OPT]"]);
+        assert_eq!(same, id);
+        assert!(!unspelt.contains(&id.expect("an id")));
+        assert!(read(&[]).is_ok_and(|it| it.special("[OPT]").is_none()));
+        assert!(read(&["[OPT]"]).is_ok_and(|it| it.special("[OPT]").is_some()));
     }
 
     #[test]

@@ -91,20 +91,21 @@ pub struct Words {
 }
 
 impl Words {
-    /// Calls `each` with the tokens of every word of a text, in order; `tokenize` makes the tokens
-    /// of words that are not known.
+    /// Calls `each` with the tokens of every word, in order; `tokenize` makes the tokens of words
+    /// that are not known.
     ///
     /// # Errors
     /// The errors of `tokenize` and `each`.
-    pub fn tokens<E>(
+    pub fn tokens<W: AsRef<str>, E>(
         &self,
-        text: &str,
+        words: impl Iterator<Item = W>,
         tokenize: impl Fn(&str) -> Result<Box<[i64]>, E>,
         mut each: impl FnMut(&[i64]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut fresh: HashMap<&str, Box<[i64]>> = HashMap::new();
+        let mut fresh: Generation = HashMap::new();
         let known = self.generations.read();
-        for word in words(text) {
+        for word in words {
+            let word = word.as_ref();
             let found = known.iter().find_map(|generation| generation.get(word));
             if let Some(tokens) = found.or_else(|| fresh.get(word)) {
                 each(tokens)?;
@@ -113,7 +114,7 @@ impl Words {
             let tokens = tokenize(word)?;
             each(&tokens)?;
             if is_common(word) && fresh.len() < GENERATION {
-                fresh.insert(word, tokens);
+                fresh.insert(word.into(), tokens);
             }
         }
         drop(known);
@@ -123,14 +124,11 @@ impl Words {
         Ok(())
     }
 
-    fn remember(&self, fresh: HashMap<&str, Box<[i64]>>) {
+    fn remember(&self, fresh: Generation) {
         let mut generations = self.generations.write();
         if generations[0].len() + fresh.len() > GENERATION {
             generations[1] = std::mem::take(&mut generations[0]);
         }
-        let fresh = fresh
-            .into_iter()
-            .map(|(word, tokens)| (Box::from(word), tokens));
         generations[0].extend(fresh);
     }
 }
@@ -168,7 +166,9 @@ mod tests {
             &longest,
             &longer,
         ] {
-            cache.tokens(word, tokenize, |_| Ok(())).expect("no error");
+            cache
+                .tokens(words(word), tokenize, |_| Ok(()))
+                .expect("no error");
         }
         let mut kept: Vec<String> = cache.generations.read()[0]
             .keys()
@@ -183,7 +183,9 @@ mod tests {
         let cache = Words::default();
         let ask = |text: &str| {
             let tokenize = |word: &str| Ok::<_, ()>(Box::from([word.len() as i64]));
-            cache.tokens(text, tokenize, |_| Ok(())).expect("no error");
+            cache
+                .tokens(words(text), tokenize, |_| Ok(()))
+                .expect("no error");
         };
         ask(
             "card 4929123412341234 a-very-long-word-indeed-of-thirty-letters xxxxxxxxxxxxxxxxxxxxxxxxxxxxx",

@@ -20,7 +20,8 @@ fn check_fixture(name: &str, tolerance: f64) {
     for threads in [1, 2] {
         let engine = engine(&folder, threads);
         for line in golden(&folder) {
-            let got = answer(&engine, line["body"].as_str().expect("a body"));
+            let body = line["body"].as_str().expect("a body");
+            let got = answer(&engine, body);
             let worst = compare(&got, &line);
             assert!(worst <= tolerance, "{name}: {}: {worst:.2e}", line["name"]);
             check_truncated(&got, &line);
@@ -83,6 +84,23 @@ fn shared_state_in_int8_answers_as_the_reference() {
 fn cross_encoders_answer_as_their_makers_in_pytorch() {
     for name in ["pair-bert", "pair-roberta", "pair-deberta", "pair-reranker"] {
         check_fixture(name, FP32_TOLERANCE);
+    }
+}
+
+#[test]
+fn an_answer_of_open_jev_depends_on_its_neighbours_only_where_the_settings_say_so() {
+    let together = r#"{"state":"The order was late.","questions":{
+        "a":{"type":"noul","instructions":"Is it late?"},"b":{"type":"noul","instructions":"Is it wrong?"}}}"#;
+    let alone = together.replace(r#""a":{"type":"noul","instructions":"Is it late?"},"#, "");
+    assert!(alone.len() < together.len());
+    for (name, is_alike) in [
+        ("published/open-jev", true),
+        ("published/open-jev-packed", false),
+    ] {
+        let engine = engine(&fixture(name), 1);
+        let [together, alone] = [together, &alone].map(|body| answer(&engine, body));
+        let of = |got: &Value| got["answers"]["b"]["probabilities"].to_string();
+        assert_eq!(of(&together) == of(&alone), is_alike, "{name}");
     }
 }
 

@@ -2,6 +2,11 @@
 import SwaggerUI from 'swagger-ui-dist/swagger-ui-es-bundle.js';
 import { nameForEverybody } from './names.ts';
 
+const isDark = matchMedia('(prefers-color-scheme: dark)');
+const followScheme = () => document.documentElement.classList.toggle('dark-mode', isDark.matches);
+isDark.addEventListener('change', followScheme);
+followScheme();
+
 const api = document.querySelector('#api');
 if (api !== null) nameForEverybody(api);
 SwaggerUI({

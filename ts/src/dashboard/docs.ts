@@ -8,6 +8,7 @@ export function docsPage({ script, style }: { readonly script: string; readonly 
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
 <title>API · svc</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${style}">

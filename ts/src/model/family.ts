@@ -30,6 +30,8 @@ type Content = Readonly<Record<string, unknown>>;
 interface Form extends Family {
   /** Whether the content of the file, a JSON object, is that of the family. */
   readonly isIt: (content: Content) => boolean;
+  /** The tokens that the model's tokenizer must have, where the content of the file says too little. */
+  readonly tokens?: readonly string[];
   /** Returns the files that such a model needs, where they are other than those of most models. */
   readonly needs?: (content: Content) => Partial<Needs>;
 }
@@ -57,6 +59,13 @@ const FORMS: readonly Form[] = [
   { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
   { name: 'laya', file: 'config.json', isIt: ({ layout, laya }) => layout === undefined && isObject(laya) },
+  { name: 'open-jev', file: 'config.json', isIt: ({ layout, open_jev: it }) => layout === undefined && isObject(it) },
+  {
+    name: 'gliner-decide',
+    file: 'config.json',
+    isIt: ({ layout }) => layout === undefined,
+    tokens: ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]', '[SEP_TEXT]'],
+  },
   {
     name: 'jevhome',
     file: 'decision_config.json',
@@ -146,10 +155,11 @@ export function isMakersForm(family: Family | undefined): family is Family {
 /** Returns the family of the model in a folder, with the files that it needs; undefined when it is of none. */
 export async function knownFamily(folder: string): Promise<KnownFamily | undefined> {
   const contents = new Map<string, Content | undefined>();
-  for (const { name, file, isIt, needs } of FORMS) {
+  for (const { name, file, isIt, tokens, needs } of FORMS) {
     if (!contents.has(file)) contents.set(file, await objectIn(join(folder, file)));
     const content = contents.get(file);
     if (content === undefined || !isIt(content)) continue;
+    if (tokens !== undefined && !(await hasTokens(join(folder, 'tokenizer.json'), tokens))) continue;
     return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
   return (await isBare(folder)) ? { ...BARE, needs: { tokenizer: BARE.file, settings: [] } } : undefined;
@@ -160,6 +170,15 @@ async function isBare(folder: string): Promise<boolean> {
   const { added_tokens: added } = (await objectIn(join(folder, BARE.file), MAX_TOKENIZER_BYTES)) ?? {};
   const contents = Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : [];
   return BARE.tokens.every((token) => contents.includes(token));
+}
+
+/** Whether a tokenizer has all of some added tokens. */
+async function hasTokens(tokenizer: string, tokens: readonly string[]): Promise<boolean> {
+  const { added_tokens: added } = (await objectIn(tokenizer)) ?? {};
+  const texts: unknown[] = Array.isArray(added)
+    ? added.map((token: { content?: unknown } | null) => token?.content)
+    : [];
+  return tokens.every((token) => texts.includes(token));
 }
 
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */

@@ -19,12 +19,26 @@ export interface Oracle {
   readonly variant?: string;
   /** The error codes that answer a request which the maker's code refuses. */
   readonly refusals?: readonly string[];
+  /** Words in the requests that this family may stumble over. */
+  readonly odd?: readonly string[];
   /** The least part of the requests that have answers. */
   readonly answered?: number;
 }
 
 /** A package may refuse a mask in a text, a number of options, or options without a description. */
 const REFUSALS = ['too_many_tokens', 'bad_field'];
+
+/** The tokens and the kinds of words that a model of DeBERTa reads in its own way. */
+const ODD = [
+  '[DESCRIPTION]',
+  '[L]',
+  '[SEP_TEXT]',
+  '[OPT]',
+  '[Q]',
+  'https://x.io/a?b=[L]',
+  'a.b+c@x-y.com',
+  'well-known',
+];
 
 /** Every family that is served from the folders of its maker: one line each, by the name of its tiny model. */
 export const FAMILIES: Readonly<Record<string, Oracle>> = {
@@ -39,6 +53,9 @@ export const FAMILIES: Readonly<Record<string, Oracle>> = {
   'decima-with-question': { name: 'decima_folder', variant: 'with-question' },
   'decima-bare': { name: 'decima_folder', variant: 'bare' },
   opendecider: { name: 'opendecider' },
+  'gliner2.5-decide': { name: 'gliner_decide', odd: ODD },
+  'open-jev': { name: 'open_jev', variant: 'apart', odd: ODD },
+  'open-jev-packed': { name: 'open_jev', variant: 'packed', odd: ODD, answered: 0.7 },
   'noulxp-cut': { name: 'nxp', variant: 'cut', refusals: REFUSALS },
   'noulxp-strict': { name: 'nxp', variant: 'strict', refusals: REFUSALS, answered: 0.6 },
   'noulxp-other': { name: 'nxp', variant: 'other', refusals: REFUSALS },
@@ -47,6 +64,8 @@ export const FAMILIES: Readonly<Record<string, Oracle>> = {
 /** The answer of a maker's code: the probabilities by question and label, or the reason of a refusal. */
 export interface Expected {
   readonly answers?: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  /** The tokens that the maker's code reads and cuts, for families whose programs count them. */
+  readonly usage?: Readonly<Record<'input_tokens' | 'truncated_tokens', number>>;
   readonly error?: string;
 }
 
@@ -67,7 +86,7 @@ export function publishedGolden(family: string): PublishedGolden[] {
 /** Fails unless the engine gives the same answer, or refuses the request as the maker's code does. */
 export async function assertPublished(
   engine: Engine,
-  { body, answers: expected, error }: PublishedGolden,
+  { body, answers: expected, usage: counted, error }: PublishedGolden,
   { name, refusals = ['too_many_tokens'] }: Oracle,
 ): Promise<void> {
   const reply = await engine.decide(Buffer.from(body));
@@ -78,7 +97,11 @@ export async function assertPublished(
     return;
   }
   assert.equal(reply.failure, undefined, what);
-  const { answers } = JSON.parse(reply.body?.toString('utf8') ?? '');
+  const { answers, usage } = JSON.parse(reply.body?.toString('utf8') ?? '');
+  if (counted !== undefined) {
+    const { input_tokens, truncated_tokens = 0 } = usage;
+    assert.deepEqual({ input_tokens, truncated_tokens }, counted, what);
+  }
   for (const [id, probabilities] of Object.entries(expected)) {
     const got: Readonly<Record<string, number>> = answers[id].probabilities;
     assert.deepEqual(Object.keys(got).toSorted(), Object.keys(probabilities).toSorted(), what);

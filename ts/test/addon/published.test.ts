@@ -29,6 +29,8 @@ suite('a model in the form of its maker', () => {
       };
       const before = await ask(texts);
       for (const [index, text] of texts.entries()) {
+        // open-jev reads no descriptions.
+        if (family.startsWith('open-jev') && [3, 5].includes(index)) continue;
         // The template of the strict package leaves out the name of an option that has a description.
         if (family === 'noulxp-strict' && !text.includes(' ')) continue;
         const changed = text.includes(' ') ? text.split(' ').toReversed().join(' ') : `${text} invoice`;
@@ -47,6 +49,8 @@ suite('a model in the form of its maker', () => {
     ['laya-split-q8', 'laya', 'rl_agent_config.json'],
     ['decima-bare', 'decima', 'onnx/fp32/decima.json'],
     ['opendecider', 'opendecider', 'opendecider.json'],
+    ['gliner2.5-decide', 'gliner-decide', 'config.json'],
+    ['open-jev', 'open-jev', 'config.json'],
     ['noulxp-cut', 'noulxp', 'noulxp.json'],
   ] as const) {
     test(`is known by the file of its folder: ${folder}`, async () => {

@@ -7,6 +7,14 @@ import { type Fixture, fixture } from '../addon/model-folders.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
 suite('the family of a model', () => {
+  test('is not known by a tokenizer that lacks a token', async (t) => {
+    const folder = temporaryFolder(t);
+    writeFileSync(join(folder, 'config.json'), '{"model_type":"extractor"}');
+    const tokens = ['[P]', '[L]', '[DESCRIPTION]', '[SEP_STRUCT]'].map((content) => ({ content }));
+    writeFileSync(join(folder, 'tokenizer.json'), JSON.stringify({ added_tokens: tokens }));
+    assert.equal((await familyOf(folder))?.name, 'pair');
+  });
+
   for (const [name, family] of [
     ['marker', 'marker'],
     ['marker-no-action', 'marker'],

@@ -108,6 +108,38 @@ test('the dashboard of a server that nobody has asked yet has room for its chart
   await steps.waitFor({ state: 'hidden' });
 });
 
+test('a chart names each minute once, on narrow and on wide screens', async (t) => {
+  const server = await LiveServer.start(t, { env });
+  for (let count = 0; count < 5; count += 1) await server.answer(THREE_TYPES);
+  for (const width of [360, 768, 1440]) {
+    const page = await openPage(t, { httpCredentials, viewport: { width, height: 900 } });
+    await page.addInitScript(NOTE_TEXTS);
+    await page.goto(server.url.href);
+    const drawn = async () =>
+      (await page.evaluate<string[][]>('[...drawn.values()]')).filter(({ length }) => length > 0);
+    await until(async () => (await drawn()).length === 3, LOOK_MS);
+    for (const texts of await drawn()) {
+      const minutes = texts.filter((text) => /^\d\d:\d\d$/.test(text));
+      assert.ok(minutes.length > 0, `${texts}`);
+      assert.deepEqual(minutes, [...new Set(minutes)], `at ${width}`);
+    }
+  }
+});
+
+/** Notes the texts that stand on each canvas of a page. */
+const NOTE_TEXTS = `
+  globalThis.drawn = new Map();
+  const { fillText, clearRect } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.clearRect = function (...rect) {
+    drawn.set(this.canvas, []);
+    clearRect.apply(this, rect);
+  };
+  CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+    drawn.get(this.canvas)?.push(text);
+    fillText.call(this, text, ...place);
+  };
+`;
+
 test('the kept states show when a state comes again', async (t) => {
   const server = await LiveServer.start(t, { env });
   const page = await openPage(t, { httpCredentials });

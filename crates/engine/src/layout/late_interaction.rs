@@ -11,7 +11,8 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use super::scored::{Scorer, wrong_count};
 use super::{
-    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, too_long,
+    EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, encode_each,
+    too_long,
 };
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, State};
@@ -312,17 +313,12 @@ impl Layout for LateInteraction {
         questions: &[Question],
         meter: &mut Meter<'_>,
     ) -> Result<EncodedQuestions, Error> {
-        let mut encoder = Encoder::new(tokenizer, meter);
-        let rows = questions.iter();
-        let rows = rows.map(|question| self.question(&mut encoder, question));
-        let rows = rows.collect::<Result<_, _>>()?;
         let texts = questions.iter().filter(|_| self.settings.question_in_state);
         Ok(EncodedQuestions {
-            rows,
             texts: texts
                 .map(|question| question_text(question).into())
                 .collect(),
-            truncated_tokens: encoder.truncated_tokens,
+            ..encode_each(self, tokenizer, questions, meter)?
         })
     }
 

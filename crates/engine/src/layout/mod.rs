@@ -13,6 +13,7 @@ use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Tokenizer, Tokens};
 
 pub mod bi_encoder;
+pub mod labels;
 pub mod late_interaction;
 pub mod marker;
 pub mod pair;
@@ -20,6 +21,7 @@ mod python_json;
 mod runner;
 mod scored;
 pub mod shared_state;
+pub mod spans;
 
 pub use self::python_json::StateJson;
 pub use self::runner::Runner;
@@ -37,6 +39,9 @@ pub struct Row {
     /// For each token 0, or the number of the option that it belongs to, where the layout passes
     /// these to the graph.
     pub option_ids: Vec<i64>,
+    /// For each option the number that the tokens of its question's instructions have in
+    /// `option_ids`, where the layout passes these to the graph.
+    pub head_ids: Vec<i64>,
     /// The index of each option's marker token in the row.
     pub markers: Vec<i64>,
     /// The place of the state in the row, where a layout puts it into the questions' rows.
@@ -54,7 +59,8 @@ pub struct QuestionRows {
     pub kind: Kind,
     /// The number of outcomes of the question.
     pub outcomes: usize,
-    /// The rows, at least one; together they hold every outcome once.
+    /// The rows, which together hold every outcome once. A question has at least one, unless its
+    /// layout packs several questions into one row: then the first question has that row.
     pub rows: Vec<Row>,
 }
 
@@ -118,14 +124,7 @@ pub trait Layout: Send + Sync {
         questions: &[Question],
         meter: &mut Meter<'_>,
     ) -> Result<EncodedQuestions, Error> {
-        let mut encoder = Encoder::new(tokenizer, meter);
-        let questions = questions.iter();
-        let rows = questions.map(|question| self.question(&mut encoder, question));
-        Ok(EncodedQuestions {
-            rows: rows.collect::<Result<_, _>>()?,
-            texts: Arc::default(),
-            truncated_tokens: encoder.truncated_tokens,
-        })
+        encode_each(self, tokenizer, questions, meter)
     }
 
     /// Returns the rows of one question, as far as they do not depend on the state.
@@ -180,6 +179,22 @@ pub trait Layout: Send + Sync {
     fn scorer(&self) -> Option<&dyn Scorer> {
         None
     }
+
+    /// Returns the logits of each question of a plan from the outputs of all rows. By default each
+    /// question has its own rows.
+    ///
+    /// # Errors
+    /// The errors of [`Layout::logits`].
+    fn all_logits(&self, plan: &Plan, outputs: Vec<Outputs>) -> Result<Vec<Logits>, Error> {
+        let mut outputs = outputs.into_iter();
+        let questions = plan.questions.iter();
+        questions
+            .map(|question| {
+                let outputs = outputs.by_ref().take(question.rows.len());
+                self.logits(question, outputs.collect())
+            })
+            .collect()
+    }
 }
 
 /// The greatest length that a model's settings may have, in tokens: more than any model reads, and
@@ -194,6 +209,31 @@ pub(crate) fn too_long(
 ) -> Option<(&'static str, String)> {
     let long = lengths.iter().find(|(_, value)| *value > most);
     long.map(|(key, _)| (*key, format!("must be at most {most}")))
+}
+
+/// Returns the questions' part of the rows, each question's by itself.
+fn encode_each<L: Layout + ?Sized>(
+    layout: &L,
+    tokenizer: &Tokenizer,
+    questions: &[Question],
+    meter: &mut Meter<'_>,
+) -> Result<EncodedQuestions, Error> {
+    let mut encoder = Encoder::new(tokenizer, meter);
+    let questions = questions.iter();
+    let rows = questions.map(|question| layout.question(&mut encoder, question));
+    Ok(EncodedQuestions {
+        rows: rows.collect::<Result<_, _>>()?,
+        texts: Arc::default(),
+        truncated_tokens: encoder.truncated_tokens,
+    })
+}
+
+/// Checks that the part of a row that is never cut has at most `limit` tokens.
+fn fits(actual: usize, limit: usize) -> Result<(), Error> {
+    match actual > limit {
+        true => Err(Error::BeyondModel { limit }),
+        false => Ok(()),
+    }
 }
 
 /// Returns the logits of a question's rows in the caller's order.

@@ -69,14 +69,7 @@ impl Runner<'_> {
         if gives_back {
             allocator::give_back();
         }
-        let mut outputs = outputs.into_iter();
-        let questions = plan.questions.iter();
-        questions
-            .map(|question| {
-                let outputs = outputs.by_ref().take(question.rows.len());
-                self.layout.logits(question, outputs.collect())
-            })
-            .collect()
+        self.layout.all_logits(plan, outputs)
     }
 
     /// Returns the KV cache of a state, prefilled where it is not in the cache of states, and

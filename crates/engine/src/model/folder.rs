@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use super::published;
 use crate::Error;
 use crate::layout::{
-    Layout, PerKind, SpecialIds, bi_encoder, late_interaction, marker, pair, shared_state,
+    Layout, PerKind, SpecialIds, bi_encoder, labels, late_interaction, marker, pair, shared_state,
+    spans,
 };
 use crate::question::Kind;
 use crate::session::Second;
@@ -211,6 +212,16 @@ impl Folder {
         self.path.join(&self.tokenizer)
     }
 
+    /// Reads the tokenizer of the folder for a layout.
+    pub(super) fn read_tokenizer(&self, layout: Option<&str>) -> Result<Tokenizer, Error> {
+        let file = self.tokenizer();
+        let marks = match layout {
+            Some("spans") => &spans::Spans::MARKS[..],
+            _ => &[],
+        };
+        Tokenizer::with_marks(&file, &read(&file)?, marks)
+    }
+
     /// Reads the manifest of the folder.
     pub(super) fn manifest(&mut self) -> Result<Manifest, Error> {
         if !self.has_own_manifest()
@@ -346,8 +357,20 @@ impl Folder {
                 let layout = late_interaction::LateInteraction::new(settings, frame);
                 Ok(Box::new(layout))
             }
+            "labels" => {
+                let settings: labels::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let labels = labels::Labels::new(settings, tokenizer);
+                Ok(Box::new(labels.map_err(|it| self.bad_tokenizer(it))?))
+            }
+            "spans" => {
+                let settings: spans::Settings = self.settings()?;
+                problem(settings.problem())?;
+                let spans = spans::Spans::new(settings, tokenizer);
+                Ok(Box::new(spans.map_err(|it| self.bad_tokenizer(it))?))
+            }
             _ => Err(self.bad_config(format!(
-                "layout: \"{name}\" is not one of marker, shared-state, pair, bi-encoder, late-interaction"
+                "layout: \"{name}\" is not one of marker, shared-state, pair, labels, spans, bi-encoder, late-interaction"
             ))),
         }
     }
@@ -363,10 +386,7 @@ impl Folder {
     }
 
     fn bad_frame(&self, what: &str) -> Error {
-        Error::BadModel {
-            file: self.tokenizer(),
-            problem: format!("post_processor: does not say {what}"),
-        }
+        self.bad_tokenizer(format!("post_processor: does not say {what}"))
     }
 
     pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
@@ -421,14 +441,18 @@ impl Folder {
         parts.collect::<Vec<_>>().join("/")
     }
 
-    /// Returns the files that hold the weights of a graph too large for one file: they are named
-    /// after it.
+    /// Returns the files that hold the weights of a graph too large for one file: their names begin
+    /// with its name, and very large graphs have several.
     fn weights(&self, graph: &str) -> Vec<String> {
-        let names = ["_data", ".data"].map(|ending| format!("{graph}{ending}"));
-        let there = names
-            .into_iter()
-            .filter(|name| self.path.join(name).exists());
-        there.collect()
+        let folder = graph.rfind('/').map_or("", |end| &graph[..=end]);
+        let entries = fs::read_dir(self.path.join(folder)).into_iter().flatten();
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names.map(|name| format!("{folder}{name}"));
+        let is_weights = |name: &String| {
+            let rest = name.strip_prefix(graph);
+            rest.is_some_and(|rest| rest.starts_with("_data") || rest.starts_with(".data"))
+        };
+        names.filter(is_weights).collect()
     }
 
     /// Returns the names of all files that the model is made of.
@@ -480,6 +504,13 @@ impl Folder {
                 Ok((name, digest))
             })
             .collect()
+    }
+
+    fn bad_tokenizer(&self, problem: String) -> Error {
+        Error::BadModel {
+            file: self.tokenizer(),
+            problem,
+        }
     }
 
     pub(super) fn bad_config(&self, problem: String) -> Error {

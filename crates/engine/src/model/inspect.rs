@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::folder::{self, Folder, Manifest, check, check_sha256, check_special_ids, read};
+use super::folder::{self, Folder, Manifest, check, check_sha256, check_special_ids};
 use crate::Error;
 use crate::layout::Layout;
 use crate::layout::pair::Role;
@@ -91,9 +91,8 @@ impl Inspection {
             .as_ref()
             .and_then(|manifest| manifest.sha256.as_deref());
         let graph = self.note(folder.graph(sha256));
-        let file = folder.tokenizer();
-        let tokenizer = read(&file).and_then(|bytes| Tokenizer::from_bytes(&file, &bytes));
-        let tokenizer = self.note(tokenizer);
+        let layout = manifest.as_ref().map(|manifest| manifest.layout.as_str());
+        let tokenizer = self.note(folder.read_tokenizer(layout));
         self.vocabulary = tokenizer.as_ref().map(Tokenizer::vocabulary);
         let mut layout = None;
         if let Some(manifest) = &manifest {

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 use self::devices::open_sessions;
-use self::folder::{
-    Folder, Manifest, check, check_sha256, check_special_ids, digest_of, hex, read,
-};
+use self::folder::{Folder, Manifest, check, check_sha256, check_special_ids, digest_of, hex};
 use crate::Error;
 use crate::backend::{Backend, Info};
 use crate::cache::{CacheStats, Precision, StateCache};
@@ -63,11 +61,9 @@ impl Model {
         check(&folder, &manifest)?;
         let graph = folder.graph(manifest.sha256.as_deref())?;
         let _loading = allocator::Loading::begin();
-        let tokenizer_file = folder.tokenizer();
         let (digests, tokenizer) = std::thread::scope(|scope| {
             let digests = scope.spawn(|| folder.digests(&graph, &manifest));
-            let bytes = read(&tokenizer_file);
-            let tokenizer = bytes.and_then(|bytes| Tokenizer::from_bytes(&tokenizer_file, &bytes));
+            let tokenizer = folder.read_tokenizer(Some(&manifest.layout));
             (digests.join().unwrap_or(Err(Error::Panicked)), tokenizer)
         });
         let (digests, tokenizer) = (digests?, tokenizer?);

@@ -6,7 +6,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import process from 'node:process';
-import { FAMILIES, PUBLISHED } from '../../addon/published-folders.ts';
+import { FAMILIES, type Oracle, PUBLISHED } from '../../addon/published-folders.ts';
 import { askOracle, program } from '../published/oracle.ts';
 import { publishedRequests } from '../published/requests.ts';
 
@@ -17,8 +17,8 @@ const MOST = 40;
 const SHORT = 900;
 const LONG = 4;
 
-function requests(): string[] {
-  const all = publishedRequests();
+function requests({ odd }: Oracle): string[] {
+  const all = publishedRequests(odd);
   const short = all.filter((body) => Buffer.byteLength(body) <= SHORT);
   const long = all.filter((body) => Buffer.byteLength(body) > 4 * SHORT);
   return [...short.slice(0, MOST - LONG), ...long.slice(0, LONG)];
@@ -36,7 +36,7 @@ for (const [family, oracle] of Object.entries(FAMILIES)) {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(PUBLISHED, { recursive: true });
   await program(oracle, ['make', folder], { env: { TINY_WIDTH: WIDTH } });
-  const bodies = requests();
+  const bodies = requests(oracle);
   const answers = await askOracle(oracle, folder, bodies);
   const lines = bodies.map((body, index) => `${JSON.stringify({ body, ...answers[index] }, rounded)}\n`);
   writeFileSync(join(PUBLISHED, `${family}.golden.jsonl`), lines.join(''));

@@ -4,7 +4,7 @@
     python laya.py answer FOLDER [VARIANT] < requests.jsonl > answers.jsonl
 
 A request is a body of /v1/systemone on one line. An answer is {"answers": {question: {label: probability}}}, or
-{"error": reason} where the maker's code refuses the request.
+{"error": reason} where the maker's code refuses the request. Programs that count tokens add {"usage": …} as our answers do.
 """
 import json
 import sys
@@ -30,9 +30,15 @@ def main(make, answerer, refusals, transformers=False):
 
 def one(answer, request, refusals):
     try:
-        return {"answers": answer(request)}
+        answers = {"answers": answer(request)}
+        return {**answers, "usage": usage(answer.lengths)} if hasattr(answer, "lengths") else answers
     except refusals as error:
         return {"error": f"{type(error).__name__}: {error}"}
+
+
+def usage(lengths):
+    """The tokens of a request's rows; `lengths` has for each row how long it would be uncut, and how long it is."""
+    return {"input_tokens": sum(read for _, read in lengths), "truncated_tokens": sum(whole - read for whole, read in lengths)}
 
 
 def by_label(question, probabilities):

@@ -15,12 +15,14 @@ use crate::Error;
 
 mod calibration;
 mod decima;
+mod gliner_decide;
 mod graphs;
 mod jevhome;
 mod jevhome_e;
 mod julia;
 mod laya;
 mod noulxp;
+mod open_jev;
 mod opendecider;
 mod tokens;
 
@@ -49,6 +51,7 @@ const FORMS: &[Form] = &[
     decima::FP32,
     decima::INT8,
     opendecider::FORM,
+    open_jev::FORM,
     julia::OWN,
     julia::NAMED,
 ];
@@ -109,8 +112,11 @@ pub(super) fn recognize(folder: &Path) -> Result<Option<Recognized>, Error> {
         return Ok(Some(Recognized::new(form.file, published, files)));
     }
     let files = Files::of(folder);
-    let bare = julia::bare(&files)?;
-    Ok(bare.map(|(file, published)| Recognized::new(file, published, files)))
+    let known = match gliner_decide::recognize(&files)? {
+        None => julia::bare(&files)?,
+        known => known,
+    };
+    Ok(known.map(|(file, published)| Recognized::new(file, published, files)))
 }
 
 impl Recognized {
