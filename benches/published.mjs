@@ -3,9 +3,10 @@
  * decision-toolkit, by edgejev and by this server, each by its own HTTP server. Writes its tables into README.md. Needs
  * Python 3.11 or newer, 6 GB of memory, and a machine that does nothing else.
  *
- *     node benches/published.mjs [--turns 3] [--seconds 4] [--minutes 10] [--states 40,164,512] [--starts 2] [--tiny] [--dry]
+ *     node benches/published.mjs [--turns 3] [--starts 2] [--seconds 3] [--minutes 11] [--states 40,164,512] [--tiny] [--dry] [--prepare]
  *
- * `--tiny` takes a small model, `--dry` only prints. Beyond `--minutes`, no further turn is begun.
+ * `--tiny` takes a small model, `--dry` only prints, `--prepare` only installs the packages and makes the model. A turn that would end after `--minutes` is not begun, except the
+ * first.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -35,20 +36,21 @@ const BATCH_TOLERANCE = 5e-2;
 /** The least difference between the probabilities of two texts, so that the comparison can fail. */
 const APART = 3e-2;
 /** The time of the requests of one series in a turn, with one caller. */
-const BLOCK_MS = 4000;
+const BLOCK_MS = 3000;
 const MOST_REQUESTS = 40;
 /** Callers ask at the same time only where all of them are answered in this time. */
-const LOAD_MS = 40_000;
+const LOAD_MS = 30_000;
 
 const { values: flags } = parseArgs({
   options: {
     turns: { type: 'string', default: '3' },
-    seconds: { type: 'string', default: '4' },
-    minutes: { type: 'string', default: '10' },
+    seconds: { type: 'string', default: '3' },
+    minutes: { type: 'string', default: '11' },
     starts: { type: 'string', default: '2' },
     states: { type: 'string', default: '40,164,512' },
     tiny: { type: 'boolean', default: false },
     dry: { type: 'boolean', default: false },
+    prepare: { type: 'boolean', default: false },
   },
 });
 const [turns, seconds, minutes, starts] = [flags.turns, flags.seconds, flags.minutes, flags.starts].map(Number);
@@ -62,13 +64,15 @@ const progress = (text) => {
 function modelFolder(python) {
   const script = resolve('benches', 'peers', 'published', 'laya.py');
   const shape = flags.tiny ? 'tiny' : 'large';
-  const digest = createHash('sha256').update(readFileSync(script)).digest('hex').slice(0, 12);
-  const folder = resolve('target', 'bench', `laya-${shape}-${digest}`);
+  const tokenizer = resolve(MODEL, 'tokenizer.json');
+  const hash = createHash('sha256');
+  for (const file of [script, tokenizer]) hash.update(readFileSync(file));
+  const folder = resolve('target', 'bench', `laya-${shape}-${hash.digest('hex').slice(0, 12)}`);
   if (existsSync(folder)) return folder;
   progress(`making ${folder}`);
   const partial = `${folder}.partial`;
   rmSync(partial, { recursive: true, force: true });
-  const made = spawnSync(python, [script, partial, resolve(MODEL, 'tokenizer.json'), shape], { stdio: 'inherit' });
+  const made = spawnSync(python, [script, partial, tokenizer, shape], { stdio: 'inherit' });
   if (made.status !== 0) throw new Error(`${script} failed`);
   renameSync(partial, folder);
   return folder;
@@ -166,7 +170,10 @@ async function requireSame(all, { body, questions: count }, other) {
     single.push(...probabilities(answer.text));
   }
   const whole = (await ask('edgejev', body)).text;
-  const alone = Math.max(furthest(single, reference), furthest(probabilities((await ask('decision-toolkit', body)).text), reference));
+  const alone = Math.max(
+    furthest(single, reference),
+    furthest(probabilities((await ask('decision-toolkit', body)).text), reference),
+  );
   const batch = furthest(probabilities(whole), reference);
   if (!(alone <= TOLERANCE && batch <= (count > 1 ? BATCH_TOLERANCE : TOLERANCE))) {
     throw new Error(`probabilities differ by ${alone}, and by ${batch} in a batch`);
@@ -217,7 +224,9 @@ async function alone({ client, server }, input, times) {
 /** Asks as many requests by each of several callers, one after another; returns their times and their rate. */
 async function together({ server }, input, times) {
   const clients = Array.from({ length: CALLERS }, () => new Client(server.origin));
-  const requests = clients.map(() => Array.from({ length: times }, () => requestBytes(server.origin, withNewState(input))));
+  const requests = clients.map(() =>
+    Array.from({ length: times }, () => requestBytes(server.origin, withNewState(input))),
+  );
   const taken = [];
   const startMs = performance.now();
   try {
@@ -240,7 +249,8 @@ async function measureInput(row, all, turn) {
     const times = Math.max(1, Math.min(MOST_REQUESTS, Math.round(BLOCK_MS / series.estimateMs)));
     series.alone.push(await alone(one, row.input, times));
     const wholeMs = CALLERS * series.estimateMs;
-    if (wholeMs <= LOAD_MS) series.together.push(await together(one, row.input, Math.max(1, Math.round((seconds * 1000) / wholeMs))));
+    if (wholeMs <= LOAD_MS)
+      series.together.push(await together(one, row.input, Math.max(1, Math.round((seconds * 1000) / wholeMs))));
   }
 }
 
@@ -272,20 +282,40 @@ function comparison(rows, others) {
       return ratio(theirs.slice(0, both).map(({ perSecond }, turn) => own.together[turn].perSecond / perSecond));
     });
     const ownRate = own.together.length > 0 ? fixed(spread(own.together.map(({ perSecond }) => perSecond)).median) : '';
-    return [input.stateTokens, input.questions, fixed(percentile(own.alone.flat(), 50), 0), ...times, ownRate, ...rates];
+    return [
+      input.stateTokens,
+      input.questions,
+      fixed(percentile(own.alone.flat(), 50), 0),
+      ...times,
+      ownRate,
+      ...rates,
+    ];
   });
   return table([head, ...lines]);
 }
 
 function figures(rows, all) {
-  const head = ['server', 'state', 'questions', 'samples', 'p50, p99', 'requests/s at 1', `at ${CALLERS}`, `samples at ${CALLERS}`, `p50, p99 at ${CALLERS}`];
+  const head = [
+    'server',
+    'state',
+    'questions',
+    'samples',
+    'p50, p99',
+    'requests/s at 1',
+    `at ${CALLERS}`,
+    `samples at ${CALLERS}`,
+    `p50, p99 at ${CALLERS}`,
+  ];
   const lines = all.flatMap(({ key }) =>
     rows.map(({ input, series }) => {
       const { alone: turnsAlone, together: loaded } = series.get(key);
       const [lone, many] = [turnsAlone.flat(), loaded.flatMap(({ taken }) => taken)];
       const both = (values) => [50, 99].map((percent) => fixed(percentile(values, percent), 0)).join(', ');
       const rate = (1000 * lone.length) / lone.reduce((sum, ms) => sum + ms, 0);
-      const rest = many.length > 0 ? [fixed(spread(loaded.map(({ perSecond }) => perSecond)).median), many.length, both(many)] : ['', '', ''];
+      const rest =
+        many.length > 0
+          ? [fixed(spread(loaded.map(({ perSecond }) => perSecond)).median), many.length, both(many)]
+          : ['', '', ''];
       return [key, input.stateTokens, input.questions, lone.length, both(lone), fixed(rate), ...rest];
     }),
   );
@@ -298,11 +328,15 @@ function starting(all) {
     fixed(spread(firstMs).median / 1000, 1),
     ...[residentAtStart, residentBytes(server.pid)].map((bytes) => fixed(bytes / 2 ** 20, 0)),
   ]);
-  return table([['server', 'first answer after the start, s', 'resident after it, MiB', 'resident at the end'], ...lines]);
+  return table([
+    ['server', 'first answer after the start, s', 'resident after it, MiB', 'resident at the end'],
+    ...lines,
+  ]);
 }
 
 const python = pythonOf('published', progress);
 const model = modelFolder(python);
+if (flags.prepare) process.exit();
 const { weights } = JSON.parse(readFileSync(join(model, 'size.json'), 'utf8'));
 const home = mkdtempSync(join(os.tmpdir(), 'svc-published-'));
 const all = servers(python, model, home).map((one) => ({ ...one, firstMs: [] }));
@@ -315,11 +349,13 @@ try {
   for (const one of all) one.residentAtStart = residentBytes(one.server.pid);
   const differences = [];
   for (const input of small) differences.push(await requireSame(all, input, withNewState(input)));
-  const [aloneMost, batchMost] = ['alone', 'batch'].map((kind) => fixed(Math.max(...differences.map((one) => one[kind])), 4));
+  const [aloneMost, batchMost] = ['alone', 'batch'].map((kind) =>
+    fixed(Math.max(...differences.map((one) => one[kind])), 6),
+  );
   progress(`probabilities differ by ${aloneMost} at most, in a batch by ${batchMost}`);
   const rows = inputs.map((input) => newRow(input, all));
   let [done, turnMs] = [0, 0];
-  while (done < turns && performance.now() - beganMs + turnMs < minutes * 60_000) {
+  while (done < turns && (done === 0 || performance.now() - beganMs + turnMs < minutes * 60_000)) {
     const startMs = performance.now();
     for (const row of done % 2 === 0 ? rows : rows.toReversed()) {
       await measureInput(row, all, done);
