@@ -89,7 +89,16 @@ function servers(python, model, home) {
         startPeer('decision-toolkit', '/health', (port) => [
           ...[join(dirname(python), 'dtk'), '--home', home, 'serve', '--model', model, '--adapter', 'laya'],
           ...files.flatMap((file) => ['--files', file]),
-          ...['--threads', String(THREADS), '--max-concurrent', String(CALLERS), '--port', String(port)],
+          ...[
+            '--threads',
+            String(THREADS),
+            '--max-concurrent',
+            String(CALLERS),
+            '--timeout',
+            '600',
+            '--port',
+            String(port),
+          ],
         ]),
     },
     {
