@@ -111,7 +111,13 @@ function servers(python, model, home) {
     },
     {
       key: 'svc',
-      start: () => startServer({ SVC_MODEL: model, SVC_THREADS: String(THREADS) }),
+      start: () =>
+        startServer({
+          SVC_MODEL: model,
+          SVC_THREADS: String(THREADS),
+          SVC_REQUEST_TIMEOUT_MS: '600000',
+          SVC_MAX_RUN_MS: '600000',
+        }),
     },
   ];
 }
