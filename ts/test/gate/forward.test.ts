@@ -341,6 +341,33 @@ async function answerTo(t: TestContext, gate: GateUnderTest, accept = ''): Promi
   return wire.ends();
 }
 
+suite('the request to the server', () => {
+  for (const method of ['POST', 'PUT', 'PATCH']) {
+    test(`has the length of the body of a ${method}`, async (t) => {
+      const gate = await startGate(t);
+      assert.equal((await send(gate, { method, body: 'four' })).status, 200);
+      const [{ headers } = assert.fail()] = gate.requests;
+      assert.deepEqual([headers['content-length'], headers['transfer-encoding']], ['4', undefined]);
+    });
+  }
+
+  test('begins with a TLS handshake where the address of the server says https', async (t) => {
+    const bytes: Buffer[] = [];
+    const upstream = createSocketServer((socket) =>
+      socket
+        .on('error', () => {})
+        .once('data', (first) => {
+          bytes.push(first);
+          socket.destroy();
+        }),
+    );
+    const gate = await startGate(t, { upstream: new URL(`https://127.0.0.1:${await listen(t, upstream)}`) });
+    assert.equal((await send(gate)).status, 502);
+    // The first byte is the type of a TLS record: a handshake.
+    assert.equal(bytes[0]?.[0], 22);
+  });
+});
+
 suite('when the server fails', () => {
   const MESSAGE = 'the server cannot be reached';
 

@@ -84,6 +84,7 @@ suite('a gate whose server is itself', () => {
     port.gate = gate.port;
     const response = await fetch(`http://127.0.0.1:${gate.port}/health`);
     assert.equal(response.status, 508);
+    assert.equal(response.headers.get('connection'), 'close');
     assert.equal(await response.text(), 'the upstream of the gate leads back to the gate');
     assert.equal(rounds, 1);
     const codes = gate.log.map(({ code }) => code);
