@@ -117,6 +117,27 @@ impl Tokenizer {
         Ok(tokens)
     }
 
+    /// Returns how the tokenizer's own template puts a text into a row; without a template, just as
+    /// it is. `None` where the template cannot be used.
+    pub fn frame(&self) -> Option<Frame> {
+        if self.inner.get_post_processor().is_none() {
+            return Some(Frame::default());
+        }
+        let parts = self.parts(None)?;
+        let text = parts.iter().position(|part| part.what == What::First)?;
+        let ids = |parts: &[Part]| {
+            let specials = parts.iter().filter_map(|part| match part.what {
+                What::Special(id) => Some(id),
+                What::First | What::Second => None,
+            });
+            specials.collect()
+        };
+        Some(Frame {
+            before: ids(&parts[..text]),
+            after: ids(&parts[text + 1..]),
+        })
+    }
+
     /// Returns the ids of the tokens of words, each tokenized as a text by itself: the first `keep`
     /// ids, and the number of the others.
     ///
@@ -181,32 +202,34 @@ impl Tokenizer {
     /// Returns how the tokenizer's own template puts two texts into one row; `None` where no
     /// template does.
     pub fn pair_frame(&self) -> Option<PairFrame> {
-        const FIRST: u32 = u32::MAX;
-        const SECOND: u32 = u32::MAX - 1;
-        let stand_in = |id, type_id| {
-            Encoding::from_tokens(vec![Token::new(id, String::new(), (0, 0))], type_id)
-        };
         self.inner.get_post_processor()?;
-        let (first, second) = (stand_in(FIRST, 0), stand_in(SECOND, 1));
-        // The library panics on a template that names a token which it does not define.
-        let row = caught(|| self.inner.post_process(first, Some(second), true));
-        let row = row.ok()?.ok()?;
-        let tokens = row.get_ids().iter().zip(row.get_type_ids());
-        let parts: Vec<Part> = tokens
-            .map(|(id, type_id)| Part {
-                what: match *id {
-                    FIRST => What::First,
-                    SECOND => What::Second,
-                    id => What::Special(i64::from(id)),
-                },
-                type_id: i64::from(*type_id),
-            })
-            .collect();
+        let parts = self.parts(Some(SECOND))?;
         let place = |what| parts.iter().position(|part| part.what == what);
         let (first, second) = (place(What::First)?, place(What::Second)?);
         // Without a token between the two texts the model cannot tell where the one ends and the
         // other begins.
         (first + 1 < second).then_some(PairFrame { parts })
+    }
+
+    /// Returns the parts of a row of one or two texts, by the tokenizer's template.
+    fn parts(&self, second: Option<u32>) -> Option<Vec<Part>> {
+        let stand_in = |id, type_id| {
+            Encoding::from_tokens(vec![Token::new(id, String::new(), (0, 0))], type_id)
+        };
+        let (first, second) = (stand_in(FIRST, 0), second.map(|id| stand_in(id, 1)));
+        // The library panics on a template that names a token which it does not define.
+        let row = caught(|| self.inner.post_process(first, second, true));
+        let row = row.ok()?.ok()?;
+        let tokens = row.get_ids().iter().zip(row.get_type_ids());
+        let parts = tokens.map(|(id, type_id)| Part {
+            what: match *id {
+                FIRST => What::First,
+                SECOND => What::Second,
+                id => What::Special(i64::from(id)),
+            },
+            type_id: i64::from(*type_id),
+        });
+        Some(parts.collect())
     }
 
     fn tokenize(&self, text: &str) -> Result<Box<[i64]>, Error> {
@@ -219,6 +242,10 @@ impl Tokenizer {
         Ok(encoding.get_ids().iter().map(|id| i64::from(*id)).collect())
     }
 }
+
+/// The ids that stand for the texts of a row, of which no vocabulary is so long.
+const FIRST: u32 = u32::MAX;
+const SECOND: u32 = u32::MAX - 1;
 
 /// Returns a tokenizer's file in which the added tokens with these texts are special; `None` where
 /// nothing has to be changed, or the file is no tokenizer. All other bytes stay as they are.
@@ -334,6 +361,25 @@ fn has_cut(text: &str) -> bool {
     words(text).count() > 1
 }
 
+/// The template of a row of one text: `[CLS] A [SEP]` and the like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Frame {
+    before: Vec<i64>,
+    after: Vec<i64>,
+}
+
+impl Frame {
+    /// Returns the number of special tokens.
+    pub fn specials(&self) -> usize {
+        self.before.len() + self.after.len()
+    }
+
+    /// Returns the ids of a row.
+    pub fn row(&self, text: &[i64]) -> Vec<i64> {
+        [&self.before, text, &self.after].concat()
+    }
+}
+
 /// A special token that was added to a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Special {
@@ -430,6 +476,16 @@ impl<'a> Meter<'a> {
             counted,
             stop,
         }
+    }
+
+    /// Returns a meter with the same stop that counts from 0 and allows `limit` tokens.
+    pub fn limited(&self, limit: usize) -> Meter<'a> {
+        Self::new(limit, self.stop)
+    }
+
+    /// Returns a meter with the same stop that allows all tokens.
+    pub fn unlimited(&self) -> Meter<'a> {
+        self.limited(usize::MAX)
     }
 
     /// Returns the number of tokens counted so far.
@@ -690,5 +746,29 @@ mod tests {
                 prop_assert_eq!(by_words(tokenizer, &text), whole(tokenizer, &text));
             }
         }
+    }
+
+    #[test]
+    fn a_text_stands_between_the_special_tokens_of_the_template() {
+        let tokenizer = tokenizer("tests/fixtures/marker");
+        let frame = tokenizer.frame().expect("a frame");
+        let id = |name: &str| i64::from(tokenizer.inner.token_to_id(name).expect("a token"));
+        assert_eq!(frame.row(&[7, 8]), [id("[CLS]"), 7, 8, id("[SEP]")]);
+        assert_eq!(frame.specials(), 2);
+        let encoding = tokenizer.inner.encode("late", true).expect("tokens");
+        let ids: Vec<i64> = encoding.get_ids().iter().map(|id| i64::from(*id)).collect();
+        assert_eq!(frame.row(&whole(&tokenizer, "late")), ids);
+    }
+
+    #[test]
+    fn without_a_template_a_text_stands_alone() {
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/marker/tokenizer.json");
+        let text = std::fs::read_to_string(&file).expect("a committed tokenizer");
+        let mut settings: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        settings["post_processor"] = serde_json::Value::Null;
+        let tokenizer = Tokenizer::from_bytes(&file, settings.to_string().as_bytes());
+        let frame = tokenizer.expect("a tokenizer").frame().expect("a frame");
+        assert_eq!((frame.row(&[7]), frame.specials()), (vec![7], 0));
     }
 }

@@ -1,6 +1,7 @@
 /** The families of models, each known by one file of its folder. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { namedGraphs } from './two-graphs.ts';
 
 /** A family, and the file that a folder was known by. */
 export interface Family {
@@ -14,7 +15,7 @@ export interface Needs {
   readonly tokenizer: string;
   /** The files of settings that the folder may have besides the one that it was known by. */
   readonly settings: readonly string[];
-  /** The graph, where the folder names it. */
+  /** The graph, where the folder names it; of two graphs, the encoder. */
   readonly graph?: string | undefined;
 }
 
@@ -50,7 +51,10 @@ const FORMS: readonly Form[] = [
     file: 'config.json',
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
+    needs: (config) => ({ graph: namedGraphs(config)[0] }),
   },
+  ownWithTwoGraphs('bi-encoder'),
+  ownWithTwoGraphs('late-interaction'),
   { name: 'noulxp', file: 'noulxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'noulxp', file: 'odxp.json', isIt: () => true, needs: noulxpNeeds },
   { name: 'laya', file: 'rl_agent_config.json', isIt: () => true },
@@ -65,8 +69,11 @@ const FORMS: readonly Form[] = [
   {
     name: 'jevhome',
     file: 'decision_config.json',
-    isIt: ({ head }) => head === 'h2',
-    needs: () => ({ settings: ['calibration_u.json', 'tokenizer_config.json'] }),
+    isIt: ({ head }) => head === 'h2' || head === 'emb',
+    needs: ({ head }) => ({
+      settings: ['calibration_u.json', 'tokenizer_config.json'],
+      graph: head === 'emb' ? 'encoder.onnx' : undefined,
+    }),
   },
   {
     name: 'opendecider',
@@ -81,6 +88,9 @@ const FORMS: readonly Form[] = [
     isIt: ({ layout, architectures }) =>
       layout === undefined && JSON.stringify(architectures) === '["JuliaDecisionModel"]',
   },
+  decimaIn(''),
+  decimaIn('onnx/fp32/'),
+  decimaIn('onnx/int8/'),
   {
     name: 'pair',
     file: 'config.json',
@@ -88,6 +98,22 @@ const FORMS: readonly Form[] = [
       layout === undefined && ['architectures', 'model_type', 'id2label'].some((key) => config[key] !== undefined),
   },
 ];
+
+/** Returns the form of a `config.json` for a layout of two graphs. */
+function ownWithTwoGraphs(name: string): Form {
+  const needs = (config: Content) => ({ graph: namedGraphs(config)[0] });
+  return { name, file: 'config.json', isIt: ({ layout }) => layout === name, needs };
+}
+
+/** Returns the form of Decima's export in a folder of the model: a repository has one for each precision. */
+function decimaIn(folder: string): Form {
+  return {
+    name: 'decima',
+    file: `${folder}decima.json`,
+    isIt: ({ ordinal }) => isObject(ordinal),
+    needs: () => ({ tokenizer: `${folder}tokenizer/tokenizer.json`, graph: `${folder}encoder.onnx` }),
+  };
+}
 
 /** The files of settings by which a family can be known. */
 export const FAMILY_FILES: readonly string[] = [...new Set(FORMS.map(({ file }) => file))];

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { Refusal } from '../refusal.ts';
+import { secondGraphs } from './two-graphs.ts';
 
 const MIB = 2 ** 20;
 
@@ -97,19 +98,27 @@ function fileText(file: string): string {
 
 /**
  * Returns the bytes of the smallest graph in a model folder, with the weights that lie beside it: a folder may hold one
- * graph in several precisions, of which one is loaded. Where the folder has none, those in its folder `onnx` count. A
- * folder that cannot be read is reported by the load.
+ * graph in several precisions, of which one is loaded; an encoder comes with its second graph. Where the folder has none,
+ * those in its folder `onnx` count, or in the folder of a precision there. A folder that cannot be read is reported by
+ * the load.
  */
 function graphBytes(folder: string): number {
-  return smallestGraph(folder) ?? smallestGraph(join(folder, 'onnx')) ?? 0;
+  const folders = ['', 'onnx', 'onnx/fp32', 'onnx/int8'].map((name) => join(folder, name));
+  for (const name of folders) {
+    const bytes = smallestGraph(name);
+    if (bytes !== undefined) return bytes;
+  }
+  return 0;
 }
 
 function smallestGraph(folder: string): number | undefined {
   try {
     const files = readdirSync(folder).map((name) => ({ name, bytes: statSync(join(folder, name)).size }));
-    const graphs = files.filter(({ name }) => name.endsWith('.onnx'));
+    const seconds = new Set(files.flatMap(({ name }) => secondGraphs(name)));
+    const graphs = files.filter(({ name }) => name.endsWith('.onnx') && !seconds.has(name));
     const whole = graphs.map((graph) => {
-      const parts = files.filter(({ name }) => name.startsWith(graph.name));
+      const both = [graph.name, ...secondGraphs(graph.name)];
+      const parts = files.filter(({ name }) => both.some((one) => name.startsWith(one)));
       return parts.reduce((sum, { bytes }) => sum + bytes, 0);
     });
     return whole.length === 0 ? undefined : Math.min(...whole);

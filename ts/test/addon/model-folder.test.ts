@@ -168,7 +168,26 @@ const CONFIGS: readonly Spoilt[] = [
   {
     what: 'has an unknown layout',
     spoil: set('layout', 'pairs'),
-    problem: /^layout: "pairs" is not one of marker, shared-state, pair, labels, spans$/,
+    problem: /^layout: "pairs" is not one of marker, shared-state, pair, labels, spans, bi-encoder, late-interaction$/,
+  },
+  ...(
+    [
+      [{ encoder: 'model.onnx' }, /^graphs: needs a head or a scorer, not both$/],
+      [{ encoder: 'model.onnx', head: 'a.onnx', scorer: 'b.onnx' }, /^graphs: needs a head or a scorer, not both$/],
+      [{ head: 'a.onnx' }, /^graphs: missing field `encoder`/],
+      [{ encoder: '../model.onnx', head: 'a.onnx' }, /^graphs\.encoder: must be a file of this folder$/],
+      [{ encoder: 'model.onnx', head: '/a.onnx' }, /^graphs\.head: must be a file of this folder$/],
+      [{ encoder: 'model.onnx', scorer: 'model.onnx' }, /^graphs\.scorer: the layout marker has none$/],
+    ] as const
+  ).map(([graphs, problem]) => ({
+    what: `has the graphs ${JSON.stringify(graphs)}`,
+    spoil: set('graphs', graphs),
+    problem,
+  })),
+  {
+    what: 'has a layout of two graphs and names none',
+    spoil: set('layout', 'bi-encoder'),
+    problem: /^graphs\.scorer: is missing, the layout bi-encoder needs it$/,
   },
   {
     what: 'has another sha256 than the graph',

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { loadEngine } from '../../src/engine/addon.ts';
@@ -45,6 +45,9 @@ suite('a model in the form of its maker', () => {
     ['laya-multilingual', 'laya', 'config.json'],
     ['julia', 'julia', 'tokenizer.json'],
     ['jevhome', 'jevhome', 'decision_config.json'],
+    ['jevhome-e', 'jevhome', 'decision_config.json'],
+    ['laya-split-q8', 'laya', 'rl_agent_config.json'],
+    ['decima-bare', 'decima', 'onnx/fp32/decima.json'],
     ['opendecider', 'opendecider', 'opendecider.json'],
     ['gliner2.5-decide', 'gliner-decide', 'config.json'],
     ['open-jev', 'open-jev', 'config.json'],
@@ -68,6 +71,10 @@ suite('a model in the form of its maker', () => {
     ['laya-multilingual', 'config.json', { laya: { head_max_len: -1 } }, /^head_max_len: must be a whole number$/],
     ['jevhome', 'decision_config.json', { ordinal: true }, /^ordinal: cannot be served$/],
     ['jevhome', 'calibration_u.json', { 'noul:2': 'x' }, /^noul:2: must be a number$/],
+    ['jevhome-e', 'decision_config.json', { variant: 'cross' }, /^variant: only "bi" is served, not "cross"$/],
+    ['decima-bare', 'onnx/fp32/decima.json', { temperature: 0 }, /^temperature: must be greater than 0$/],
+    ['decima-bare', 'onnx/fp32/decima.json', { max_choice_tokens: 3 }, /^max_choice_tokens: must be at least 4$/],
+    ['decima-bare', 'onnx/fp32/decima.json', { ordinal: { ord_g_w: [1] } }, /^ordinal: missing field `ord_g_b`/],
     ['opendecider', 'opendecider.json', { special_ids: {} }, /^special_ids\.cls: must be a token's id$/],
     [
       'noulxp-cut',
@@ -135,6 +142,34 @@ suite('a model in the form of its maker', () => {
       await ask({ type: 'choice', instructions, criteria: { a: 'late '.repeat(99), b: 'b' } }),
       'too many tokens for this model, which reads at most 128 and may not cut these texts',
     );
+  });
+
+  for (const [folder, without, problem] of [
+    ['laya-split-q8', 'head_q8.onnx', 'encoder_q8.onnx: there is no head_q8.onnx, which it needs'],
+    ['jevhome-e', 'scorer.onnx', 'scorer.onnx: no such file'],
+    ['decima-bare', 'onnx/fp32/scorer.onnx', 'onnx/fp32/scorer.onnx: no such file'],
+  ] as const) {
+    test(`is refused with one line without its second graph: ${folder}`, async (t) => {
+      const path = join(temporaryFolder(t), folder);
+      cpSync(join(PUBLISHED, folder), path, { recursive: true });
+      rmSync(join(path, without));
+      const message = `${join(realpathSync(path), problem)}`;
+      await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
+    });
+  }
+
+  test('with several encoders begins with the one of the usual name', async (t) => {
+    const path = join(temporaryFolder(t), 'laya');
+    cpSync(join(PUBLISHED, 'laya-split-q8'), path, { recursive: true });
+    cpSync(join(path, 'encoder_q8.onnx'), join(path, 'encoder_q4.onnx'));
+    const message = `${join(realpathSync(path), 'encoder_q4.onnx')}: there are 2 encoders: keep one`;
+    await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
+    for (const part of ['encoder', 'head']) {
+      cpSync(join(PUBLISHED, 'laya-split', `${part}.onnx`), join(path, `${part}.onnx`));
+    }
+    const engine = await startEngine(t, { model: path });
+    const oracle = FAMILIES['laya-split'] ?? assert.fail();
+    for (const line of publishedGolden('laya-split').slice(0, 5)) await assertPublished(engine, line, oracle);
   });
 
   test('has the conformance file of its package as its reference answers', async (t) => {

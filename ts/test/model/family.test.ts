@@ -31,6 +31,8 @@ suite('the family of a model', () => {
   for (const [what, config, family] of [
     ['a layout of its own', { layout: 'pair', special_ids: {} }, 'pair'],
     ['special tokens and the marks of an exported one', { special_ids: {}, model_type: 'bert' }, 'marker'],
+    ['a layout of two graphs', { layout: 'late-interaction', architectures: [] }, 'late-interaction'],
+    ['another one', { layout: 'bi-encoder' }, 'bi-encoder'],
     ['a layout that is not known', { layout: 'other', id2label: {} }, undefined],
     ['nothing', {}, undefined],
     ['a list', [], undefined],

@@ -66,6 +66,17 @@ suite('the memory that a process may take', () => {
     assert.equal(fitMemory(folder, SETTINGS, limits).stateCacheBytes, MIB);
   });
 
+  test('is compared with an encoder and its second graph together, also in the folder of a precision', (t) => {
+    const [, limits] = place(t, 115);
+    const folder = temporaryFolder(t);
+    mkdirSync(join(folder, 'onnx', 'fp32'), { recursive: true });
+    const inside = (name: string) => join(folder, 'onnx', 'fp32', name);
+    writeFileSync(inside('encoder.onnx'), Buffer.alloc(9 * MIB));
+    writeFileSync(inside('scorer.onnx.data'), Buffer.alloc(4 * MIB));
+    writeFileSync(inside('scorer.onnx'), Buffer.alloc(MIB));
+    assert.equal(fitMemory(folder, SETTINGS, limits).stateCacheBytes, MIB);
+  });
+
   test('is compared with a graph in the folder onnx where the model has none of its own', (t) => {
     const [, limits] = place(t, 115);
     const folder = temporaryFolder(t);

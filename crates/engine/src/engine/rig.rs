@@ -81,6 +81,7 @@ impl Backend for Fake {
         Ok(EncodedQuestions {
             rows: vec![rows; questions.len()].into(),
             truncated_tokens: 0,
+            ..EncodedQuestions::default()
         })
     }
 

@@ -10,18 +10,22 @@ use crate::Error;
 use crate::decode::Logits;
 use crate::question::{Kind, Question, Request, State};
 use crate::session::{Input, Interface, Outputs};
-use crate::tokenize::{Meter, Tokenizer};
+use crate::tokenize::{Meter, Tokenizer, Tokens};
 
+pub mod bi_encoder;
 pub mod labels;
+pub mod late_interaction;
 pub mod marker;
 pub mod pair;
 mod python_json;
 mod runner;
+mod scored;
 pub mod shared_state;
 pub mod spans;
 
 pub use self::python_json::StateJson;
 pub use self::runner::Runner;
+pub use self::scored::Scorer;
 
 /// One run of the graph: a sequence of tokens, never padded and never batched with another.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -63,7 +67,8 @@ pub struct QuestionRows {
 /// A request as rows of tokens for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// The state's own rows, where the layout prefills a KV cache with them.
+    /// The state's own rows, where the layout prefills a KV cache with them or reads the state
+    /// apart.
     pub state: Vec<Row>,
     /// The rows of the questions, one entry per question, in the caller's order.
     pub questions: Arc<[QuestionRows]>,
@@ -94,6 +99,8 @@ pub struct EncodedQuestions {
     /// The rows, one entry per question, in the caller's order. Only the layout knows what a state
     /// adds to them.
     pub rows: Arc<[QuestionRows]>,
+    /// The text of each question, where the layout puts it in front of the state.
+    pub texts: Arc<[String]>,
     /// The number of tokens that are left out because they are beyond the model's window.
     pub truncated_tokens: usize,
 }
@@ -168,6 +175,11 @@ pub trait Layout: Send + Sync {
         in_callers_order(question, outputs)
     }
 
+    /// Returns what the layout does with a second graph; `None` where a model has one graph.
+    fn scorer(&self) -> Option<&dyn Scorer> {
+        None
+    }
+
     /// Returns the logits of each question of a plan from the outputs of all rows. By default each
     /// question has its own rows.
     ///
@@ -211,6 +223,7 @@ fn encode_each<L: Layout + ?Sized>(
     let rows = questions.map(|question| layout.question(&mut encoder, question));
     Ok(EncodedQuestions {
         rows: rows.collect::<Result<_, _>>()?,
+        texts: Arc::default(),
         truncated_tokens: encoder.truncated_tokens,
     })
 }
@@ -301,6 +314,27 @@ impl<'e, 'm> Encoder<'e, 'm> {
         let tokens = self.tokenizer.encode(text, keep, self.meter)?;
         self.truncated_tokens += tokens.left_out;
         Ok(tokens.ids)
+    }
+
+    /// Returns the first `keep` tokens of a text; the others do not count as left out.
+    fn tokens(&mut self, text: &str, keep: usize) -> Result<Tokens, Error> {
+        self.tokenizer.encode(text, keep, self.meter)
+    }
+
+    /// Returns the first `keep` tokens of a text whose tokens were counted before.
+    fn uncounted(&mut self, text: &str, keep: usize) -> Result<Tokens, Error> {
+        self.tokenizer
+            .encode(text, keep, &mut self.meter.unlimited())
+    }
+
+    /// Whether a text has at most `most` tokens; they do not count.
+    fn fits(&mut self, text: &str, most: usize) -> Result<bool, Error> {
+        let mut meter = self.meter.limited(most);
+        match self.tokenizer.encode(text, 0, &mut meter) {
+            Ok(_) => Ok(true),
+            Err(Error::TooManyTokens { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Shortens tokens to `keep`.

@@ -22,12 +22,20 @@ pub struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs a plan and returns the logits of its questions: the state's rows that are not in the
-    /// cache run side by side, then the questions' rows side by side.
+    /// Runs a plan and returns the logits of its questions: the rows that are not in the cache run
+    /// side by side, then the questions side by side.
     ///
     /// # Errors
     /// The errors of `stop` between two runs, and [`Error::ModelFailed`].
     pub fn run(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
+        match self.layout.scorer() {
+            Some(scorer) => self.score(scorer, plan, stop),
+            None => self.answer(plan, stop),
+        }
+    }
+
+    /// Runs the questions' rows on the KV cache of the state.
+    fn answer(&self, plan: &Plan, stop: &Stop) -> Result<Vec<Logits>, Error> {
         let (cache, was_cached) = self.kv_cache(&plan.state, stop)?;
         // A state from the cache is likely to be asked about again and to need the same memory, so
         // that memory is not given back.

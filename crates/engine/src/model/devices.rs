@@ -9,7 +9,7 @@ use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
 use crate::layout::{Layout, Plan, Runner};
 use crate::question::{Kind, Outcome, Question, Request};
-use crate::session::{Device, Graph, Sessions};
+use crate::session::{Device, Graph, Second, Sessions};
 use crate::stop::Stop;
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -17,7 +17,7 @@ use crate::tokenize::{Meter, Tokenizer};
 /// library offers and whose probabilities agree with the processor's, else the processor.
 pub(super) fn open_sessions(
     source: &Source,
-    graph: &Path,
+    (graph, second): (&Path, &Second<'_>),
     layout: &dyn Layout,
     tokenizer: &Tokenizer,
 ) -> Result<(Sessions, Device, Vec<String>), Error> {
@@ -42,6 +42,7 @@ pub(super) fn open_sessions(
         let sessions = Sessions::open(&Graph {
             runtime: &source.runtime,
             file: graph,
+            second,
             interface: layout.interface(),
             device,
             threads: source.threads,

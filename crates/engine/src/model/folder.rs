@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -11,9 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::published;
 use crate::Error;
-use crate::layout::{Layout, PerKind, SpecialIds, labels, marker, pair, shared_state, spans};
+use crate::layout::{
+    Layout, PerKind, SpecialIds, bi_encoder, labels, late_interaction, marker, pair, shared_state,
+    spans,
+};
 use crate::question::Kind;
-use crate::tokenize::Tokenizer;
+use crate::session::Second;
+use crate::tokenize::{Frame, PairFrame, Tokenizer};
 
 /// The longest `config.json`, in bytes: a file with calibrations of thousands of questions is
 /// shorter.
@@ -42,6 +46,26 @@ pub(super) struct Manifest {
     pub(super) files: BTreeMap<String, String>,
     #[serde(default)]
     pub(super) calibration: BTreeMap<String, QuestionCalibration>,
+    graphs: Option<Graphs>,
+}
+
+/// The files of a model that has two graphs.
+#[derive(Debug, Clone, Deserialize)]
+struct Graphs {
+    encoder: String,
+    head: Option<String>,
+    scorer: Option<String>,
+}
+
+impl Graphs {
+    /// Returns the files, each with its key.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let head = self.head.as_deref().map(|file| ("head", file));
+        let scorer = self.scorer.as_deref().map(|file| ("scorer", file));
+        [Some(("encoder", self.encoder.as_str())), head, scorer]
+            .into_iter()
+            .flatten()
+    }
 }
 
 fn default_layout() -> String {
@@ -153,6 +177,8 @@ pub(super) struct Folder {
     tokenizer: String,
     /// The file of the graph, where the folder names it.
     graph: Option<String>,
+    /// The graphs, where the manifest names two.
+    graphs: Option<Graphs>,
 }
 
 impl Folder {
@@ -177,6 +203,7 @@ impl Folder {
             settings: vec![CONFIG.to_owned()],
             tokenizer: TOKENIZER.to_owned(),
             graph: None,
+            graphs: None,
         }
     }
 
@@ -205,7 +232,7 @@ impl Folder {
             self.settings = published.files;
             self.tokenizer = published.tokenizer;
             self.graph = published.graph;
-            return self.settings();
+            return self.read_settings();
         }
         let file = self.path.join(CONFIG);
         if file.metadata().is_ok_and(|it| it.len() > MAX_CONFIG_BYTES) {
@@ -230,7 +257,57 @@ impl Folder {
     fn parse(&mut self, bytes: Vec<u8>) -> Result<Manifest, Error> {
         let text = String::from_utf8(bytes).map_err(|_| self.bad_config("not UTF-8".into()))?;
         self.config = completed(text, &self.path);
-        self.settings()
+        self.read_settings()
+    }
+
+    fn read_settings(&mut self) -> Result<Manifest, Error> {
+        let manifest: Manifest = self.settings()?;
+        self.graphs.clone_from(&manifest.graphs);
+        self.check_graphs()?;
+        Ok(manifest)
+    }
+
+    /// Checks the names of the graphs of a model that has two.
+    fn check_graphs(&self) -> Result<(), Error> {
+        let Some(graphs) = &self.graphs else {
+            return Ok(());
+        };
+        let is_inside = |name: &str| {
+            let mut parts = Path::new(name).components();
+            !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))
+        };
+        match graphs.files().find(|(_, name)| !is_inside(name)) {
+            Some((key, _)) => {
+                Err(self.bad_config(format!("graphs.{key}: must be a file of this folder")))
+            }
+            None if graphs.head.is_some() == graphs.scorer.is_some() => {
+                Err(self.bad_config("graphs: needs a head or a scorer, not both".into()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the second graph of a model, which its layout must know what to do with.
+    pub(super) fn second<'l>(&self, layout: &'l dyn Layout) -> Result<Second<'l>, Error> {
+        let graphs = self.graphs.as_ref();
+        let head = graphs.and_then(|graphs| graphs.head.as_ref());
+        let scorer = graphs.and_then(|graphs| graphs.scorer.as_ref());
+        match (head, scorer, layout.scorer()) {
+            (None, None, None) => Ok(Second::None),
+            (Some(head), _, None) => Ok(Second::Head(self.path.join(head))),
+            (_, Some(file), Some(scorer)) => Ok(Second::Scorer {
+                file: self.path.join(file),
+                interface: scorer.interface(),
+            }),
+            (.., None) => Err(self.bad_config(format!(
+                "graphs.scorer: the layout {} has none",
+                layout.name()
+            ))),
+            (.., Some(_)) => Err(self.bad_config(format!(
+                "graphs.scorer: is missing, the layout {} needs it",
+                layout.name()
+            ))),
+        }
     }
 
     /// Returns a part of the manifest; an error names the key.
@@ -267,6 +344,19 @@ impl Folder {
                 Ok(Box::new(shared_state::SharedState::new(settings)))
             }
             "pair" => Ok(Box::new(self.pair(tokenizer)?)),
+            "bi-encoder" => {
+                let (one, two) = (self.frame(tokenizer)?, self.pair_frame(tokenizer)?);
+                let settings: bi_encoder::Settings = self.settings()?;
+                problem(settings.problem(one.specials(), two.specials()))?;
+                Ok(Box::new(bi_encoder::BiEncoder::new(settings, one, two)))
+            }
+            "late-interaction" => {
+                let frame = self.frame(tokenizer)?;
+                let settings: late_interaction::Settings = self.settings()?;
+                problem(settings.problem(frame.specials()))?;
+                let layout = late_interaction::LateInteraction::new(settings, frame);
+                Ok(Box::new(layout))
+            }
             "labels" => {
                 let settings: labels::Settings = self.settings()?;
                 problem(settings.problem())?;
@@ -280,15 +370,27 @@ impl Folder {
                 Ok(Box::new(spans.map_err(|it| self.bad_tokenizer(it))?))
             }
             _ => Err(self.bad_config(format!(
-                "layout: \"{name}\" is not one of marker, shared-state, pair, labels, spans"
+                "layout: \"{name}\" is not one of marker, shared-state, pair, labels, spans, bi-encoder, late-interaction"
             ))),
         }
     }
 
-    pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
-        let problem = "post_processor: does not say how two texts make one row";
+    fn frame(&self, tokenizer: &Tokenizer) -> Result<Frame, Error> {
+        let frame = tokenizer.frame();
+        frame.ok_or_else(|| self.bad_frame("how a text makes a row"))
+    }
+
+    fn pair_frame(&self, tokenizer: &Tokenizer) -> Result<PairFrame, Error> {
         let frame = tokenizer.pair_frame();
-        let frame = frame.ok_or_else(|| self.bad_tokenizer(problem.into()))?;
+        frame.ok_or_else(|| self.bad_frame("how two texts make one row"))
+    }
+
+    fn bad_frame(&self, what: &str) -> Error {
+        self.bad_tokenizer(format!("post_processor: does not say {what}"))
+    }
+
+    pub(super) fn pair(&self, tokenizer: &Tokenizer) -> Result<pair::Pair, Error> {
+        let frame = self.pair_frame(tokenizer)?;
         pair::Pair::new(&self.settings()?, tokenizer, frame)
             .map_err(|(key, problem)| self.bad_config(format!("{key}: {problem}")))
     }
@@ -300,6 +402,10 @@ impl Folder {
             file: self.path.clone(),
             problem,
         };
+        if let Some(graphs) = &self.graphs {
+            let encoder = self.path.join(&graphs.encoder);
+            return Ok(readable(&encoder)?.to_owned());
+        }
         if let Some(graph) = &self.graph {
             let graph = self.path.join(graph);
             return Ok(readable(&graph)?.to_owned());
@@ -357,6 +463,10 @@ impl Folder {
         if let Some(graph) = graph.map(|graph| self.name_of(graph)) {
             names.extend(self.weights(&graph));
             names.push(graph);
+        }
+        for (_, graph) in self.graphs.iter().flat_map(Graphs::files) {
+            names.extend(self.weights(graph));
+            names.push(graph.to_owned());
         }
         names.sort();
         names.dedup();

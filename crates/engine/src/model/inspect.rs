@@ -7,7 +7,7 @@ use super::folder::{self, Folder, Manifest, check, check_sha256, check_special_i
 use crate::Error;
 use crate::layout::Layout;
 use crate::layout::pair::Role;
-use crate::session::Tensors;
+use crate::session::{Interface, Second, Tensors};
 use crate::tokenize::Tokenizer;
 
 /// One file of a folder.
@@ -104,7 +104,10 @@ impl Inspection {
             layout = tokenizer.and_then(|tokenizer| self.layout(&folder, manifest, &tokenizer));
         }
         if let Some(graph) = graph {
-            self.look_at_graph(runtime, &graph, layout.as_deref());
+            let second = layout.as_deref().map(|layout| folder.second(layout));
+            let second = second.and_then(|second| self.note(second));
+            let graphs = (graph.as_path(), second.unwrap_or_default());
+            self.look_at_graphs(runtime, graphs, layout.as_deref());
         }
     }
 
@@ -153,17 +156,33 @@ impl Inspection {
         Some(Box::new(pair))
     }
 
-    fn look_at_graph(&mut self, runtime: &Path, graph: &Path, layout: Option<&dyn Layout>) {
-        let Some(tensors) = self.note(Tensors::read(runtime, graph)) else {
+    fn look_at_graphs(
+        &mut self,
+        runtime: &Path,
+        (graph, second): (&Path, Second<'_>),
+        layout: Option<&dyn Layout>,
+    ) {
+        if let Second::Scorer { file, interface } = &second {
+            let tensors = self.note(Tensors::read(runtime, file, &Second::None));
+            self.check(tensors.as_ref(), file, interface);
+        }
+        let Some(tensors) = self.note(Tensors::read(runtime, graph, &second)) else {
             return;
         };
         if let Some(layout) = layout {
-            let fits = tensors.check(layout.interface());
+            self.check(Some(&tensors), graph, layout.interface());
+        }
+        self.tensors = tensors;
+    }
+
+    /// Checks the tensors of a graph, if they could be read.
+    fn check(&mut self, tensors: Option<&Tensors>, graph: &Path, interface: &Interface) {
+        if let Some(tensors) = tensors {
+            let fits = tensors.check(interface);
             self.note(fits.map_err(|problem| Error::BadModel {
                 file: graph.to_owned(),
                 problem,
             }));
         }
-        self.tensors = tensors;
     }
 }

@@ -71,8 +71,9 @@ impl Model {
         check_sha256(&folder, &manifest, &graph, &sha256)?;
         check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
         let layout = folder.layout(&manifest.layout, &tokenizer)?;
+        let second = folder.second(layout.as_ref())?;
         let (mut sessions, device, device_notes) =
-            open_sessions(source, &graph, layout.as_ref(), &tokenizer)?;
+            open_sessions(source, (&graph, &second), layout.as_ref(), &tokenizer)?;
         sessions.open_prefill();
         let digest = hex(&digest_of(&digests));
         let info = Info {

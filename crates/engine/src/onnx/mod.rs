@@ -2,6 +2,7 @@
 //! parts.
 
 pub mod exact;
+pub mod joined;
 pub mod prefill;
 pub mod presents;
 pub mod probe;

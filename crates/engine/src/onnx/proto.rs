@@ -88,6 +88,8 @@ pub mod graph_tag {
     pub const INPUT: u32 = 11;
     pub const OUTPUT: u32 = 12;
     pub const VALUE_INFO: u32 = 13;
+    pub const QUANTIZATION: u32 = 14;
+    pub const SPARSE_INITIALIZER: u32 = 15;
 }
 
 /// Fields of `NodeProto`.

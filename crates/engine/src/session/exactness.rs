@@ -41,6 +41,28 @@ pub enum Exactness {
 }
 
 impl Exactness {
+    /// Returns the exactness of two graphs together.
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (
+                Self::MadeExact {
+                    why,
+                    products,
+                    slowdown,
+                },
+                Self::MadeExact {
+                    products: others, ..
+                },
+            ) => Self::MadeExact {
+                why,
+                products: products + others,
+                slowdown,
+            },
+            (both, Self::Exact) | (Self::Exact, both) => both,
+            (worse @ Self::CannotBe { .. }, _) | (_, worse) => worse,
+        }
+    }
+
     /// Returns a note in one line; `None` where everything is as the file has it.
     pub fn note(&self) -> Option<String> {
         match self {
@@ -304,6 +326,27 @@ fn slowdown(environment: &Environment, dims: &[i64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_graphs_are_as_exact_as_the_worse_one() {
+        let made = |products| Exactness::MadeExact {
+            why: "why",
+            products,
+            slowdown: Some(1.5),
+        };
+        let cannot = Exactness::CannotBe {
+            why: "why",
+            reason: "a product".into(),
+        };
+        assert_eq!(Exactness::Exact.and(Exactness::Exact), Exactness::Exact);
+        assert_eq!(made(2).and(made(1)), made(3));
+        for exactness in [made(2), cannot.clone()] {
+            assert_eq!(exactness.clone().and(Exactness::Exact), exactness);
+            assert_eq!(Exactness::Exact.and(exactness.clone()), exactness);
+        }
+        assert_eq!(made(2).and(cannot.clone()), cannot);
+        assert_eq!(cannot.clone().and(made(2)), cannot);
+    }
 
     #[test]
     fn a_file_that_stays_as_it_is_need_not_be_read_again() {

@@ -21,6 +21,8 @@ pub struct Interface {
     pub kv_shape: [usize; 2],
     /// The output that has the logits; empty for `logits`.
     pub logits: Cow<'static, str>,
+    /// The outputs that are read.
+    pub results: Results,
     /// Whether the graph may leave `act_logits` out.
     pub action_is_optional: bool,
 }
@@ -31,6 +33,28 @@ impl Interface {
         match self.logits.as_ref() {
             "" => "logits",
             name => name,
+        }
+    }
+}
+
+/// The outputs that a layout reads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Results {
+    /// The logits, and `act_logits`.
+    #[default]
+    Logits,
+    /// The first output, whatever its name: what an encoder makes of a text.
+    States,
+    /// The outputs of these names, which a graph makes that scores texts.
+    Scores(Vec<&'static str>),
+}
+
+impl Results {
+    /// Returns the names of the outputs that a graph must have because it scores texts.
+    pub(super) fn names(&self) -> Vec<&'static str> {
+        match self {
+            Self::Scores(names) => names.clone(),
+            Self::Logits | Self::States => Vec::new(),
         }
     }
 }

@@ -18,7 +18,8 @@ use super::interface::Interface;
 use crate::Error;
 
 /// The KV cache of a state: each layer's keys and values, `[1, heads, tokens, head_dim]`, in the
-/// order of [`Interface::kv_pairs`].
+/// order of [`Interface::kv_pairs`]. In layouts whose encoder reads texts apart it is what the
+/// encoder made of one text instead: a single tensor `[1, 1, tokens, width]`.
 pub struct KvCache {
     /// The tensors, whose floats stand in `block`; they are dropped before it.
     pub(super) values: Vec<DynValue>,
@@ -56,6 +57,30 @@ impl KvCache {
             shape,
             block,
         })
+    }
+
+    /// Returns what an encoder made of a text: vectors of `width` values.
+    pub(super) fn of_states(
+        floats: &[f32],
+        width: usize,
+        blocks: &Arc<Blocks>,
+    ) -> ort::Result<Self> {
+        let tokens = floats.len() / width.max(1);
+        let mut cache = Self::new(1, [1, width], tokens, blocks)?;
+        let (_, values) = cache.values[0].try_extract_tensor_mut::<f32>()?;
+        values.copy_from_slice(floats);
+        Ok(cache)
+    }
+
+    /// Returns what an encoder made of a text: the values of all its vectors, and the number of
+    /// values of each.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`] when the tensor does not hold floats.
+    pub fn states(&self) -> Result<(&[f32], usize), Error> {
+        let value = self.values.first().ok_or(Error::Panicked)?;
+        let (_, floats) = value.try_extract_tensor::<f32>().map_err(run_failed)?;
+        Ok((floats, self.shape[1]))
     }
 
     /// Returns the keys and values in 16 bits each.

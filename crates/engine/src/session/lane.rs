@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ort::environment::Environment;
+use ort::session::builder::SessionBuilder;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::TensorRef;
 use prost::bytes::Bytes;
@@ -23,6 +24,7 @@ use super::tensors::Tensors;
 use crate::Error;
 
 /// One input tensor of a run.
+#[derive(Debug)]
 pub enum Input<'a> {
     /// A tensor of int64, `[n]` or `[1, n]`.
     Ids {
@@ -35,6 +37,20 @@ pub enum Input<'a> {
     Flags {
         /// The values.
         values: Vec<bool>,
+    },
+    /// A tensor of int64, `[rows, columns]`.
+    Table {
+        /// The values, row by row.
+        values: Vec<i64>,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// A tensor of float32.
+    Floats {
+        /// The values.
+        values: Cow<'a, [f32]>,
+        /// The dimensions.
+        shape: Vec<usize>,
     },
 }
 
@@ -72,6 +88,13 @@ impl<'a> Input<'a> {
             Self::Flags { values } => {
                 TensorRef::from_array_view(([1, values.len()], values.as_slice()))?.into()
             }
+            Self::Table { values, rows } => {
+                let columns = values.len() / (*rows).max(1);
+                TensorRef::from_array_view(([*rows, columns], values.as_slice()))?.into()
+            }
+            Self::Floats { values, shape } => {
+                TensorRef::from_array_view((shape.as_slice(), values.as_ref()))?.into()
+            }
         })
     }
 }
@@ -84,9 +107,11 @@ pub struct Outputs {
     pub action: Option<[f32; 2]>,
 }
 
-/// A session, used by one thread at a time.
+/// A session of each graph, used by one thread at a time.
 pub struct Lane {
     session: Session,
+    /// The session of the graph that scores, with the names of its outputs.
+    scorer: Option<(Session, Vec<&'static str>)>,
     /// The session that prefills in place of the whole graph's, where it can.
     prefill: Arc<PrefillSession>,
     interface: Arc<Interface>,
@@ -101,10 +126,20 @@ pub struct Lane {
     running: Arc<Running>,
 }
 
+/// A graph as all its sessions open it.
+pub(super) struct LaneGraph<'a> {
+    pub(super) file: &'a Path,
+    pub(super) weights: SharedWeights,
+    /// The graph that replaces the file, where there is one.
+    pub(super) other: Option<Bytes>,
+}
+
 /// The settings of one session besides the graph's own.
 pub(super) struct LaneSettings<'a> {
     pub(super) threads: usize,
-    pub(super) weights: &'a SharedWeights,
+    pub(super) main: &'a LaneGraph<'a>,
+    /// The graph that scores, and its tensors.
+    pub(super) scorer: Option<(&'a LaneGraph<'a>, &'a Interface)>,
     pub(super) interface: &'a Arc<Interface>,
     pub(super) empty: &'a Arc<KvCache>,
     pub(super) blocks: &'a Arc<Blocks>,
@@ -113,8 +148,6 @@ pub(super) struct LaneSettings<'a> {
     /// Whether no node reads the keys and values that a question's run puts out, so that they go
     /// into scratch memory.
     pub(super) has_scratch: bool,
-    /// The graph that replaces the file, where there is one.
-    pub(super) exact: Option<&'a Bytes>,
 }
 
 impl Lane {
@@ -123,20 +156,29 @@ impl Lane {
         graph: &Graph<'_>,
         settings: &LaneSettings<'_>,
     ) -> Result<Self, Error> {
-        let bad = |problem: String| Error::BadModel {
-            file: graph.file.to_owned(),
-            problem,
+        let open = |lane: &LaneGraph<'_>, interface: &Interface| {
+            let bad = |problem: String| Error::BadModel {
+                file: lane.file.to_owned(),
+                problem,
+            };
+            let session = open_session(environment, (graph, lane), settings.threads);
+            let session = session.map_err(|error| bad(cause(&error)))?;
+            let tensors = Tensors::of(&session);
+            tensors.check(interface).map_err(bad)?;
+            Ok((session, tensors))
         };
-        let session =
-            open_session(environment, graph, settings).map_err(|error| bad(cause(&error)))?;
         let interface = settings.interface;
-        let tensors = Tensors::of(&session);
-        tensors.check(interface).map_err(bad)?;
+        let (session, tensors) = open(settings.main, interface)?;
+        let scorer = match settings.scorer {
+            Some((lane, interface)) => Some((open(lane, interface)?.0, interface.results.names())),
+            None => None,
+        };
         let has_action = tensors.has_output("act_logits");
         let mut not_given = interface.optional_inputs.clone();
         not_given.retain(|name| !tensors.has_input(name));
         Ok(Self {
             session,
+            scorer,
             prefill: Arc::clone(&settings.prefill),
             interface: Arc::clone(interface),
             has_action,
@@ -226,6 +268,74 @@ impl Lane {
         })
     }
 
+    /// Returns what the first graph, an encoder, makes of a row: hidden states, or one vector.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`], also where the first output is not `[1, tokens, width]` or
+    /// `[1, width]`.
+    pub fn encode(&mut self, inputs: &[(&'static str, Input<'_>)]) -> Result<KvCache, Error> {
+        self.encoded(inputs).map_err(run_failed)
+    }
+
+    fn encoded(&mut self, inputs: &[(&'static str, Input<'_>)]) -> ort::Result<KvCache> {
+        let outputs = self.session.outputs();
+        let first = outputs.first().map(|output| output.name().to_owned());
+        let first = first.ok_or_else(|| ort::Error::new("the encoder has no output"))?;
+        let values = graph_inputs(inputs, &self.interface, &self.empty)?;
+        let options = RunOptions::new()?;
+        let options = options.with_outputs(OutputSelector::no_default().with(&first));
+        let _running = self.running.start(&options);
+        let outputs = self.session.run_with_options(values, &options)?;
+        let (shape, floats) = outputs[first.as_str()].try_extract_tensor::<f32>()?;
+        let [1, .., width] = **shape else {
+            return Err(ort::Error::new("the encoder gave no states of one row"));
+        };
+        let width = usize::try_from(width).unwrap_or(0);
+        KvCache::of_states(floats, width, &self.blocks)
+    }
+
+    /// Returns the outputs of the graph that scores, in the order of its interface. With
+    /// `gives_back` the session then gives back the memory that the runs took.
+    ///
+    /// # Errors
+    /// [`Error::ModelFailed`].
+    pub fn score(
+        &mut self,
+        inputs: &[(&'static str, Input<'_>)],
+        gives_back: bool,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        self.scored(inputs, gives_back).map_err(run_failed)
+    }
+
+    fn scored(
+        &mut self,
+        inputs: &[(&'static str, Input<'_>)],
+        gives_back: bool,
+    ) -> ort::Result<Vec<Vec<f32>>> {
+        let scorer = self.scorer.as_mut();
+        let (session, names) = scorer.ok_or_else(|| ort::Error::new("there is no scorer"))?;
+        let mut selector = OutputSelector::no_default();
+        for name in names.iter() {
+            selector = selector.with(*name);
+        }
+        let mut options = RunOptions::new()?;
+        if gives_back {
+            options.set(SHRINKS, "cpu:0")?;
+        }
+        let options = options.with_outputs(selector);
+        let _running = self.running.start(&options);
+        let mut values: NamedInputs<'_> = Vec::with_capacity(inputs.len());
+        for (name, input) in inputs {
+            values.push((Cow::Borrowed(*name), input.tensor()?));
+        }
+        let outputs = session.run_with_options(values, &options)?;
+        let floats = names.iter().map(|name| {
+            let (_, floats) = outputs[*name].try_extract_tensor::<f32>()?;
+            Ok(floats.to_vec())
+        });
+        floats.collect()
+    }
+
     fn scratch(&self, tokens: usize) -> ort::Result<Option<Scratch>> {
         let scratch = || Scratch::with_room(&self.interface, tokens, &self.blocks);
         self.has_scratch.then(scratch).transpose()
@@ -249,11 +359,14 @@ impl Lane {
         }
         let mut options = RunOptions::new()?;
         if gives_back {
-            options.set("memory.enable_memory_arena_shrinkage", "cpu:0")?;
+            options.set(SHRINKS, "cpu:0")?;
         }
         Ok(options.with_outputs(outputs))
     }
 }
+
+/// `kOrtRunOptionsConfigEnableMemoryArenaShrinkage`.
+const SHRINKS: &str = "memory.enable_memory_arena_shrinkage";
 
 pub(super) type NamedInputs<'v> = Vec<(Cow<'v, str>, SessionInputValue<'v>)>;
 
@@ -278,19 +391,28 @@ const BESIDE: &str = "session.model_external_initializers_file_folder_path";
 
 fn open_session(
     environment: &Environment,
-    graph: &Graph<'_>,
-    settings: &LaneSettings<'_>,
+    (graph, lane): (&Graph<'_>, &LaneGraph<'_>),
+    threads: usize,
 ) -> ort::Result<Session> {
-    let mut builder = settings.weights.session(environment, settings.threads)?;
+    let mut builder = lane.weights.session(environment, threads)?;
     if let Some(provider) = graph.device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    let Some(exact) = settings.exact else {
-        return builder.commit_from_file(graph.file);
+    commit(builder, lane.file, lane.other.as_ref())
+}
+
+/// Returns the session of a file, or of the graph that replaces it.
+pub(super) fn commit(
+    mut builder: SessionBuilder,
+    file: &Path,
+    other: Option<&Bytes>,
+) -> ort::Result<Session> {
+    let Some(other) = other else {
+        return builder.commit_from_file(file);
     };
     // This folder holds the weights that are not in the graph.
-    if let Some(folder) = graph.file.parent().and_then(Path::to_str) {
+    if let Some(folder) = file.parent().and_then(Path::to_str) {
         builder = builder.with_config_entry(BESIDE, folder)?;
     }
-    builder.commit_from_memory(exact)
+    builder.commit_from_memory(other)
 }

@@ -4,7 +4,7 @@
 //! by side, each on a session with one thread; a single row runs on a session with as many threads
 //! as its request has cores. All give the same bits.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
@@ -17,14 +17,14 @@ use self::arena::Arena;
 use self::blocks::Blocks;
 use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
-use self::lane::LaneSettings;
+use self::lane::{LaneGraph, LaneSettings};
 use self::lanes::{Lanes, Size, sizes};
 use self::prefill::{PrefillPlan, PrefillSession};
 use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
-use crate::onnx::presents;
+use crate::onnx::{joined, presents};
 use crate::stop::Stop;
 
 pub mod allocator;
@@ -49,7 +49,7 @@ mod widths;
 
 pub use self::device::Device;
 pub use self::exactness::Exactness;
-pub use self::interface::Interface;
+pub use self::interface::{Interface, Results};
 pub use self::kv_cache::{KvAssembly, KvCache, PackedKvCache};
 pub use self::lane::{Input, Lane, Outputs};
 pub use self::tensors::{TensorInfo, Tensors};
@@ -68,7 +68,9 @@ pub struct Graph<'a> {
     pub runtime: &'a Path,
     /// The `.onnx` file.
     pub file: &'a Path,
-    /// The tensors that the graph must have.
+    /// The graph that reads what the first one gives, where a model has two.
+    pub second: &'a Second<'a>,
+    /// The tensors that the graph must have, together with a head.
     pub interface: &'a Interface,
     /// The device to run the graph on.
     pub device: Device,
@@ -78,15 +80,49 @@ pub struct Graph<'a> {
     pub parallel: usize,
 }
 
+/// The second graph of a model.
+#[derive(Debug, Clone, Default)]
+pub enum Second<'a> {
+    /// The model has one graph.
+    #[default]
+    None,
+    /// The file of a head that reads the hidden states of the first graph; the two are joined.
+    Head(PathBuf),
+    /// A graph that scores what the first one made of several texts.
+    Scorer {
+        /// The `.onnx` file.
+        file: PathBuf,
+        /// The tensors that it must have.
+        interface: &'a Interface,
+    },
+}
+
+impl Second<'_> {
+    /// Returns the graph that `file` and its head are together; `None` where there is no head.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] where the two cannot be joined.
+    pub(crate) fn joined(&self, file: &Path) -> Result<Option<Bytes>, Error> {
+        let Self::Head(head) = self else {
+            return Ok(None);
+        };
+        let joined = joined::joined(&read(file), &read(head));
+        joined.map(Some).map_err(|problem| Error::BadModel {
+            file: head.clone(),
+            problem,
+        })
+    }
+}
+
+/// Returns the bytes of a file, or none where it cannot be read, which the library reports.
+fn read(file: &Path) -> Bytes {
+    std::fs::read(file).unwrap_or_default().into()
+}
+
 impl Graph<'_> {
     /// Whether rows run side by side, each on a session of its own. An accelerator does its own scheduling.
     fn has_many_sessions(&self) -> bool {
         self.device == Device::Cpu && self.threads > 1
-    }
-
-    /// Returns the bytes of the file, or none where it cannot be read, which the library reports.
-    fn read(&self) -> Bytes {
-        std::fs::read(self.file).unwrap_or_default().into()
     }
 
     /// Whether states are prefilled on the processor, so that a part of the graph may be enough for
@@ -100,16 +136,42 @@ impl Graph<'_> {
         self.has_many_sessions() || self.may_prefill_in_part()
     }
 
-    /// Returns the bytes of the graph, empty where they are not needed, and the graph that replaces
-    /// the file, where there is one.
-    fn bytes(&self, source: GraphSource) -> (Bytes, Option<Bytes>) {
-        match source {
-            GraphSource::Other(exact) => (exact.clone(), Some(exact)),
+    /// Returns a graph as its sessions open it, and its bytes, empty where they are not needed.
+    fn for_lanes<'f>(
+        &self,
+        file: &'f Path,
+        source: GraphSource,
+    ) -> Result<(LaneGraph<'f>, Bytes), Error> {
+        let (bytes, other) = match source {
+            GraphSource::Other(other) => (other.clone(), Some(other)),
             GraphSource::File(bytes) if self.is_read() => {
-                (bytes.unwrap_or_else(|| self.read()), None)
+                (bytes.unwrap_or_else(|| read(file)), None)
             }
             GraphSource::File(_) => (Bytes::new(), None),
-        }
+        };
+        let none = Bytes::new();
+        let shared = if self.is_read() { &bytes } else { &none };
+        let graph = LaneGraph {
+            file,
+            weights: SharedWeights::read(shared).map_err(run_failed)?,
+            other,
+        };
+        Ok((graph, bytes))
+    }
+
+    /// Returns the graphs to open, so that their products are exact.
+    fn prepared(&self, environment: &Environment, joined: Option<&Bytes>) -> Both {
+        let main = exactness::prepare(environment, self.file, || match joined {
+            Some(joined) => joined.clone(),
+            None => read(self.file),
+        });
+        let scorer = match &self.second {
+            Second::Scorer { file, .. } => {
+                Some(exactness::prepare(environment, file, || read(file)))
+            }
+            Second::None | Second::Head(_) => None,
+        };
+        Both { main, scorer }
     }
 
     /// Returns the opened sessions of these sizes, with the threads that run rows beside each other.
@@ -134,7 +196,41 @@ impl Graph<'_> {
     }
 }
 
-/// The sessions of one graph.
+/// The graphs of a model, as its sessions open them.
+struct Both {
+    main: Prepared,
+    scorer: Option<Prepared>,
+}
+
+impl Both {
+    /// Returns the graphs as the files have them.
+    fn as_they_are(graph: &Graph<'_>, exactness: Exactness) -> Self {
+        let file = |exactness| Prepared {
+            exactness,
+            graph: GraphSource::File(None),
+        };
+        let has_scorer = matches!(graph.second, Second::Scorer { .. });
+        Self {
+            main: file(exactness),
+            scorer: has_scorer.then(|| file(Exactness::Exact)),
+        }
+    }
+
+    fn is_mended(&self) -> bool {
+        let mut both = [Some(&self.main), self.scorer.as_ref()].into_iter();
+        both.any(|one| one.is_some_and(|one| matches!(one.graph, GraphSource::Other(_))))
+    }
+
+    /// Returns the graphs, with the joined one in place of the first file.
+    fn with_joined(mut self, joined: Option<&Bytes>) -> Self {
+        if let (GraphSource::File(_), Some(joined)) = (&self.main.graph, joined) {
+            self.main.graph = GraphSource::Other(joined.clone());
+        }
+        self
+    }
+}
+
+/// The sessions of a model's graphs.
 pub struct Sessions {
     lanes: Lanes,
     arena: Mutex<Arena>,
@@ -162,16 +258,16 @@ impl Sessions {
             });
         }
         let environment = environment(graph.runtime)?;
-        let prepared = exactness::prepare(&environment, graph.file, || graph.read());
-        let is_mended = matches!(prepared.graph, GraphSource::Other(_));
-        match Self::open_prepared(graph, environment.clone(), prepared) {
+        let joined = graph.second.joined(graph.file)?;
+        let joined = joined.as_ref();
+        let prepared = graph.prepared(&environment, joined);
+        let is_mended = prepared.is_mended();
+        match Self::open_prepared(graph, environment.clone(), prepared.with_joined(joined)) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
-                let as_it_is = Prepared {
-                    exactness: exactness::cannot_be(&environment, reason),
-                    graph: GraphSource::File(None),
-                };
-                Self::open_prepared(graph, environment, as_it_is)
+                let exactness = exactness::cannot_be(&environment, reason);
+                let as_they_are = Both::as_they_are(graph, exactness).with_joined(joined);
+                Self::open_prepared(graph, environment, as_they_are)
             }
             opened => opened,
         }
@@ -180,19 +276,22 @@ impl Sessions {
     fn open_prepared(
         graph: &Graph<'_>,
         environment: Environment,
-        prepared: Prepared,
+        prepared: Both,
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
         let empty = Arc::new(empty);
-        let (file, exact) = graph.bytes(prepared.graph);
-        let shared = if graph.is_read() {
-            &file
-        } else {
-            &Bytes::new()
+        let (main, file) = graph.for_lanes(graph.file, prepared.main.graph)?;
+        let mut exactness = prepared.main.exactness;
+        let scorer = match (graph.second, prepared.scorer) {
+            (Second::Scorer { file, interface }, Some(prepared)) => {
+                let interface: &Interface = interface;
+                exactness = exactness.and(prepared.exactness);
+                Some((graph.for_lanes(file, prepared.graph)?.0, interface))
+            }
+            _ => None,
         };
-        let weights = SharedWeights::read(shared).map_err(run_failed)?;
         let has_scratch =
             graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);
         let running = Arc::new(Running::default());
@@ -201,14 +300,16 @@ impl Sessions {
         let lanes = open_lanes(graph, &prefills, |threads, prefill| {
             let settings = LaneSettings {
                 threads,
-                weights: &weights,
+                main: &main,
+                scorer: scorer
+                    .as_ref()
+                    .map(|(graph, interface)| (graph, *interface)),
                 interface: &interface,
                 empty: &empty,
                 blocks: &blocks,
                 running: &running,
                 prefill,
                 has_scratch,
-                exact: exact.as_ref(),
             };
             Lane::open(&environment, graph, &settings)
         })?;
@@ -217,14 +318,14 @@ impl Sessions {
             lanes: graph.lanes(&sizes, lanes)?,
             arena: Mutex::new(arena.map_err(run_failed)?),
             prefill: Arc::clone(&prefills[0].0),
-            exactness: prepared.exactness,
+            exactness,
             plan: graph.may_prefill_in_part().then(|| PrefillPlan {
                 environment: environment.clone(),
                 graph: file,
                 interface: Arc::clone(&interface),
                 sessions: prefills,
                 running: Arc::clone(&running),
-                weights,
+                weights: main.weights,
             }),
             interface,
             blocks,

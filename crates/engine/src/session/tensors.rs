@@ -7,8 +7,10 @@ use ort::session::builder::GraphOptimizationLevel;
 use ort::value::TensorElementType;
 use ort::value::{Outlet, ValueType};
 
+use super::Second;
 use super::failure::cause;
-use super::interface::Interface;
+use super::interface::{Interface, Results};
+use super::lane::commit;
 use super::runtime::environment;
 use crate::Error;
 
@@ -33,17 +35,18 @@ pub struct Tensors {
 }
 
 impl Tensors {
-    /// Returns the inputs and outputs of a graph file.
+    /// Returns the inputs and outputs of a graph file, together with a head where there is one.
     ///
     /// # Errors
-    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where the file is no graph.
-    pub fn read(runtime: &Path, file: &Path) -> Result<Self, Error> {
+    /// [`Error::RuntimeNotFound`], [`Error::RuntimeFailed`], and [`Error::BadModel`] where a file is no graph.
+    pub fn read(runtime: &Path, file: &Path, second: &Second<'_>) -> Result<Self, Error> {
         let environment = environment(runtime)?;
+        let joined = second.joined(file)?;
         let open = || {
-            Session::builder(&environment)?
+            let builder = Session::builder(&environment)?
                 .with_optimization_level(GraphOptimizationLevel::Disable)?
-                .with_intra_threads(1)?
-                .commit_from_file(file)
+                .with_intra_threads(1)?;
+            commit(builder, file, joined.as_ref())
         };
         let session = open().map_err(|error: ort::Error| Error::BadModel {
             file: file.to_owned(),
@@ -98,11 +101,14 @@ impl Tensors {
             ));
         }
         let presents = interface.kv_pairs.iter().map(|pair| pair.present.as_str());
-        let action = (!interface.action_is_optional).then_some("act_logits");
-        let mut results = std::iter::once(interface.logits())
-            .chain(presents)
-            .chain(action);
-        match results.find(|name| !self.has_output(name)) {
+        let mut results: Vec<&str> = match &interface.results {
+            Results::Logits if interface.action_is_optional => vec![interface.logits()],
+            Results::Logits => vec![interface.logits(), "act_logits"],
+            Results::States => Vec::new(),
+            Results::Scores(names) => names.clone(),
+        };
+        results.extend(presents);
+        match results.into_iter().find(|name| !self.has_output(name)) {
             Some(missing) => Err(format!("the graph has no output \"{missing}\"")),
             None => Ok(()),
         }

@@ -1,6 +1,7 @@
 /** The files of a repository that a model needs: most repositories have more, and often several graphs. */
 import type { KnownFamily } from '../family.ts';
 import { SourceError } from '../source-error.ts';
+import { namedGraphs, secondGraphs } from '../two-graphs.ts';
 import type { HubFile } from './listing.ts';
 
 export interface Choice {
@@ -65,18 +66,24 @@ export function chooseFiles(files: readonly HubFile[], wish: Wish): Choice {
   const { file, needs } = wish.family ?? UNKNOWN;
   const graphs = graphsIn(files, needs.graph);
   const graph = graphFor(graphs, files, needs.graph === undefined ? wish : { ...wish, graph: needs.graph });
-  const wanted = new Set([...USUAL, file, needs.tokenizer, ...needs.settings, ...namedFiles(wish.config), graph.path]);
-  const needed = files.filter(({ path }) => wanted.has(path) || isWeights(path, graph.path));
+  const both = [graph.path, ...secondGraphs(graph.path), ...namedGraphs(wish.config)];
+  const wanted = new Set([...USUAL, file, needs.tokenizer, ...needs.settings, ...namedFiles(wish.config), ...both]);
+  const needed = files.filter(({ path }) => wanted.has(path) || both.some((of) => isWeights(path, of)));
   for (const path of [file, needs.tokenizer]) {
     if (!needed.some((file) => file.path === path)) throw new SourceError(`there is no ${path} in it`);
   }
-  const others = graphs.filter((other) => other !== graph).map(({ path }) => path);
+  const others = graphs.map(({ path }) => path).filter((path) => !both.includes(path));
   return { files: needed, graph: graph.path, others };
 }
 
-/** Returns the graphs of a repository, among them the one that its settings name, wherever it is. */
+/**
+ * Returns the graphs of a repository, among them the one that its settings name, wherever it is. A graph that belongs to
+ * an encoder is not one that a model can begin with.
+ */
 function graphsIn(files: readonly HubFile[], named: string | undefined): HubFile[] {
-  return files.filter(({ path }) => path === named || /^(onnx\/)?[^/]+\.onnx$/.test(path));
+  const seconds = new Set(files.flatMap(({ path }) => secondGraphs(path)));
+  const isUsual = (path: string) => /^(onnx\/)?[^/]+\.onnx$/.test(path) && !seconds.has(path);
+  return files.filter(({ path }) => path === named || isUsual(path));
 }
 
 function graphFor(

@@ -79,6 +79,35 @@ suite('of the files of a repository', () => {
   }
 });
 
+suite('of a model with two graphs', () => {
+  const paths = (found: ReturnType<typeof chooseFiles>) => found.files.map(({ path }) => path);
+
+  test('the second one comes with the encoder, and so do the weights of both', () => {
+    const graphs = ['encoder_q8.onnx', 'encoder_q8.onnx.data', 'head_q8.onnx', 'head_q8.onnx.data'];
+    const found = chooseFiles(files(...graphs, 'onnx/model_fp16.onnx'), wish);
+    assert.equal(found.graph, 'encoder_q8.onnx');
+    assert.deepEqual(paths(found), ['config.json', 'tokenizer.json', ...graphs]);
+    assert.deepEqual(found.others, ['onnx/model_fp16.onnx']);
+  });
+
+  test('those of one precision are taken, with the tokenizer beside them', () => {
+    const needs = { tokenizer: 'onnx/fp32/tokenizer/tokenizer.json', settings: [], graph: 'onnx/fp32/encoder.onnx' };
+    const family = { file: 'onnx/fp32/decima.json', needs };
+    const own = ['decima.json', 'encoder.onnx', 'scorer.onnx', 'tokenizer/tokenizer.json'];
+    const all = ['fp32', 'int8'].flatMap((precision) => own.map((path) => `onnx/${precision}/${path}`));
+    const found = chooseFiles(files(...all), { ...wish, family });
+    assert.deepEqual(paths(found), ['config.json', ...own.map((path) => `onnx/fp32/${path}`)]);
+  });
+
+  test('those that config.json names are taken under any name', () => {
+    const config = { graphs: { encoder: 'a.onnx', scorer: 'b.onnx' } };
+    const family = { file: 'config.json', needs: { tokenizer: 'tokenizer.json', settings: [], graph: 'a.onnx' } };
+    const found = chooseFiles(files('a.onnx', 'b.onnx', 'b.onnx.data', 'c.onnx'), { ...wish, config, family });
+    assert.deepEqual(paths(found), ['config.json', 'tokenizer.json', 'a.onnx', 'b.onnx', 'b.onnx.data']);
+    assert.deepEqual(found.others, ['c.onnx']);
+  });
+});
+
 suite('of several graphs', () => {
   for (const [device, graph] of [
     ['cpu', 'onnx/model.onnx'],

@@ -59,6 +59,24 @@ suite('a model from a hub', () => {
     });
   }
 
+  test('with two graphs comes with both, in one precision or in the one that is named', async (t) => {
+    const { hub, source } = await world(t);
+    const own = {
+      'decima.json': '{"ordinal":{}}',
+      'encoder.onnx': 'encoder',
+      'scorer.onnx': 'scorer',
+      'tokenizer/tokenizer.json': '{}',
+    };
+    const under = (folder: string) => Object.entries(own).map(([name, text]) => [`${folder}${name}`, text] as const);
+    const both = Object.fromEntries(['onnx/fp32/', 'onnx/int8/'].flatMap(under));
+    hub.publish('org/two', { 'config.json': '{"model_type":"decima"}', 'onnx/model.onnx': 'another', ...both });
+    const whole = await source({ model: 'hf:org/two' }).find(never);
+    const paths = under('onnx/fp32/').map(([path]) => path);
+    assert.deepEqual(await namesIn(whole.folder), ['config.json', ...paths]);
+    const named = await source({ model: 'hf:org/two/onnx/int8' }).find(never);
+    assert.deepEqual(await namesIn(named.folder), Object.keys(own));
+  });
+
   test('lies in the layout of the hub’s other clients, and takes no more room in the other cache', async (t) => {
     const { source, repository, commit } = await world(t);
     const model = await source().find(never);

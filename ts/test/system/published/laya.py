@@ -42,16 +42,18 @@ class WholeMask:
 
 
 def answerer(folder, variant="english"):
+    english = variant != "multilingual"
+    files = {"model": "model.onnx" if english else "onnx/model.onnx", "config": "rl_agent_config.json" if english else "config.json"}
+    return answers_of(folder, files, "[MASK]" if english else "<mask>", WholeMask if variant == "whole-mask" else None)
+
+
+def answers_of(folder, files, mask, wrapped=None):
     from decision_toolkit.adapters.laya import LayaAdapter
     from decision_toolkit.engine import OnnxEngine
 
-    english = variant != "multilingual"
-    engine = OnnxEngine(folder, {
-        "model": "model.onnx" if english else "onnx/model.onnx", "tokenizer": "tokenizer.json",
-        "config": "rl_agent_config.json" if english else "config.json"}, threads=1)
-    mask = "[MASK]" if english else "<mask>"
-    if variant == "whole-mask":
-        engine._sessions["model"] = WholeMask(engine.session("model"))
+    engine = OnnxEngine(folder, {**files, "tokenizer": "tokenizer.json"}, threads=1)
+    if wrapped:
+        engine._sessions["model"] = wrapped(engine.session("model"))
     # The maker's own code, unlike this package, keeps the order of a state's members.
     return toolkit.answerer(LayaAdapter(), engine, mask, sort_keys=False)
 

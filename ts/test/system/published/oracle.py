@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 
 
-def main(make, answerer, refusals):
+def main(make, answerer, refusals, transformers=False):
     """Runs a program. `answerer(folder, variant)` returns a function from a request to its answers, or to them and a usage.
 
-    `refusals` are the exceptions by which the maker's code refuses a request; any other ends the program.
+    `refusals` are the exceptions by which the maker's code refuses a request; any other ends the program. Without
+    `transformers` that package counts as missing: with it decision-toolkit reads tokenizers in another way.
     """
+    if not transformers:
+        sys.modules["transformers"] = None
     verb, folder, *variant = sys.argv[1:]
     if verb == "make":
         Path(folder).mkdir(parents=True)

@@ -33,14 +33,15 @@ def gemma_tokenizer():
     return tokenizer
 
 
-def encoder(graph, vocabulary, positions, kind=None):
-    """[1, length, width]: the hidden states of `input_ids`, with the vector of a question's type where there is one."""
-    length = graph.op("Squeeze", graph.op("Shape", "input_ids", start=1, end=2), graph.ints(0))
+def encoder(graph, vocabulary, positions, kind=None, names=("input_ids", "attention_mask")):
+    """[1, length, width]: the hidden states of the tokens, with the vector of a question's type where there is one."""
+    ids, mask = names
+    length = graph.op("Squeeze", graph.op("Shape", ids, start=1, end=2), graph.ints(0))
     places = graph.op("Range", graph.constant(0, "int64"), length, graph.constant(1, "int64"))
-    parts = [graph.table(vocabulary, "input_ids"), graph.table(positions, places)]
+    parts = [graph.table(vocabulary, ids), graph.table(positions, places)]
     if kind:
         parts.append(graph.op("Unsqueeze", graph.table(3, kind), graph.ints(1)))
-    x, bias = graph.norm(graph.add(*parts)), networks.padding_bias(graph)
+    x, bias = graph.norm(graph.add(*parts)), networks.padding_bias(graph, mask)
     for _ in range(LAYERS):
         x = graph.layer(x, bias)
     return x

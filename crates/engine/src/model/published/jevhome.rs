@@ -13,7 +13,8 @@ pub(super) const FORM: Form = Form {
     read,
 };
 
-const CALIBRATION: &str = "calibration_u.json";
+/// The file of the temperatures.
+pub(super) const CALIBRATION: &str = "calibration_u.json";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
 fn read(files: &Files<'_>, config: &Value) -> Result<Published, Error> {

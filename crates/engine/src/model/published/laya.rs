@@ -1,9 +1,10 @@
-//! Laya with its encoder and its head in one graph: `rl_agent_config.json`, or a `config.json` with
+//! Laya, with its encoder and its head in one graph or in two: `rl_agent_config.json`, or a `config.json` with
 //! everything under `laya`.
 
 use serde_json::{Value, json};
 
 use super::calibration::{self, Clamp};
+use super::graphs::two_graphs;
 use super::{Files, Form, Published, tokens};
 use crate::Error;
 use crate::question::Kind;
@@ -36,7 +37,7 @@ fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Erro
     }
     let buckets = &config["temperature_by_options"];
     let names = files.names()?;
-    Ok(Published::of(json!({
+    let mut published = Published::of(json!({
         "layout": "marker",
         "max_len": files.whole(file, config, "max_len", 1024)?,
         "head_max": files.whole(file, config, "head_max_len", 256)?,
@@ -46,7 +47,11 @@ fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Erro
         "template": {"mask": names.mask, "state_json": "python"},
         "temperature": temperature,
         "temperature_by_options": calibration::by_bucket(files, file, "temperature_by_options", buckets, CLAMP)?,
-    })))
+    }));
+    if let Some(graphs) = two_graphs(files, "head")? {
+        published.manifest.insert("graphs".into(), graphs);
+    }
+    Ok(published)
 }
 
 impl Files<'_> {

@@ -14,8 +14,11 @@ use super::folder::{CONFIG, TOKENIZER, read};
 use crate::Error;
 
 mod calibration;
+mod decima;
 mod gliner_decide;
+mod graphs;
 mod jevhome;
+mod jevhome_e;
 mod julia;
 mod laya;
 mod noulxp;
@@ -43,6 +46,10 @@ const FORMS: &[Form] = &[
     laya::OWN,
     laya::NESTED,
     jevhome::FORM,
+    jevhome_e::FORM,
+    decima::EXPORT,
+    decima::FP32,
+    decima::INT8,
     opendecider::FORM,
     open_jev::FORM,
     julia::OWN,
