@@ -20,12 +20,14 @@ const TOLERANCE = 1e-3;
 const PRECISION_TOLERANCE = { mean: 0.03, max: 0.25 };
 
 /**
- * Returns the Python of an environment with the packages of `benches/peers/<name>/requirements.txt`, which is made
- * once.
+ * Returns the Python of an environment with the packages of `benches/peers/<name>/requirements.txt`, and those of
+ * `no-deps.txt` beside it without what they ask for. It is made once.
  */
 export function pythonOf(name, progress) {
   const requirements = resolve('benches', 'peers', name, 'requirements.txt');
-  const folder = join(FOLDER, `venv-${name}-${digest([requirements])}`);
+  const alone = resolve('benches', 'peers', name, 'no-deps.txt');
+  const files = [requirements, ...(existsSync(alone) ? [alone] : [])];
+  const folder = join(FOLDER, `venv-${name}-${digest(files)}`);
   const python = process.platform === 'win32' ? join(folder, 'Scripts', 'python.exe') : join(folder, 'bin', 'python');
   const done = join(folder, 'done');
   if (existsSync(done)) return python;
@@ -33,6 +35,9 @@ export function pythonOf(name, progress) {
   rmSync(folder, { recursive: true, force: true });
   run(process.env.PYTHON ?? 'python3', ['-m', 'venv', folder]);
   run(python, ['-m', 'pip', 'install', '--quiet', '-r', requirements]);
+  for (const file of files.slice(1)) {
+    run(python, ['-m', 'pip', 'install', '--quiet', '--no-deps', '--ignore-requires-python', '-r', file]);
+  }
   run(python, ['-c', `open(${JSON.stringify(done)}, 'w').close()`]);
   return python;
 }
