@@ -7,15 +7,11 @@ import { temporaryFolder } from '../temporary-folder.ts';
 import { runPython } from './python.ts';
 
 const FOLDER = join(REPOSITORY, 'ts', 'test', 'system', 'schemathesis');
-/** The keys of a path in the document that are operations. */
-const METHODS = ['get', 'head', 'post', 'put', 'patch', 'delete', 'options'];
 const CREDENTIALS = { SVC_API_KEY: 'an-api-key-of-the-test', SVC_PASSWORD: 'a-password-of-the-test' };
 
 test('schemathesis finds nothing that the server does otherwise than its document says', async (t) => {
   const server = await LiveServer.start(t, { env: CREDENTIALS });
   const document = new URL('/openapi.json', server.url).href;
-  const { paths } = (await (await fetch(document)).json()) as { paths: Record<string, object> };
-  const operations = Object.values(paths).flatMap((path) => Object.keys(path).filter((key) => METHODS.includes(key)));
   const config = ['--config-file', join(FOLDER, 'schemathesis.toml')];
   const options = ['--max-examples', '30', '--continue-on-failure', '--no-color'];
   const { code, stdout, stderr } = await runPython(['-m', 'schemathesis.cli', ...config, 'run', document, ...options], {
@@ -23,5 +19,6 @@ test('schemathesis finds nothing that the server does otherwise than its documen
     env: { ...CREDENTIALS, SCHEMATHESIS_HOOKS: join(FOLDER, 'hooks.py') },
   });
   assert.deepEqual([code, stderr], [0, ''], stdout);
-  assert.ok(operations.length > 10 && stdout.includes(`  Tested: ${operations.length}\n`), stdout);
+  const [, tested = '0'] = /Selected: (\d+)\/\1\n +Tested: \1\n/.exec(stdout) ?? [];
+  assert.ok(Number(tested) >= 16, stdout);
 });
