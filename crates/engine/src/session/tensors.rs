@@ -108,8 +108,19 @@ impl Tensors {
             Results::Scores(names) => names.clone(),
         };
         results.extend(presents);
-        match results.into_iter().find(|name| !self.has_output(name)) {
-            Some(missing) => Err(format!("the graph has no output \"{missing}\"")),
+        if let Some(missing) = results.iter().find(|name| !self.has_output(name)) {
+            return Err(format!("the graph has no output \"{missing}\""));
+        }
+        let read = match interface.results {
+            Results::States => self.outputs.first(),
+            Results::Logits | Results::Scores(_) => None,
+        };
+        let named = self.outputs.iter();
+        let named = named.filter(|it| it.name == "act_logits" || results.contains(&&*it.name));
+        match named.chain(read).find(|it| it.kind != "float32") {
+            Some(TensorInfo { name, kind, .. }) => Err(format!(
+                "the graph's output \"{name}\" is {kind}, and must be float32"
+            )),
             None => Ok(()),
         }
     }
@@ -147,5 +158,48 @@ fn kind(element: TensorElementType) -> String {
         TensorElementType::Int64 => "int64".to_owned(),
         TensorElementType::Int32 => "int32".to_owned(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_that_is_read_must_be_float32() {
+        let output = |name: &str, kind: &str| TensorInfo {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            shape: Vec::new(),
+        };
+        let check = |results: Results, outputs: Vec<TensorInfo>| {
+            let interface = Interface {
+                results,
+                action_is_optional: true,
+                ..Interface::default()
+            };
+            let inputs = Vec::new();
+            Tensors { inputs, outputs }.check(&interface)
+        };
+        let float = || output("logits", "float32");
+        let half = |name: &str| output(name, "float16");
+        let refused = |name: &str| {
+            Err(format!(
+                "the graph's output \"{name}\" is float16, and must be float32"
+            ))
+        };
+        assert_eq!(check(Results::Logits, vec![half("other"), float()]), Ok(()));
+        assert_eq!(
+            check(Results::Logits, vec![half("logits")]),
+            refused("logits")
+        );
+        assert_eq!(
+            check(Results::Logits, vec![float(), half("act_logits")]),
+            refused("act_logits")
+        );
+        assert_eq!(check(Results::States, vec![half("h")]), refused("h"));
+        let scores = || Results::Scores(vec!["scores"]);
+        assert_eq!(check(scores(), vec![half("scores")]), refused("scores"));
+        assert_eq!(check(scores(), vec![output("scores", "float32")]), Ok(()));
     }
 }
