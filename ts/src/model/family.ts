@@ -1,5 +1,5 @@
 /** The families of models, each known by one file of its folder. */
-import { readFile, stat } from 'node:fs/promises';
+import { lstat, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { namedGraphs } from './two-graphs.ts';
 
@@ -107,7 +107,7 @@ function decimaIn(folder: string): Form {
   return {
     name: 'decima',
     file: `${folder}decima.json`,
-    isIt: ({ ordinal }) => isObject(ordinal),
+    isIt: () => true,
     needs: () => ({ tokenizer: `${folder}tokenizer/tokenizer.json`, graph: `${folder}encoder.onnx` }),
   };
 }
@@ -171,7 +171,8 @@ export async function knownFamily(folder: string): Promise<KnownFamily | undefin
 
 /** Returns the family of a folder that has a tokenizer and no `config.json`. */
 async function bareFamily(folder: string): Promise<string | undefined> {
-  if ((await stat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return undefined;
+  // A link that leads nowhere counts: without its file the folder could be another model.
+  if ((await lstat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return undefined;
   for (const [name, tokens] of BARE) if (await hasTokens(folder, tokens)) return name;
   return undefined;
 }
@@ -188,7 +189,9 @@ async function hasTokens(folder: string, tokens: readonly string[]): Promise<boo
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */
 export async function objectIn(path: string, maxBytes = MAX_FAMILY_FILE_BYTES): Promise<Content | undefined> {
   try {
-    if ((await stat(path)).size > maxBytes) return undefined;
+    const status = await stat(path);
+    // A named pipe or a device may have no end.
+    if (!status.isFile() || status.size > maxBytes) return undefined;
     const value: unknown = JSON.parse(await readFile(path, 'utf8'));
     return isObject(value) ? { ...value } : undefined;
   } catch {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { cpSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { loadEngine } from '../../src/engine/addon.ts';
@@ -60,7 +61,7 @@ suite('a model in the form of its maker', () => {
 
   for (const [folder, file, change, problem] of [
     ['laya-english', 'rl_agent_config.json', { max_len: 'x' }, /^max_len: must be a whole number$/],
-    ['laya-english', 'rl_agent_config.json', { temperature: [1, 'x'] }, /^temperature\[1\]: must be a number$/],
+    ['laya-english', 'rl_agent_config.json', { temperature: [1, 'x', 1] }, /^temperature\[1\]: must be a number$/],
     [
       'laya-english',
       'rl_agent_config.json',
@@ -89,8 +90,103 @@ suite('a model in the form of its maker', () => {
       /^profile: only encoder-markers can be served, not "causal-letters"$/,
     ],
     ['noulxp-cut', 'noulxp.json', { weights: { path: '../x.onnx' } }, /^weights\.path: must be a file of this folder$/],
+    [
+      'laya-english',
+      'rl_agent_config.json',
+      { temperature: 1.5 },
+      /^temperature: must be a list of three numbers, for choice, score and noul$/,
+    ],
+    [
+      'laya-multilingual',
+      'config.json',
+      { laya: { temperature: [1, 2] } },
+      /^temperature: must be a list of three numbers/,
+    ],
+    ['laya-english', 'rl_agent_config.json', { head_max_len: 2 ** 32 }, /^head_max_len: must be at most 16777216$/],
+    ['jevhome', 'decision_config.json', { head: 'h3' }, /^head: only "h2" and "emb" are served, not "h3"$/],
+    ['jevhome', 'calibration_u.json', { 'choice:3-5': { T: -1 } }, /^choice:3-5: must be greater than 0$/],
+    ['jevhome-e', 'calibration_u.json', { 'score:2': 1e7 }, /^score:2: must be from 0\.000001 to 1000000$/],
+    [
+      'decima-bare',
+      'onnx/fp32/decima.json',
+      { ordinal: null },
+      /^ordinal: must be an object, the head that reads a score$/,
+    ],
+    [
+      'decima-bare',
+      'onnx/fp32/decima.json',
+      { state_prefix: 1 },
+      /^state_prefix: invalid type: integer `1`, expected a string$/,
+    ],
+    [
+      'open-jev',
+      'config.json',
+      { open_jev: { max_state_tokens: 2 ** 32 } },
+      /^open_jev\.max_state_tokens: must be at most 16777216$/,
+    ],
+    [
+      'open-jev',
+      'config.json',
+      { open_jev: { temperature: -1 } },
+      /^open_jev\.temperature\.choice: must be greater than 0$/,
+    ],
+    ['noulxp-cut', 'noulxp.json', { limits: 9 }, /^limits: must be an object$/],
+    ['noulxp-cut', 'noulxp.json', { limits: { max_tokens: '9' } }, /^limits\.max_tokens: must be a whole number$/],
+    ['noulxp-cut', 'noulxp.json', { limits: { max_options: -1 } }, /^limits\.max_options: invalid value: integer `-1`/],
+    [
+      'noulxp-cut',
+      'noulxp.json',
+      { template: { path: 'template.json', sha256: 5 } },
+      /^sha256 of template\.json: must be a text$/,
+    ],
+    [
+      'noulxp-cut',
+      'noulxp.json',
+      { template: { path: 'template.json', sha256: '5' } },
+      /^sha256 of template\.json: does not match the file, which has [0-9a-f]{64}$/,
+    ],
+    [
+      'noulxp-cut',
+      'noulxp.json',
+      { weights: { path: 'model.onnx', data: { path: 'x' } } },
+      /^weights\.data: must be a list$/,
+    ],
+    ['noulxp-cut', 'calibration.json', { temperature: { noul: 0 } }, /^temperature\.noul: must be greater than 0$/],
+    ['noulxp-cut', 'calibration.json', { temperature: 2 }, /^temperature: must be an object$/],
+    ['noulxp-cut', 'calibration.json', { by_option_count: {} }, /^by_option_count: must be a list$/],
+    [
+      'noulxp-cut',
+      'calibration.json',
+      { by_option_count: [{ type: 'x' }] },
+      /^by_option_count\[0\]\.type: must be choice, score or noul$/,
+    ],
+    [
+      'noulxp-cut',
+      'calibration.json',
+      { by_option_count: [{ type: 'noul', max: 1, temperature: 1 }] },
+      /^by_option_count\[0\]\.max: is below min$/,
+    ],
+    [
+      'noulxp-cut',
+      'template.json',
+      { question_type_ids: { choice: 0, score: 1 } },
+      /^question_type_ids: missing field `noul`$/,
+    ],
+    ['noulxp-cut', 'template.json', { layout: [] }, /^layout: must have head once$/],
+    ['noulxp-cut', 'template.json', { head: 1 }, /^head: invalid type: integer `1`, expected a string$/],
+    [
+      'noulxp-cut',
+      'template.json',
+      { options: { prefix: 5 } },
+      /^options\.prefix: invalid type: integer `5`, expected a string$/,
+    ],
+    [
+      'noulxp-cut',
+      'template.json',
+      { budgets: { total: 128, head: 2 ** 32, option: 48 } },
+      /^budgets\.head: must be at most 16777216$/,
+    ],
     ['noulxp-cut', 'noulxp.json', { limits: { max_tokens: 9 } }, null],
-    ['noulxp-cut', 'calibration.json', { temperature: { noul: 0 } }, null],
     ['noulxp-cut', 'template.json', { truncation: 'no' }, /^truncation: must be strict or truncate-state$/],
     ['noulxp-cut', 'template.json', { layout: [{ token: 'x' }] }, /^layout: \{"token":"x"\} is no part of a row$/],
   ] as const) {
@@ -99,15 +195,84 @@ suite('a model in the form of its maker', () => {
       cpSync(join(PUBLISHED, folder), path, { recursive: true });
       const content = JSON.parse(readFileSync(join(path, file), 'utf8'));
       writeFileSync(join(path, file), JSON.stringify({ ...content, ...change }));
+      if (['template.json', 'calibration.json'].includes(file)) dropDigests(path);
       const { message } = await loadEngine(engineOptions({ model: path })).then(
         () => assert.fail('it loads'),
         (error: Error) => error,
       );
       assert.ok(!message.includes('\n'), message);
-      if (problem === null) return assert.match(message, /(budgets\.total: is over limits\.max_tokens|sha256|noul)/);
+      if (problem === null) return assert.match(message, /template\.json: budgets\.total: is over limits\.max_tokens$/);
       const start = `${join(realpathSync(path), file)}: `;
       assert.ok(message.startsWith(start), message);
       assert.match(message.slice(start.length), problem);
+    });
+  }
+
+  for (const [folder, file, content, problem] of [
+    ['laya-english', 'rl_agent_config.json', '[]', 'must be an object'],
+    ['jevhome', 'calibration_u.json', '[]', 'must be an object'],
+    ['julia', 'tokenizer.json', '[', 'EOF while parsing a list at line 1 column 1'],
+  ] as const) {
+    test(`is refused with a line about its damaged file: ${folder}, ${file}`, async (t) => {
+      const path = join(temporaryFolder(t), folder);
+      cpSync(join(PUBLISHED, folder), path, { recursive: true });
+      writeFileSync(join(path, file), content);
+      const message = `${join(realpathSync(path), file)}: ${problem}`;
+      await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
+    });
+  }
+
+  for (const [folder, file] of [
+    ['laya-english', 'rl_agent_config.json'],
+    // Without this file the folder would be one of Julia 1.
+    ['laya-multilingual', 'config.json'],
+    ['jevhome', 'calibration_u.json'],
+    ['opendecider', 'tokenizer.web.json'],
+  ] as const) {
+    test(`is refused where a link leads nowhere, and is not taken for another: ${folder}, ${file}`, async (t) => {
+      const path = join(temporaryFolder(t), folder);
+      cpSync(join(PUBLISHED, folder), path, { recursive: true });
+      rmSync(join(path, file));
+      symlinkSync(join(path, 'nowhere'), join(path, file));
+      if (file !== 'calibration_u.json' && file !== 'tokenizer.web.json') assert.equal(await familyOf(path), undefined);
+      const message = `${join(realpathSync(path), file)}: no such file`;
+      await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
+    });
+  }
+
+  test('has a range of options that begins with 2 where a NoulXP package gives no least number', async (t) => {
+    const probabilities: string[] = [];
+    for (const min of [{}, { min: 2 }, { min: 9 }]) {
+      const path = join(temporaryFolder(t), 'm');
+      cpSync(join(PUBLISHED, 'noulxp-cut'), path, { recursive: true });
+      const content = { by_option_count: [{ type: 'noul', temperature: 3, ...min }] };
+      writeFileSync(join(path, 'calibration.json'), JSON.stringify(content));
+      dropDigests(path);
+      const engine = await startEngine(t, { model: path });
+      const body = { state: 'order late', questions: { q: { type: 'noul', instructions: 'card' } } };
+      const { answers } = JSON.parse(textOf(await engine.decide(Buffer.from(JSON.stringify(body)))));
+      probabilities.push(JSON.stringify(answers.q.probabilities));
+    }
+    assert.equal(probabilities[0], probabilities[1]);
+    assert.notEqual(probabilities[0], probabilities[2]);
+  });
+
+  for (const [what, make] of [
+    ['a named pipe', (path: string) => execFileSync('mkfifo', [path])],
+    ['a device', (path: string) => symlinkSync('/dev/zero', path)],
+  ] as const) {
+    test(`is of no family where the file that it is known by is ${what}`, {
+      timeout: 30_000,
+      skip: process.platform === 'win32',
+    }, async (t) => {
+      const path = join(temporaryFolder(t), 'm');
+      cpSync(join(PUBLISHED, 'laya-english'), path, { recursive: true });
+      const file = join(path, 'rl_agent_config.json');
+      rmSync(file);
+      make(file);
+      assert.equal(await familyOf(path), undefined);
+      const message = `${join(realpathSync(path), 'rl_agent_config.json')}: not a file`;
+      await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
     });
   }
 
@@ -178,3 +343,11 @@ suite('a model in the form of its maker', () => {
     assert.equal(await tryReferences(engine, folder, new AbortController().signal), 32);
   });
 });
+
+/** Takes the digests of the settings out of a NoulXP package, so that these can be changed. */
+function dropDigests(path: string): void {
+  const file = join(path, 'noulxp.json');
+  const manifest = JSON.parse(readFileSync(file, 'utf8'));
+  for (const key of ['template', 'calibration']) delete manifest[key].sha256;
+  writeFileSync(file, JSON.stringify(manifest));
+}

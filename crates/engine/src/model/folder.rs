@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::published;
+use super::published::{self, Origin};
 use crate::Error;
 use crate::layout::{
     Layout, PerKind, SpecialIds, bi_encoder, labels, late_interaction, marker, pair, shared_state,
@@ -179,6 +179,10 @@ pub(super) struct Folder {
     graph: Option<String>,
     /// The graphs, where the manifest names two.
     graphs: Option<Graphs>,
+    /// Whether the manifest was made from published files.
+    is_published: bool,
+    /// Where a published folder has the members of its manifest.
+    origins: Vec<Origin>,
 }
 
 impl Folder {
@@ -204,6 +208,8 @@ impl Folder {
             tokenizer: TOKENIZER.to_owned(),
             graph: None,
             graphs: None,
+            is_published: false,
+            origins: Vec::new(),
         }
     }
 
@@ -232,6 +238,8 @@ impl Folder {
             self.settings = published.files;
             self.tokenizer = published.tokenizer;
             self.graph = published.graph;
+            self.is_published = true;
+            self.origins = published.origins;
             return self.read_settings();
         }
         let file = self.path.join(CONFIG);
@@ -315,7 +323,11 @@ impl Folder {
         let reader = &mut serde_json::Deserializer::from_str(&self.config);
         serde_path_to_error::deserialize(reader).map_err(|error| {
             let key = error.path().to_string();
-            let problem = error.inner().to_string();
+            let mut problem = error.inner().to_string();
+            if self.is_published {
+                // The text of this manifest is no file, so its lines say nothing.
+                problem.truncate(problem.find(" at line ").unwrap_or(problem.len()));
+            }
             self.bad_config(match key.as_str() {
                 "." => problem,
                 _ => format!("{key}: {problem}"),
@@ -484,9 +496,12 @@ impl Folder {
         let digest = hex(&file_digest(&self.path.join(name))?);
         let wanted = manifest.files.get(name);
         if wanted.is_some_and(|wanted| !wanted.eq_ignore_ascii_case(&digest)) {
-            return Err(self.bad_config(format!(
-                "files.{name}: does not match the file, which has {digest}"
-            )));
+            let key = match self.is_published {
+                true => format!("sha256 of {name}"),
+                false => format!("files.{name}"),
+            };
+            let problem = format!("{key}: does not match the file, which has {digest}");
+            return Err(self.bad_config(problem));
         }
         Ok(digest)
     }
@@ -513,9 +528,15 @@ impl Folder {
         }
     }
 
+    /// Returns an error about the manifest, for a problem that begins with the key. Where the
+    /// manifest was made from published files, the error names the file and the key there.
     pub(super) fn bad_config(&self, problem: String) -> Error {
+        let mut found = self.origins.iter();
+        let (file, problem) = found
+            .find_map(|origin| origin.of(&problem))
+            .unwrap_or((self.file, problem));
         Error::BadModel {
-            file: self.path.join(self.file),
+            file: self.path.join(file),
             problem,
         }
     }
@@ -534,6 +555,17 @@ pub(super) fn check_config(bytes: Vec<u8>, tokenizer: &Tokenizer) -> Result<(), 
     folder.layout(&manifest.layout, tokenizer).map(|_| ())
 }
 
+/// Returns what a temperature must be that cannot be used; `None` for one that can.
+pub(super) fn unusable(temperature: f64) -> Option<String> {
+    if (1.0 / MAX_SCALE..=MAX_SCALE).contains(&temperature) {
+        return None;
+    }
+    Some(match temperature > 0.0 {
+        true => format!("must be from {} to {MAX_SCALE}", 1.0 / MAX_SCALE),
+        false => "must be greater than 0".to_owned(),
+    })
+}
+
 /// Checks the names, temperatures and calibrations in the manifest.
 pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
     for (key, text) in [("name", &manifest.name), ("version", &manifest.version)] {
@@ -542,14 +574,9 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
             return Err(folder.bad_config(problem));
         }
     }
-    let usable = |temperature: f64| (1.0 / MAX_SCALE..=MAX_SCALE).contains(&temperature);
+    let usable = |temperature: f64| unusable(temperature).is_none();
     for kind in Kind::ALL {
-        let temperature = *manifest.temperature.get(kind);
-        if !usable(temperature) {
-            let wanted = match temperature > 0.0 {
-                true => format!("must be from {} to {MAX_SCALE}", 1.0 / MAX_SCALE),
-                false => "must be greater than 0".to_owned(),
-            };
+        if let Some(wanted) = unusable(*manifest.temperature.get(kind)) {
             return Err(folder.bad_config(format!("temperature.{kind}: {wanted}")));
         }
     }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Files;
 use crate::Error;
+use crate::model::folder::unusable;
 use crate::question::Kind;
 
 /// The least and the greatest temperature that the maker's code applies, where it bounds them.
@@ -30,10 +31,14 @@ pub(super) fn temperature(
 ) -> Result<Value, Error> {
     let number = value.as_f64();
     let number = number.ok_or_else(|| files.bad(file, format!("{key}: must be a number")))?;
-    Ok(json!(match clamp {
+    let number = match clamp {
         Some((least, most)) => number.clamp(least, most),
         None => number,
-    }))
+    };
+    match unusable(number) {
+        Some(wanted) => Err(files.bad(file, format!("{key}: {wanted}"))),
+        None => Ok(json!(number)),
+    }
 }
 
 /// Returns the manifest's `temperature_by_options` for an object with keys like `choice:3-5`, whose
@@ -51,6 +56,7 @@ pub(super) fn by_bucket(
     let values = match values {
         Value::Null => return Ok(json!([])),
         Value::Object(values) => values,
+        _ if path.is_empty() => return Err(files.bad(file, "must be an object")),
         _ => return Err(files.bad(file, format!("{path}: must be an object"))),
     };
     let counted = values.iter().filter(|(key, _)| !key.starts_with('_'));

@@ -9,21 +9,21 @@ use crate::Error;
 /// The export of one precision as a folder of its own.
 pub(super) const EXPORT: Form = Form {
     file: "decima.json",
-    is_it,
+    is_it: Value::is_object,
     read: |files, content| read(files, EXPORT.file, content),
 };
 
 /// A repository with an export in full precision.
 pub(super) const FP32: Form = Form {
     file: "onnx/fp32/decima.json",
-    is_it,
+    is_it: Value::is_object,
     read: |files, content| read(files, FP32.file, content),
 };
 
 /// A repository whose export is quantized.
 pub(super) const INT8: Form = Form {
     file: "onnx/int8/decima.json",
-    is_it,
+    is_it: Value::is_object,
     read: |files, content| read(files, INT8.file, content),
 };
 
@@ -38,11 +38,13 @@ const SAME: [&str; 7] = [
     "choice_prefix",
 ];
 
-fn is_it(content: &Value) -> bool {
-    content["ordinal"].is_object()
-}
-
 fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Error> {
+    if !config["ordinal"].is_object() {
+        return Err(files.bad(
+            file,
+            "ordinal: must be an object, the head that reads a score",
+        ));
+    }
     let temperature = &config["temperature"];
     if !temperature.as_f64().is_some_and(|it| it > 0.0) {
         return Err(files.bad(file, "temperature: must be greater than 0"));

@@ -13,6 +13,19 @@ pub(super) const FORM: Form = Form {
     read,
 };
 
+/// A folder with a head that is neither this one nor that of jevhome E.
+pub(super) const OTHER: Form = Form {
+    file: FORM.file,
+    is_it: |content| content["head"].is_string(),
+    read: |files, content| {
+        let problem = format!(
+            "head: only \"h2\" and \"emb\" are served, not {}",
+            content["head"]
+        );
+        Err(files.bad(FORM.file, problem))
+    },
+};
+
 /// The file of the temperatures.
 pub(super) const CALIBRATION: &str = "calibration_u.json";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
@@ -50,7 +63,8 @@ fn read(files: &Files<'_>, config: &Value) -> Result<Published, Error> {
         },
         "temperature": {"choice": 1, "score": 1, "noul": 1},
         "temperature_by_options": calibration::by_bucket(files, CALIBRATION, "", &buckets, None)?,
-    })))
+    }))
+    .with_origins(FORM.file, &[("head_max", "head_max_len")]))
 }
 
 /// Returns the names of the special tokens: those of `tokenizer_config.json`, else those of BERT.

@@ -25,13 +25,10 @@ const ARCHITECTURE: &str = "JuliaDecisionModel";
 
 /// Returns a folder without any settings that is known by its tokenizer.
 pub(super) fn bare(files: &Files<'_>) -> Result<Option<(&'static str, Published)>, Error> {
-    if files.path("config.json").exists() || !files.path(TOKENIZER).exists() {
+    if files.is_there("config.json") || !files.is_there(TOKENIZER) {
         return Ok(None);
     }
-    // An error in this file is reported when the tokenizer is read.
-    let Ok(added) = files.added_tokens(TOKENIZER) else {
-        return Ok(None);
-    };
+    let added = files.added_tokens(TOKENIZER)?;
     let tokens = ["<bos>", "<eos>", "<mask>"];
     if !tokens.iter().all(|token| added.contains_key(*token)) {
         return Ok(None);

@@ -27,9 +27,15 @@ pub(super) const NESTED: Form = Form {
 const CLAMP: Clamp = Some((0.5, 5.0));
 
 fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Error> {
+    let given = &config["temperature"];
+    let count = given.as_array().map(Vec::len);
+    if !given.is_null() && count != Some(0) && count != Some(Kind::ALL.len()) {
+        let problem = "temperature: must be a list of three numbers, for choice, score and noul";
+        return Err(files.bad(file, problem));
+    }
     let mut temperature = json!({"choice": 1, "score": 1, "noul": 1});
     for (index, kind) in Kind::ALL.into_iter().enumerate() {
-        let own = config["temperature"].get(index).unwrap_or(&Value::Null);
+        let own = given.get(index).unwrap_or(&Value::Null);
         if !own.is_null() {
             let key = format!("temperature[{index}]");
             temperature[kind.name()] = calibration::temperature(files, file, &key, own, CLAMP)?;
@@ -47,7 +53,8 @@ fn read(files: &Files<'_>, file: &str, config: &Value) -> Result<Published, Erro
         "template": {"mask": names.mask, "state_json": "python"},
         "temperature": temperature,
         "temperature_by_options": calibration::by_bucket(files, file, "temperature_by_options", buckets, CLAMP)?,
-    }));
+    }))
+    .with_origins(file, &[("head_max", "head_max_len")]);
     if let Some(graphs) = two_graphs(files, "head")? {
         published.manifest.insert("graphs".into(), graphs);
     }

@@ -47,6 +47,7 @@ const FORMS: &[Form] = &[
     laya::NESTED,
     jevhome::FORM,
     jevhome_e::FORM,
+    jevhome::OTHER,
     decima::EXPORT,
     decima::FP32,
     decima::INT8,
@@ -64,6 +65,39 @@ pub(super) struct Published {
     pub(super) tokenizer: String,
     /// The file of the graph, where the form names it.
     pub(super) graph: Option<String>,
+    /// Where the members of the manifest come from, where errors about them must say so.
+    origins: Vec<Origin>,
+}
+
+/// The place in a published file that a member of the manifest comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    /// The key in the manifest.
+    key: String,
+    file: String,
+    /// The key in the file; empty for the file itself.
+    its_key: String,
+}
+
+impl Origin {
+    fn new(key: &str, file: &str, its_key: &str) -> Self {
+        Self {
+            key: key.to_owned(),
+            file: file.to_owned(),
+            its_key: its_key.to_owned(),
+        }
+    }
+
+    /// Returns the file and the problem as it is there, if the problem begins with this key.
+    pub(super) fn of(&self, problem: &str) -> Option<(&str, String)> {
+        let rest = problem.strip_prefix(self.key.as_str())?;
+        if !rest.starts_with(['.', '[', ':']) {
+            return None;
+        }
+        let problem = format!("{}{rest}", self.its_key);
+        let problem = problem.trim_start_matches(['.', ':', ' ']).to_owned();
+        Some((&self.file, problem))
+    }
 }
 
 impl Published {
@@ -73,7 +107,17 @@ impl Published {
             manifest: manifest.as_object().cloned().unwrap_or_default(),
             tokenizer: TOKENIZER.to_owned(),
             graph: None,
+            origins: Vec::new(),
         }
+    }
+
+    /// Returns the folder with these members of its manifest taken from a file, each under the key
+    /// that is beside it.
+    fn with_origins(mut self, file: &str, keys: &[(&str, &str)]) -> Self {
+        let origins = keys.iter();
+        let origins = origins.map(|(key, its_key)| Origin::new(key, file, its_key));
+        self.origins.extend(origins);
+        self
     }
 }
 
@@ -89,6 +133,8 @@ pub(super) struct Recognized {
     pub(super) tokenizer: String,
     /// The file of the graph, where the form names it.
     pub(super) graph: Option<String>,
+    /// Where the members of the manifest come from.
+    pub(super) origins: Vec<Origin>,
 }
 
 /// Returns a folder that has the form of a published family; `None` where it has not.
@@ -105,6 +151,9 @@ pub(super) fn recognize(folder: &Path) -> Result<Option<Recognized>, Error> {
             Err(_) if form.file == CONFIG => continue,
             Err(error) => return Err(error),
         };
+        if form.file != CONFIG && !content.is_object() {
+            return Err(files.bad(form.file, "must be an object"));
+        }
         if !(form.is_it)(&content) {
             continue;
         }
@@ -132,6 +181,7 @@ impl Recognized {
             files: files.names.into_inner().into_iter().collect(),
             tokenizer: published.tokenizer,
             graph: published.graph,
+            origins: published.origins,
         }
     }
 }
@@ -152,6 +202,12 @@ impl<'a> Files<'a> {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+
+    /// Whether the folder has a file of this name. A link that leads nowhere is one: its file is
+    /// missing, and a folder without the file could be another model.
+    fn is_there(&self, name: &str) -> bool {
+        self.path(name).symlink_metadata().is_ok()
     }
 
     /// Returns an error about a file.
@@ -184,7 +240,7 @@ impl<'a> Files<'a> {
     /// # Errors
     /// The other errors of [`Files::json`].
     fn json_if_there(&self, name: &str) -> Result<Option<Value>, Error> {
-        match self.path(name).exists() {
+        match self.is_there(name) {
             true => self.json(name).map(Some),
             false => Ok(None),
         }
@@ -198,6 +254,17 @@ impl<'a> Files<'a> {
                 let whole = value.as_u64().and_then(|it| usize::try_from(it).ok());
                 whole.ok_or_else(|| self.bad(name, format!("{key}: must be a whole number")))
             }
+        }
+    }
+
+    /// Returns a member that may be an object or missing.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] where it is something else.
+    fn object<'v>(&self, name: &str, of: &'v Value, key: &str) -> Result<&'v Value, Error> {
+        match &of[key] {
+            value @ (Value::Null | Value::Object(_)) => Ok(value),
+            _ => Err(self.bad(name, format!("{key}: must be an object"))),
         }
     }
 

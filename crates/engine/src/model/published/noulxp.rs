@@ -26,6 +26,25 @@ const PROFILE: &str = "encoder-markers";
 /// The files of a package that a model is made of.
 const PARTS: [&str; 4] = ["weights", "tokenizer", "template", "calibration"];
 
+/// The keys of a manifest that come from the template, and their keys there.
+const TEMPLATE_KEYS: [(&str, &str); 10] = [
+    ("max_len", "budgets.total"),
+    ("head_max", "budgets.head"),
+    ("option_max", "budgets.option"),
+    ("head_reserve", "budgets.reserve"),
+    ("option_min", "budgets.option_floor"),
+    ("head_min", "budgets.head_floor"),
+    ("row", "layout"),
+    ("type_ids", "question_type_ids"),
+    ("template.mask", "special_tokens.marker"),
+    ("template", ""),
+];
+/// The same for the file that names the parts.
+const LIMIT_KEYS: [(&str, &str); 2] = [
+    ("max_options", "limits.max_options"),
+    ("max_levels", "limits.max_levels"),
+];
+
 struct Package<'a> {
     files: &'a Files<'a>,
     file: &'static str,
@@ -80,17 +99,19 @@ impl<'a> Package<'a> {
         );
         manifest.insert(
             "temperature_by_options".to_owned(),
-            content.get("by_option_count").cloned().unwrap_or(json!([])),
+            self.ranges(&calibration, &content["by_option_count"])?,
         );
         if let Some(name) = self.manifest["name"].as_str() {
             manifest.insert("name".to_owned(), json!(name));
         }
         manifest.insert("files".to_owned(), self.digests()?);
-        Ok(Published {
-            manifest,
-            tokenizer,
-            graph: Some(weights),
-        })
+        let mut published = Published::of(Value::Object(manifest));
+        let template = template.file;
+        published.tokenizer = tokenizer;
+        published.graph = Some(weights);
+        Ok(published
+            .with_origins(&template, &TEMPLATE_KEYS)
+            .with_origins(self.file, &LIMIT_KEYS))
     }
 
     /// Returns the path of a file of the package.
@@ -114,22 +135,29 @@ impl<'a> Package<'a> {
     fn digests(&self) -> Result<Value, Error> {
         let mut digests = Map::new();
         let entries = PARTS.iter().map(|key| &self.manifest[*key]);
-        let data = self.manifest["weights"]["data"].as_array();
-        for entry in entries.chain(data.into_iter().flatten()) {
+        let data = match &self.manifest["weights"]["data"] {
+            Value::Null => &[],
+            Value::Array(data) => data.as_slice(),
+            _ => return Err(self.bad("weights.data: must be a list")),
+        };
+        for entry in entries.chain(data) {
             let path = entry["path"].as_str();
             let path = path.ok_or_else(|| self.bad("weights.data: must have paths"))?;
             let path = self.inside("weights.data", path)?;
-            if let Some(sha256) = entry["sha256"].as_str() {
-                digests.insert(path, json!(sha256));
-            }
+            match &entry["sha256"] {
+                Value::Null => None,
+                Value::String(sha256) => digests.insert(path, json!(sha256)),
+                _ => return Err(self.bad(format!("sha256 of {path}: must be a text"))),
+            };
         }
         Ok(digests.into())
     }
 
     fn temperatures(&self, file: &str, content: &Value) -> Result<Value, Error> {
         let mut temperatures = Map::new();
+        let given = self.files.object(file, content, "temperature")?;
         for kind in Kind::ALL {
-            let own = &content["temperature"][kind.name()];
+            let own = &given[kind.name()];
             let own = match own {
                 Value::Null => json!(1),
                 _ => {
@@ -140,6 +168,43 @@ impl<'a> Package<'a> {
             temperatures.insert(kind.name().to_owned(), own);
         }
         Ok(temperatures.into())
+    }
+
+    /// Returns the manifest's `temperature_by_options`. As in the package's own runtime, a range
+    /// without a `min` begins with 2 options.
+    fn ranges(&self, file: &str, entries: &Value) -> Result<Value, Error> {
+        let entries = match entries {
+            Value::Null => &[],
+            Value::Array(entries) => entries.as_slice(),
+            _ => {
+                let problem = "by_option_count: must be a list";
+                return Err(self.files.bad(file, problem));
+            }
+        };
+        let ranges = entries.iter().enumerate().map(|(index, entry)| {
+            let at = |key: &str| format!("by_option_count[{index}].{key}");
+            let bad =
+                |key: &str, problem: &str| self.files.bad(file, format!("{}: {problem}", at(key)));
+            let kind = entry["type"].as_str().and_then(Kind::from_name);
+            let kind = kind.ok_or_else(|| bad("type", "must be choice, score or noul"))?;
+            let count = |key: &str| match &entry[key] {
+                Value::Null => Ok(None),
+                value => match value.as_u64() {
+                    Some(count) => Ok(Some(count)),
+                    None => Err(bad(key, "must be a whole number")),
+                },
+            };
+            let (min, max) = (count("min")?.unwrap_or(2), count("max")?);
+            if max.is_some_and(|max| max < min) {
+                return Err(bad("max", "is below min"));
+            }
+            let own = &entry["temperature"];
+            let own = calibration::temperature(self.files, file, &at("temperature"), own, None)?;
+            Ok(json!({"type": kind.name(), "min": min, "max": max, "temperature": own}))
+        });
+        ranges
+            .collect::<Result<Vec<Value>, Error>>()
+            .map(Value::from)
     }
 }
 
@@ -196,9 +261,13 @@ impl Template<'_> {
             value.ok_or_else(|| self.bad(format!("budgets.{key}: must be a whole number")))
         };
         let total = budget("total", None)?;
-        let limits = &self.package.manifest["limits"];
-        let most = limits["max_tokens"].as_u64();
-        if most.is_some_and(|most| (total as u64) > most) {
+        let package = self.package;
+        let limits = files.object(package.file, package.manifest, "limits")?;
+        let most = &limits["max_tokens"];
+        if !most.is_null() && !most.is_u64() {
+            return Err(package.bad("limits.max_tokens: must be a whole number"));
+        }
+        if most.as_u64().is_some_and(|most| (total as u64) > most) {
             return Err(self.bad("budgets.total: is over limits.max_tokens"));
         }
         let mut options = template["options"].clone();

@@ -24,6 +24,15 @@ pub(super) const FORM: Form = Form {
             "state_max": files.whole(CONFIG, settings, "max_state_tokens", 256)?,
             "packed": given("packed", json!(false)),
             "temperature": {"choice": temperature, "score": temperature, "noul": temperature},
-        })))
+        }))
+        .with_origins(
+            CONFIG,
+            &[
+                ("max_len", "open_jev.max_len"),
+                ("state_max", "open_jev.max_state_tokens"),
+                ("packed", "open_jev.packed"),
+                ("temperature", "open_jev.temperature"),
+            ],
+        ))
     },
 };

@@ -16,7 +16,7 @@ pub(super) const FORM: Form = Form {
 const WEB_TOKENIZER: &str = "tokenizer.web.json";
 
 fn read(files: &Files<'_>, config: &Value) -> Result<Published, Error> {
-    let tokenizer = match files.path(WEB_TOKENIZER).exists() {
+    let tokenizer = match files.is_there(WEB_TOKENIZER) {
         true => WEB_TOKENIZER,
         false => "tokenizer.json",
     };
