@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { cpSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { loadEngine } from '../../src/engine/addon.ts';
@@ -320,6 +329,22 @@ suite('a model in the form of its maker', () => {
       rmSync(join(path, without));
       const message = `${join(realpathSync(path), problem)}`;
       await assert.rejects(loadEngine(engineOptions({ model: path })), { message });
+    });
+  }
+
+  for (const [family, layers] of [['laya-split-q8', ['encoder_q8', 'head_q8']]] as const) {
+    test(`answers the same where its files are links, as in the cache of a hub: ${family}`, async (t) => {
+      const folder = temporaryFolder(t);
+      const [blobs, path] = [join(folder, 'blobs'), join(folder, 'snapshot')];
+      for (const each of [blobs, path]) mkdirSync(each);
+      for (const [index, file] of readdirSync(join(PUBLISHED, family)).entries()) {
+        cpSync(join(PUBLISHED, family, file), join(blobs, `${index}`));
+        symlinkSync(join('..', 'blobs', `${index}`), join(path, file));
+      }
+      assert.ok(layers.every((layer) => readdirSync(path).includes(`${layer}.onnx.data`)));
+      const engine = await startEngine(t, { model: path });
+      const oracle = FAMILIES[family] ?? assert.fail();
+      for (const line of publishedGolden(family).slice(0, 5)) await assertPublished(engine, line, oracle);
     });
   }
 

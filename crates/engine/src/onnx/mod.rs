@@ -1,6 +1,7 @@
 //! The findings about an ONNX graph from taking its file apart, and graphs that are made of its
 //! parts.
 
+pub mod beside;
 pub mod exact;
 pub mod joined;
 pub mod prefill;

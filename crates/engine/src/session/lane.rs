@@ -22,6 +22,7 @@ use super::scratch::Scratch;
 use super::shared_weights::SharedWeights;
 use super::tensors::Tensors;
 use crate::Error;
+use crate::onnx::beside::followed;
 
 /// One input tensor of a run.
 #[derive(Debug)]
@@ -411,8 +412,14 @@ pub(super) fn commit(
         return builder.commit_from_file(file);
     };
     // This folder holds the weights that are not in the graph.
-    if let Some(folder) = file.parent().and_then(Path::to_str) {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let followed = followed(other, folder);
+    let (graph, folder) = match &followed {
+        Some((graph, folder)) => (graph, folder.as_path()),
+        None => (other, folder),
+    };
+    if let Some(folder) = folder.to_str() {
         builder = builder.with_config_entry(BESIDE, folder)?;
     }
-    builder.commit_from_memory(other)
+    builder.commit_from_memory(graph)
 }
