@@ -53,7 +53,7 @@ const FORMS: readonly Form[] = [
     file: 'config.json',
     isIt: ({ layout, special_ids: specialIds }) =>
       layout === 'marker' || (layout === undefined && specialIds !== undefined),
-    needs: (config) => ({ graph: namedGraphs(config)[0] }),
+    needs: namedEncoder,
   },
   ownWithTwoGraphs('bi-encoder'),
   ownWithTwoGraphs('late-interaction'),
@@ -98,8 +98,11 @@ const FORMS: readonly Form[] = [
 
 /** Returns the form of a `config.json` for a layout of two graphs. */
 function ownWithTwoGraphs(name: string): Form {
-  const needs = (config: Content) => ({ graph: namedGraphs(config)[0] });
-  return { name, file: 'config.json', isIt: ({ layout }) => layout === name, needs };
+  return { name, file: 'config.json', isIt: ({ layout }) => layout === name, needs: namedEncoder };
+}
+
+function namedEncoder(config: Content): Partial<Needs> {
+  return { graph: namedGraphs(config)[0] };
 }
 
 /** Returns the form of Decima's export in a folder of the model: a repository has one for each precision. */
@@ -155,35 +158,41 @@ export function isMakersForm(family: Family | undefined): family is Family {
   return family !== undefined && !WITH_CONFIG.includes(family.name);
 }
 
+/** Whether a tokenizer, which is read once at most, has all of some added tokens. */
+type HasTokens = (tokens: readonly string[]) => Promise<boolean>;
+
 /** Returns the family of the model in a folder, with the files that it needs; undefined when it is of none. */
 export async function knownFamily(folder: string): Promise<KnownFamily | undefined> {
   const contents = new Map<string, Content | undefined>();
+  let added: Promise<ReadonlySet<unknown>> | undefined;
+  const hasTokens: HasTokens = async (tokens) => {
+    added ??= addedTokens(folder);
+    const texts = await added;
+    return tokens.every((token) => texts.has(token));
+  };
   for (const { name, file, isIt, tokens, needs } of FORMS) {
     if (!contents.has(file)) contents.set(file, await objectIn(join(folder, file)));
     const content = contents.get(file);
     if (content === undefined || !isIt(content)) continue;
-    if (tokens !== undefined && !(await hasTokens(folder, tokens))) continue;
+    if (tokens !== undefined && !(await hasTokens(tokens))) continue;
     return { name, file, needs: { tokenizer: 'tokenizer.json', settings: [], ...needs?.(content) } };
   }
-  const name = await bareFamily(folder);
+  const name = await bareFamily(folder, hasTokens);
   return name === undefined ? undefined : { name, file: BARE_FILE, needs: { tokenizer: BARE_FILE, settings: [] } };
 }
 
 /** Returns the family of a folder that has a tokenizer and no `config.json`. */
-async function bareFamily(folder: string): Promise<string | undefined> {
+async function bareFamily(folder: string, hasTokens: HasTokens): Promise<string | undefined> {
   // A link that leads nowhere counts: without its file the folder could be another model.
   if ((await lstat(join(folder, 'config.json')).catch(() => undefined)) !== undefined) return undefined;
-  for (const [name, tokens] of BARE) if (await hasTokens(folder, tokens)) return name;
+  for (const [name, tokens] of BARE) if (await hasTokens(tokens)) return name;
   return undefined;
 }
 
-/** Whether the tokenizer of a folder has all of some added tokens. */
-async function hasTokens(folder: string, tokens: readonly string[]): Promise<boolean> {
+/** Returns the added tokens of a folder's tokenizer. */
+async function addedTokens(folder: string): Promise<ReadonlySet<unknown>> {
   const { added_tokens: added } = (await objectIn(join(folder, BARE_FILE), MAX_TOKENIZER_BYTES)) ?? {};
-  const texts: unknown[] = Array.isArray(added)
-    ? added.map((token: { content?: unknown } | null) => token?.content)
-    : [];
-  return tokens.every((token) => texts.includes(token));
+  return new Set(Array.isArray(added) ? added.map((token: { content?: unknown } | null) => token?.content) : []);
 }
 
 /** Returns the JSON object in a file; undefined when there is none, or the file is too long. */

@@ -537,14 +537,11 @@ impl Scorer for TokenScorer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::testing::published_tokenizer;
     use crate::stop::Stop;
-    use std::path::Path;
 
     fn tokenizer() -> Tokenizer {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/fixtures/published/decima-bare/onnx/fp32/tokenizer/tokenizer.json");
-        let bytes = std::fs::read(&file).expect("a committed tokenizer");
-        Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
+        published_tokenizer("decima-bare/onnx/fp32/tokenizer/tokenizer.json")
     }
 
     fn settings() -> Settings {

@@ -22,6 +22,8 @@ mod runner;
 mod scored;
 pub mod shared_state;
 pub mod spans;
+#[cfg(test)]
+mod testing;
 
 pub use self::python_json::StateJson;
 pub use self::runner::Runner;

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use super::scored::wrong_count;
 use super::{
     EncodedQuestions, Encoder, Layout, MAX_LENGTH, Plan, QuestionRows, Row, StateJson, encode_each,
     fits, too_long,
@@ -258,9 +259,7 @@ impl Layout for Spans {
         for (output, wanted) in outputs.iter().zip(wanted) {
             let got = output.logits.len();
             if got != wanted {
-                return Err(Error::ModelFailed {
-                    cause: format!("{got} logits for {wanted} options"),
-                });
+                return Err(wrong_count("logits", got, wanted));
             }
         }
         let mut logits = outputs.into_iter().flat_map(|output| output.logits);
@@ -277,14 +276,11 @@ impl Layout for Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::testing::{ids_of, published_tokenizer};
     use crate::stop::Stop;
-    use std::path::Path;
 
     fn tokenizer() -> Tokenizer {
-        let folder = "tests/fixtures/published/open-jev/tokenizer.json";
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let bytes = std::fs::read(&file).expect("a committed tokenizer");
-        Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
+        published_tokenizer("open-jev/tokenizer.json")
     }
 
     fn question(kind: Kind, instructions: &str, names: &[&str]) -> Question {
@@ -325,18 +321,8 @@ mod tests {
         }
     }
 
-    /// Returns the ids of parts of a row: special tokens by name, and texts tokenized one by one.
     fn ids(parts: &[&str]) -> Vec<i64> {
-        let (tokenizer, stop) = (tokenizer(), Stop::never());
-        let mut meter = Meter::new(usize::MAX, &stop);
-        let parts = parts.iter().map(|part| match tokenizer.special(part) {
-            Some(special) => vec![special.id],
-            None => {
-                let tokens = tokenizer.encode(part, usize::MAX, &mut meter);
-                tokens.expect("tokens").ids
-            }
-        });
-        parts.collect::<Vec<_>>().concat()
+        ids_of(&tokenizer(), parts)
     }
 
     /// Returns the spans of parts, each of which has as many tokens as its text.

@@ -11,8 +11,8 @@ use prost::bytes::Bytes;
 
 use super::inlined::{Inlined, inlined};
 use super::proto::{
-    Field, Initializer, Node, OperatorSet, attribute_tag, data_type, fields, graph_tag, model_tag,
-    node_tag, nodes, put,
+    Field, Head, Initializer, Node, OperatorSet, attribute_tag, data_type, fields, graph_tag,
+    model_tag, node_tag, nodes, put,
 };
 
 /// The names that a head may give to the encoder's hidden states.
@@ -52,15 +52,6 @@ pub fn joined(encoder: &Bytes, head: &Bytes) -> Result<Bytes, String> {
     model.extend_from_slice(&head.encode_to_vec());
     put(&mut model, model_tag::GRAPH, &graph);
     Ok(model.into())
-}
-
-/// `ModelProto` without its graph.
-#[derive(Clone, PartialEq, Message)]
-struct Head {
-    #[prost(int64, tag = "1")]
-    ir_version: i64,
-    #[prost(message, repeated, tag = "8")]
-    operators: Vec<OperatorSet>,
 }
 
 /// `ValueInfoProto`, with the number of its dimensions.

@@ -4,7 +4,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::proto::{
-    Kind, Named, Node, OperatorSet, Tensor, TensorKind, data_type, graph_tag, model_tag, put,
+    Head, Kind, Named, Node, OperatorSet, Tensor, TensorKind, data_type, graph_tag, model_tag, put,
 };
 
 /// The name of a graph's input.
@@ -41,14 +41,6 @@ const IR_VERSION: i64 = 8;
 const OPERATORS: i64 = 17;
 /// The domain of ONNX Runtime's own operators.
 const FUSED: &str = "com.microsoft";
-
-#[derive(Clone, PartialEq, Message)]
-struct Head {
-    #[prost(int64, tag = "1")]
-    ir_version: i64,
-    #[prost(message, repeated, tag = "8")]
-    operators: Vec<OperatorSet>,
-}
 
 /// Returns the graph of `MatMulInteger`: `inputs` uint8 [n, rows] to `sums` int32 [n, columns].
 pub fn product(weights: Weights) -> Bytes {

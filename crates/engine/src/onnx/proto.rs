@@ -123,6 +123,17 @@ pub mod data_type {
     pub const INT64: i32 = 7;
 }
 
+/// `ModelProto` without its graph.
+#[derive(Clone, PartialEq, Message)]
+pub struct Head {
+    /// The version of the format.
+    #[prost(int64, tag = "1")]
+    pub ir_version: i64,
+    /// The versions of the operators.
+    #[prost(message, repeated, tag = "8")]
+    pub operators: Vec<OperatorSet>,
+}
+
 /// `OperatorSetIdProto`.
 #[derive(Clone, PartialEq, Message)]
 pub struct OperatorSet {

@@ -1,15 +1,5 @@
 /** Requests by which a published model is compared with its maker's code: random, and the same for the same seed. */
-
-/** Returns a source of numbers from 0 to below 1 (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { randomNumbers } from '../../tune/labelled-rows.ts';
 
 const PLAIN = [
   ...['order', 'late', 'refund', 'phone', 'card', 'twice', 'angry', 'price', 'outage', 'invoice', 'billing', 'support'],
@@ -103,7 +93,7 @@ class Maker {
   readonly #odd: readonly string[];
 
   constructor(seed: number, odd: readonly string[]) {
-    this.#random = randomFrom(seed);
+    this.#random = randomNumbers(seed);
     this.#odd = [...ODD, ...odd];
   }
 

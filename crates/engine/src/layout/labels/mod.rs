@@ -290,14 +290,12 @@ impl Layout for Labels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::testing::{ids_of, published_tokenizer};
     use crate::question::Outcome;
     use std::path::Path;
 
     fn tokenizer() -> Tokenizer {
-        let folder = "tests/fixtures/published/gliner2.5-decide/tokenizer.json";
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
-        let bytes = std::fs::read(&file).expect("a committed tokenizer");
-        Tokenizer::from_bytes(&file, &bytes).expect("a tokenizer")
+        published_tokenizer("gliner2.5-decide/tokenizer.json")
     }
 
     fn layout(max_len: usize) -> Labels {
@@ -335,18 +333,8 @@ mod tests {
         plan.questions[0].rows[0].clone()
     }
 
-    /// Returns the ids of parts of a row: special tokens by name, and texts tokenized one by one.
     fn ids(parts: &[&str]) -> Vec<i64> {
-        let (tokenizer, stop) = (tokenizer(), Stop::never());
-        let mut meter = Meter::new(usize::MAX, &stop);
-        let parts = parts.iter().map(|part| match tokenizer.special(part) {
-            Some(special) => vec![special.id],
-            None => {
-                let tokens = tokenizer.encode(part, usize::MAX, &mut meter);
-                tokens.expect("tokens").ids
-            }
-        });
-        parts.collect::<Vec<_>>().concat()
+        ids_of(&tokenizer(), parts)
     }
 
     #[test]
