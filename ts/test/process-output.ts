@@ -1,7 +1,11 @@
 /** The output of a process, and its end. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import type { Ended } from './addon/program.ts';
+
+/** The longest time that a test waits for a line of a log. A busy machine takes a minute for what takes a second. */
+const LOGGED_MS = 180_000;
 
 /** The output of a process whose stdout and stderr are pipes. */
 export class ProcessOutput {
@@ -27,16 +31,24 @@ export class ProcessOutput {
     }));
   }
 
-  /** Returns the first match in everything that the process has written or will write to stderr. */
-  async logged(pattern: RegExp): Promise<RegExpExecArray> {
-    for (;;) {
-      const match = pattern.exec(this.#stderr);
-      if (match) return match;
-      const isOver = await Promise.race([
-        once(this.#child.stderr ?? this.#child, 'data'),
-        this.finished.then(() => true),
-      ]);
-      if (isOver === true && !pattern.test(this.#stderr)) throw new Error(`${pattern} is not in: ${this.#stderr}`);
+  /**
+   * Returns the first match in everything that the process has written or will write to stderr.
+   *
+   * @throws Error when the process ends without it, or has not written it after `ms`.
+   */
+  async logged(pattern: RegExp, ms = LOGGED_MS): Promise<RegExpExecArray> {
+    const found = new AbortController();
+    const late = setTimeout(ms, true, { signal: found.signal }).catch(() => true);
+    const isOver = Promise.race([this.finished.then(() => true), late]);
+    try {
+      for (;;) {
+        const match = pattern.exec(this.#stderr);
+        if (match) return match;
+        const next = await Promise.race([once(this.#child.stderr ?? this.#child, 'data'), isOver]);
+        if (next === true && !pattern.test(this.#stderr)) throw new Error(`${pattern} is not in: ${this.#stderr}`);
+      }
+    } finally {
+      found.abort();
     }
   }
 }

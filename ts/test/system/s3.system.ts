@@ -103,13 +103,15 @@ suite('a model in a bucket', () => {
     const missing = await start(t, 'nothing');
     const { fallback, offline } = await health(missing);
     assert.deepEqual([fallback, offline], [true, true]);
-    await missing.process.logged(/s3:\/\/models\/nothing: there is no config\.json; the embedded model answers/);
+    await missing.process.logged(/s3:\/\/models\/nothing: it has none of the files that a model is known by .*; the embedded model answers/);
     const data = temporaryFolder(t);
     await upload('away', fixture('marker'));
     await start(t, 'away', { data });
-    await client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: 'away/config.json' }));
+    for (const file of ['config.json', 'tokenizer.json']) {
+      await client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key: `away/${file}` }));
+    }
     const live = await start(t, 'away', { data });
-    await live.process.logged(/there is no config\.json/);
+    await live.process.logged(/s3:\/\/models\/away: it has none of the files that a model is known by/);
     const record = await health(live);
     assert.deepEqual([record.fallback, record.source, record.offline], [false, `s3://${BUCKET}/away`, true]);
     await assertAnswers(live, 'marker');
