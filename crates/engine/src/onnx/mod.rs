@@ -8,6 +8,7 @@ pub mod prefill;
 pub mod presents;
 pub mod probe;
 pub mod products;
+pub mod weights;
 
 pub(crate) mod proto;
 
