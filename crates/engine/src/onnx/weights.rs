@@ -7,7 +7,8 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::proto::{
-    Initializer, KeyValue, Tensor, count, data_type, fields, graph_tag, model_tag, with_changed,
+    Field, Initializer, KeyValue, Tensor, count, data_type, fields, graph_tag, model_tag, nodes,
+    with_changed,
 };
 use super::stored::read_beside;
 
@@ -67,10 +68,21 @@ pub struct TakenApart {
 /// is no ONNX graph or has no large weights; ONNX Runtime reports what is wrong with it.
 pub fn take_apart(graph: &Bytes, folder: &Path) -> Option<TakenApart> {
     let mut weights = Vec::new();
+    // The library drops weights that nothing reads, and then does not know their names.
+    let read = parts(graph, model_tag::GRAPH).map(|graph| names_read(&graph.value));
+    let read: HashSet<String> = read
+        .collect::<Option<Vec<_>>>()?
+        .concat()
+        .into_iter()
+        .collect();
     let graph = with_changed(graph, model_tag::GRAPH, &mut |graph| {
         with_changed(graph, graph_tag::INITIALIZER, &mut |initializer| {
             let tensor = Tensor::decode(initializer.clone()).ok()?;
-            let Some((weight, elsewhere)) = taken_out(tensor, folder) else {
+            let taken = match read.contains(&tensor.name) {
+                true => taken_out(tensor, folder),
+                false => None,
+            };
+            let Some((weight, elsewhere)) = taken else {
                 return Some(initializer.clone());
             };
             weights.push(weight);
@@ -79,6 +91,24 @@ pub fn take_apart(graph: &Bytes, folder: &Path) -> Option<TakenApart> {
     })?;
     let names: HashSet<&str> = weights.iter().map(|weight| weight.name.as_str()).collect();
     (!weights.is_empty() && names.len() == weights.len()).then_some(TakenApart { graph, weights })
+}
+
+/// Returns the names that the nodes of a graph read, and those of the graphs within them.
+fn names_read(graph: &Bytes) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    for (node, _) in nodes(&fields(graph)?)? {
+        for graph in node.graphs() {
+            names.extend(names_read(graph)?);
+        }
+        names.extend(node.input);
+    }
+    Some(names)
+}
+
+/// Returns the fields of a tag.
+fn parts(message: &Bytes, tag: u32) -> impl Iterator<Item = Field> + use<> {
+    let fields = fields(message).into_iter().flatten();
+    fields.filter(move |field| field.tag == tag)
 }
 
 /// Whether a tensor's place is that of the weights that sessions are given.
@@ -94,10 +124,6 @@ pub fn is_given(tensor: &Initializer) -> bool {
 
 /// Returns the names of the weights that a session of the graph has to be given.
 pub fn given(graph: &Bytes) -> HashSet<String> {
-    let parts = |message: &Bytes, tag: u32| {
-        let fields = fields(message).into_iter().flatten();
-        fields.filter(move |field| field.tag == tag)
-    };
     let graphs = parts(graph, model_tag::GRAPH);
     let tensors = graphs.flat_map(|graph| parts(&graph.value, graph_tag::INITIALIZER));
     let tensors = tensors.filter_map(|field| Initializer::decode(field.value).ok());
@@ -152,4 +178,142 @@ fn taken_out(tensor: Tensor, folder: &Path) -> Option<(Weight, Bytes)> {
         values,
     };
     Some((weight, elsewhere.encode_to_vec().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::proto::{Attribute, Node, put};
+    use super::*;
+
+    const LENGTH: i64 = LEAST_BYTES as i64;
+
+    fn tensor(name: &str, data_type: i32, raw: Vec<u8>) -> Tensor {
+        Tensor {
+            name: name.into(),
+            dims: vec![2, LENGTH / 2],
+            data_type,
+            raw_data: Some(raw.into()),
+            ..Tensor::default()
+        }
+    }
+
+    fn bytes(name: &str) -> Tensor {
+        tensor(name, data_type::INT8, vec![255; LEAST_BYTES])
+    }
+
+    fn model(tensors: &[Tensor]) -> Bytes {
+        let mut graph = Vec::new();
+        put(&mut graph, graph_tag::NAME, b"graph");
+        let names: Vec<&str> = tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+        let within = Node::of("Sum", &names, &["sum"]);
+        let mut branch = Vec::new();
+        put(&mut branch, graph_tag::NODE, &within.encode_to_vec());
+        let node = Node {
+            attribute: vec![Attribute {
+                graph: Some(branch.into()),
+                ..Attribute::default()
+            }],
+            ..Node::of("If", &[], &["sum"])
+        };
+        put(&mut graph, graph_tag::NODE, &node.encode_to_vec());
+        for tensor in tensors {
+            put(&mut graph, graph_tag::INITIALIZER, &tensor.encode_to_vec());
+        }
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &graph);
+        model.into()
+    }
+
+    fn apart(tensors: &[Tensor]) -> Option<TakenApart> {
+        take_apart(&model(tensors), Path::new("/not there"))
+    }
+
+    #[test]
+    fn large_weights_are_taken_out_and_all_else_stays() {
+        let floats: Vec<u8> = (0..LENGTH)
+            .flat_map(|value| (value as f32).to_le_bytes())
+            .collect();
+        let mut small = bytes("small");
+        small.dims = vec![LENGTH - 1];
+        small.raw_data = Some(vec![1; LEAST_BYTES - 1].into());
+        let halves = tensor("halves", 10, vec![0; 2 * LEAST_BYTES]);
+        let tensors = [
+            bytes("signed"),
+            small.clone(),
+            tensor("floats", data_type::FLOAT, floats),
+            tensor("unsigned", data_type::UINT8, vec![255; LEAST_BYTES]),
+            halves.clone(),
+        ];
+        let TakenApart { graph, weights } = apart(&tensors).expect("weights");
+        let [signed, floats, unsigned] = weights.as_slice() else {
+            panic!("{} weights", weights.len());
+        };
+        assert_eq!(
+            (signed.name.as_str(), &signed.shape),
+            ("signed", &vec![2, LENGTH / 2])
+        );
+        assert_eq!(signed.values, Values::I8(vec![-1; LEAST_BYTES]));
+        assert_eq!(unsigned.values, Values::U8(vec![255; LEAST_BYTES]));
+        let Values::F32(floats) = &floats.values else {
+            panic!("no floats");
+        };
+        assert_eq!((floats.len(), floats[3]), (LEAST_BYTES, 3.0));
+        let names: HashSet<String> = ["signed", "floats", "unsigned"].map(String::from).into();
+        assert_eq!(given(&graph), names);
+        // The others are in the graph, and it is short without the weights.
+        let kept = [small.encode_to_vec(), halves.encode_to_vec()];
+        for kept in kept {
+            assert!(graph.windows(kept.len()).any(|window| window == kept));
+        }
+        assert!(graph.len() < 4 * LEAST_BYTES, "{} bytes", graph.len());
+    }
+
+    #[test]
+    fn weights_in_a_file_beside_the_graph_are_read_from_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut content = vec![7; 16];
+        content.resize(16 + LEAST_BYTES, 1);
+        std::fs::write(folder.path().join("model.onnx.data"), content).expect("a file");
+        let entry = |key: &str, value: &str| KeyValue {
+            key: key.into(),
+            value: value.into(),
+        };
+        let beside = |location: &str| Tensor {
+            raw_data: None,
+            data_location: OUTSIDE,
+            external_data: vec![
+                entry("location", location),
+                entry("offset", "16"),
+                entry("length", &LEAST_BYTES.to_string()),
+            ],
+            ..bytes("beside")
+        };
+        let apart = |location| take_apart(&model(&[beside(location)]), folder.path());
+        let found = apart("model.onnx.data").expect("a weight");
+        assert_eq!(found.weights[0].values, Values::I8(vec![1; LEAST_BYTES]));
+        // All other places are for ONNX Runtime to judge.
+        assert!(apart("../model.onnx.data").is_none());
+        assert!(apart("another.data").is_none());
+    }
+
+    #[test]
+    fn a_graph_that_the_library_would_refuse_stays_as_it_is() {
+        let mut short = bytes("short");
+        short.raw_data = Some(vec![0; LEAST_BYTES - 1].into());
+        assert!(apart(&[short]).is_none());
+        assert!(apart(&[bytes("twice"), bytes("twice")]).is_none());
+        assert!(apart(&[]).is_none());
+        let no_graph = Bytes::from_static(b"\xff");
+        assert!(take_apart(&no_graph, Path::new("")).is_none());
+    }
+
+    #[test]
+    fn a_weight_that_no_node_reads_stays_in_the_graph() {
+        let mut graph = Vec::new();
+        let tensor = bytes("unread").encode_to_vec();
+        put(&mut graph, graph_tag::INITIALIZER, &tensor);
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &graph);
+        assert!(take_apart(&model.into(), Path::new("")).is_none());
+    }
 }

@@ -155,15 +155,14 @@ impl LanePlan {
     /// Returns the size of the weights that its sessions share, in bytes.
     pub(super) fn bytes(&self) -> usize {
         let scorer = self.scorer.iter();
-        self.main.weights.bytes() + scorer.map(|(graph, _)| graph.weights.bytes()).sum::<usize>()
+        self.main.weights.bytes()
+            + scorer
+                .map(|(graph, _)| graph.weights.bytes())
+                .sum::<usize>()
     }
 
     /// Opens a session of each graph, which prefills by `prefill` where that is open.
-    pub(super) fn open(
-        &self,
-        threads: usize,
-        prefill: Arc<PrefillSession>,
-    ) -> Result<Lane, Error> {
+    pub(super) fn open(&self, threads: usize, prefill: Arc<PrefillSession>) -> Result<Lane, Error> {
         let (session, tensors) = self.session(&self.main, &self.interface, threads)?;
         let scorer = match &self.scorer {
             Some((graph, interface)) => {

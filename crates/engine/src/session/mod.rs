@@ -18,8 +18,8 @@ use self::blocks::Blocks;
 use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
 use self::lane::{LaneGraph, LanePlan};
-use self::later::Later;
 use self::lanes::{Lanes, Size, sizes};
+use self::later::Later;
 use self::prefill::PrefillSession;
 use self::running::Running;
 use self::runtime::environment;
@@ -142,7 +142,13 @@ impl Graph<'_> {
     }
 
     /// Returns a graph as its sessions open it, and its bytes, empty where they are not needed.
-    fn for_lanes(&self, file: &Path, source: GraphSource) -> Result<(LaneGraph, Bytes), Error> {
+    /// Its weights are shared where `shares`.
+    fn for_lanes(
+        &self,
+        file: &Path,
+        source: GraphSource,
+        shares: bool,
+    ) -> Result<(LaneGraph, Bytes), Error> {
         let (bytes, other) = match source {
             GraphSource::Other(other) => (other.clone(), Some(other)),
             GraphSource::File(bytes) if self.is_read() => {
@@ -155,14 +161,14 @@ impl Graph<'_> {
             weights,
             other,
         };
-        if self.is_read() {
+        // A single session does best with its own weights.
+        if shares && self.is_read() {
             let folder = file.parent().unwrap_or(Path::new(""));
             let shared = SharedWeights::read(&bytes, folder).map_err(run_failed)?;
             if let Some((weights, rest)) = shared {
                 return Ok((graph(weights, Some(rest.clone())), rest));
             }
         }
-        // A single session does best with its own weights.
         Ok((graph(SharedWeights::default(), other), bytes))
     }
 
@@ -204,6 +210,7 @@ impl Graph<'_> {
 }
 
 /// The graphs of a model, as its sessions open them.
+#[derive(Clone)]
 struct Both {
     main: Prepared,
     scorer: Option<Prepared>,
@@ -269,32 +276,47 @@ impl Sessions {
         let joined = joined.as_ref();
         let prepared = graph.prepared(&environment, joined);
         let is_mended = prepared.is_mended();
-        match Self::open_prepared(graph, environment.clone(), prepared.with_joined(joined)) {
+        match Self::open_prepared(graph, &environment, prepared.with_joined(joined)) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
                 let exactness = exactness::cannot_be(&environment, reason);
                 let as_they_are = Both::as_they_are(graph, exactness).with_joined(joined);
-                Self::open_prepared(graph, environment, as_they_are)
+                Self::open_prepared(graph, &environment, as_they_are)
             }
             opened => opened,
         }
     }
 
+    /// Opens the sessions, with weights that they share. Where the library does not take these,
+    /// each session has its own.
     fn open_prepared(
+        graph: &Graph<'_>,
+        environment: &Environment,
+        prepared: Both,
+    ) -> Result<Self, Error> {
+        let open = |prepared, shares| Self::open_all(graph, environment.clone(), prepared, shares);
+        match open(prepared.clone(), true) {
+            Err(_) if graph.is_read() => open(prepared, false),
+            opened => opened,
+        }
+    }
+
+    fn open_all(
         graph: &Graph<'_>,
         environment: Environment,
         prepared: Both,
+        shares: bool,
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
-        let (main, bytes) = graph.for_lanes(graph.file, prepared.main.graph)?;
+        let (main, bytes) = graph.for_lanes(graph.file, prepared.main.graph, shares)?;
         let mut exactness = prepared.main.exactness;
         let scorer = match (graph.second, prepared.scorer) {
             (Second::Scorer { file, interface }, Some(prepared)) => {
                 let interface: &Interface = interface;
                 exactness = exactness.and(prepared.exactness);
-                let (scorer, _) = graph.for_lanes(file, prepared.graph)?;
+                let (scorer, _) = graph.for_lanes(file, prepared.graph, shares)?;
                 Some((scorer, interface.clone()))
             }
             _ => None,
