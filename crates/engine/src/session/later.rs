@@ -8,7 +8,7 @@ use prost::bytes::Bytes;
 use super::allocator;
 use super::lane::LanePlan;
 use super::lanes::Lanes;
-use super::prefill::{PrefillSession, open_prefills};
+use super::prefill::{PrefillSessions, open_prefills};
 
 /// The sessions that the first answer need not wait for.
 pub(super) struct Later {
@@ -17,10 +17,10 @@ pub(super) struct Later {
     pub(super) lanes: Arc<Lanes>,
     /// The numbers of threads of the sessions that are not, with the session that prefills beside
     /// each.
-    pub(super) others: Vec<(Arc<PrefillSession>, usize)>,
+    pub(super) others: PrefillSessions,
     /// The graph of which a part prefills, and all sessions that do so, with their numbers of
     /// threads; `None` where none does.
-    pub(super) prefills: Option<(Bytes, Vec<(Arc<PrefillSession>, usize)>)>,
+    pub(super) prefills: Option<(Bytes, PrefillSessions)>,
 }
 
 impl Later {

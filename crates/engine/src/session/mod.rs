@@ -20,7 +20,7 @@ use self::failure::run_failed;
 use self::lane::{LaneGraph, LanePlan};
 use self::lanes::{Lanes, Size, sizes};
 use self::later::Later;
-use self::prefill::PrefillSession;
+use self::prefill::{PrefillSession, PrefillSessions};
 use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
@@ -451,7 +451,7 @@ impl Drop for Sessions {
 
 /// Returns a session for the prefill beside each session of the whole graph, with the same number of
 /// threads.
-fn prefill_sessions(sizes: &[Size]) -> Vec<(Arc<PrefillSession>, usize)> {
+fn prefill_sessions(sizes: &[Size]) -> PrefillSessions {
     let threads = sizes
         .iter()
         .flat_map(|size| std::iter::repeat_n(size.threads, size.sessions));

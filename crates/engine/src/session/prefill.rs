@@ -19,6 +19,9 @@ use crate::onnx::prefill::{Prefill, prefill_graph};
 #[derive(Default)]
 pub(super) struct PrefillSession(Mutex<Inner>);
 
+/// Sessions that prefill, each with its number of threads.
+pub(super) type PrefillSessions = Vec<(Arc<PrefillSession>, usize)>;
+
 #[derive(Default)]
 struct Inner {
     session: Option<Session>,
