@@ -103,7 +103,9 @@ suite('a model in a bucket', () => {
     const missing = await start(t, 'nothing');
     const { fallback, offline } = await health(missing);
     assert.deepEqual([fallback, offline], [true, true]);
-    await missing.process.logged(/s3:\/\/models\/nothing: it has none of the files that a model is known by .*; the embedded model answers/);
+    await missing.process.logged(
+      /s3:\/\/models\/nothing: it has none of the files that a model is known by .*; the embedded model answers/,
+    );
     const data = temporaryFolder(t);
     await upload('away', fixture('marker'));
     await start(t, 'away', { data });

@@ -1,4 +1,4 @@
-//! What the tests of several layouts use.
+//! Helpers that the tests of several layouts share.
 
 use std::path::Path;
 
