@@ -25,6 +25,8 @@ use crate::tokenize::{Frame, PairFrame, Tokenizer};
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 /// The bytes of a file that are read at a time for its digest.
 const BLOCK_BYTES: usize = 1 << 20;
+/// The usual names of reference answers.
+const REFERENCES: [&str; 2] = ["golden.jsonl", "conformance.jsonl"];
 /// The longest name, version and key of a calibration, in characters.
 const MAX_NAME_CHARS: usize = 200;
 /// The most biases of one question: a request has far fewer options.
@@ -219,6 +221,14 @@ impl Folder {
             is_published: false,
             origins: Vec::new(),
         }
+    }
+
+    /// Whether its floats may round otherwise than in its graph: it is as its makers publish it, and
+    /// has no reference answers, which count to many digits.
+    pub(super) fn may_round_otherwise(&self) -> bool {
+        let has_references = published::is_noulxp(self.file)
+            || REFERENCES.iter().any(|name| self.path.join(name).exists());
+        self.is_published && !has_references
     }
 
     /// Returns the path of the tokenizer's file.

@@ -76,7 +76,7 @@ impl Model {
                 let layout = folder.layout(&manifest.layout, &tokenizer)?;
                 let second = folder.second(layout.as_ref())?;
                 let graphs = (graph.as_path(), &second);
-                let sessions = open_sessions(source, graphs, layout.as_ref(), &tokenizer)?;
+                let sessions = open_sessions(source, &folder, graphs, layout.as_ref(), &tokenizer)?;
                 Ok((tokenizer, layout, sessions))
             };
             // Nothing but the named graph is opened where one is named.

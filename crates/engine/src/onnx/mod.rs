@@ -4,6 +4,7 @@
 pub mod beside;
 pub mod exact;
 pub mod joined;
+pub mod norms;
 pub mod prefill;
 pub mod presents;
 pub mod probe;

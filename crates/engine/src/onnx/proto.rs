@@ -214,7 +214,6 @@ impl Node {
     }
 }
 
-#[cfg(test)]
 impl Node {
     /// Returns a node of one of ONNX's own operators, without attributes.
     pub fn of(op_type: &str, input: &[&str], output: &[&str]) -> Self {

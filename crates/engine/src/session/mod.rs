@@ -25,6 +25,7 @@ use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
+use crate::onnx::norms::with_vectorized_norms;
 use crate::onnx::{joined, presents};
 use crate::stop::Stop;
 
@@ -83,6 +84,8 @@ pub struct Graph<'a> {
     pub threads: usize,
     /// The most requests that may run at the same time, at least 1.
     pub parallel: usize,
+    /// Whether floats may round otherwise than in the graph as it is, where that is faster.
+    pub may_round_otherwise: bool,
 }
 
 /// The second graph of a model.
@@ -166,6 +169,12 @@ impl Graph<'_> {
             let folder = file.parent().unwrap_or(Path::new(""));
             let shared = SharedWeights::read(&bytes, folder).map_err(run_failed)?;
             if let Some((weights, rest)) = shared {
+                let is_large = weights.bytes() >= LARGE_BYTES;
+                let faster = match self.may_round_otherwise && is_large {
+                    true => with_vectorized_norms(&rest),
+                    false => None,
+                };
+                let rest = faster.unwrap_or(rest);
                 return Ok((graph(weights, Some(rest.clone())), rest));
             }
         }
