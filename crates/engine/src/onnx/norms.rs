@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn all_other_norms_stay() {
         let usual = norm(&["x", "scale"]);
-        assert!(kinds(17, &[usual.clone()], &scale()).is_none());
+        assert!(kinds(17, std::slice::from_ref(&usual), &scale()).is_none());
         assert!(kinds(16, &[usual.clone(), product()], &scale()).is_none());
         let halves = Initializer {
             data_type: 10,
