@@ -34,11 +34,11 @@ const LONGEST = 912;
  * The largest difference of a probability between runs of the same row: this server sums up layer norms in another order,
  * and each input of an 8-bit product that falls to another place moves all that follows.
  */
-const TOLERANCE = 5e-2;
+const TOLERANCE = 4e-2;
 /** The same where edgejev runs several questions as one batch, which has one range of inputs for all of its rows. */
 const BATCH_TOLERANCE = 5e-2;
 /** The least difference between the probabilities of two texts, so that the comparison can fail. */
-const APART = 1e-1;
+const APART = 5e-2;
 /** The time of the requests of one series in a turn, with one caller. */
 const BLOCK_MS = 3000;
 const MOST_REQUESTS = 40;
