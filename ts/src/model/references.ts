@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Engine, Reply } from '../engine/contract.ts';
 import { memberText } from '../files/json-member.ts';
+import { sha256Of } from '../files/sha256.ts';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import { familyOf, objectIn } from './family.ts';
@@ -79,19 +80,27 @@ function compare(reply: Reply, { file, line, inputTokens, probabilities }: Refer
 
 /** Whether a model folder has a file of reference answers. */
 export async function hasReferences(folder: string): Promise<boolean> {
-  const files = (await referenceFiles(folder)).map((file) => stat(file).catch(() => undefined));
+  const files = (await referenceFiles(folder)).map(({ path }) => stat(path).catch(() => undefined));
   return (await Promise.all(files)).some((status) => status !== undefined);
 }
 
+/** A file of reference answers. */
+interface ReferenceFile {
+  readonly path: string;
+  /** The hex digest that its package names. */
+  readonly sha256?: string | undefined;
+}
+
 /** Returns the files that may have the reference answers of a folder. */
-async function referenceFiles(folder: string): Promise<string[]> {
+async function referenceFiles(folder: string): Promise<ReferenceFile[]> {
   const { name, file = '' } = (await familyOf(folder)) ?? {};
-  const own = join(folder, FILE);
+  const own = { path: join(folder, FILE) };
   if (name !== 'noulxp') return [own];
   const { conformance } = (await objectIn(join(folder, file))) ?? {};
-  const named = typeof conformance === 'object' && conformance !== null && 'path' in conformance && conformance.path;
+  const { path: named, sha256 }: { path?: unknown; sha256?: unknown } = Object(conformance);
   const isInside = typeof named === 'string' && !named.startsWith('/') && !/\\|:|(^|\/)\.\.(\/|$)/.test(named);
-  return [own, join(folder, isInside ? named : CONFORMANCE_FILE)];
+  if (!isInside) return [own, { path: join(folder, CONFORMANCE_FILE) }];
+  return [own, { path: join(folder, named), sha256: typeof sha256 === 'string' ? sha256 : undefined }];
 }
 
 /** Returns the reference answers of a folder, those of its first file that there is. */
@@ -103,13 +112,16 @@ async function readReferences(folder: string): Promise<Reference[]> {
   return [];
 }
 
-async function readFrom(file: string): Promise<Reference[]> {
+async function readFrom({ path: file, sha256 }: ReferenceFile): Promise<Reference[]> {
   try {
     const status = await stat(file);
     // A named pipe or a device may have no end.
     if (!status.isFile()) throw new Refusal(`${file}: not a file`);
     if (status.size > MAX_FILE_BYTES) throw new Refusal(`${file}: larger than ${MAX_FILE_BYTES} bytes`);
-    const lines = (await readFile(file, 'utf8')).split('\n').filter((line) => line.trim() !== '');
+    const text = await readFile(file, 'utf8');
+    if (sha256 !== undefined && sha256Of(text) !== sha256.toLowerCase())
+      throw new Refusal(`${file}: has another sha256 than its package says`);
+    const lines = text.split('\n').filter((line) => line.trim() !== '');
     return lines.slice(0, MAX_REFERENCES).map((text, index) => parseReference(text, index + 1, file));
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return [];

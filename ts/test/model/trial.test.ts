@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { appendFileSync, cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { defaultModel } from '../../src/engine/addon.ts';
 import { memberText } from '../../src/files/json-member.ts';
+import { sha256Of } from '../../src/files/sha256.ts';
 import { tryReferences } from '../../src/model/references.ts';
 import { copyOfFixture, type Fixture, fixture, startEngine, TOLERANCES } from '../addon/model-folders.ts';
 import { PUBLISHED } from '../addon/published-folders.ts';
@@ -56,8 +57,13 @@ suite('the reference answers of a model folder', () => {
     cpSync(join(PUBLISHED, 'noulxp-cut'), folder, { recursive: true });
     const engine = await startEngine(t, { model: folder });
     const request = '{"state":"","questions":{"a":{"type":"noul"}}}';
-    const conformance = (result: string) =>
-      writeFileSync(join(folder, 'conformance.jsonl'), `{"id":"r","request":${request},${result}}\n`);
+    const manifest = JSON.parse(readFileSync(join(folder, 'noulxp.json'), 'utf8'));
+    const conformance = (result: string) => {
+      const text = `{"id":"r","request":${request},${result}}\n`;
+      writeFileSync(join(folder, 'conformance.jsonl'), text);
+      Object.assign(manifest.conformance, { sha256: sha256Of(text).toUpperCase() });
+      writeFileSync(join(folder, 'noulxp.json'), JSON.stringify(manifest));
+    };
     conformance('"expected":{"a":{"type":"noul","probabilities":{"true":9}}}');
     await assert.rejects(tryReferences(engine, folder, never), {
       message: /conformance\.jsonl: line 1: a: true is [\d.]+, the reference is 9$/,
@@ -65,6 +71,10 @@ suite('the reference answers of a model folder', () => {
     conformance('"error":{"type":"RequestError","message":"no"}');
     await assert.rejects(tryReferences(engine, folder, never), {
       message: /conformance\.jsonl: line 1: has an answer, the reference has none$/,
+    });
+    appendFileSync(join(folder, 'conformance.jsonl'), '\n');
+    await assert.rejects(tryReferences(engine, folder, never), {
+      message: /conformance\.jsonl: has another sha256 than its package says$/,
     });
     rmSync(join(folder, 'conformance.jsonl'));
     assert.equal(await tryReferences(engine, folder, never), 0);
