@@ -20,6 +20,11 @@ test('the graphs whose products saturate, and their answers, are what make_produ
   assert.deepEqual([code, stdout, stderr], [0, '', '']);
 });
 
+test('the graphs with inputs and outputs of 16 bits are what make_halves.py makes', async () => {
+  const { code, stdout, stderr } = await runPython([join(FIXTURES, 'make_halves.py'), '--check']);
+  assert.deepEqual([code, stdout, stderr], [0, '', '']);
+});
+
 test('the tiny cross-encoders and the answers of PyTorch are what make_pair.py makes', async () => {
   const { code, stdout, stderr } = await runPython([join(FIXTURES, 'make_pair.py'), '--check']);
   assert.deepEqual([code, stdout, stderr], [0, '', '']);

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use half::f16;
 use ort::environment::Environment;
 use ort::session::builder::SessionBuilder;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
-use ort::value::TensorRef;
+use ort::value::{DynValue, Shape, Tensor, TensorElementType, TensorRef, ValueType};
 use prost::bytes::Bytes;
 
 use super::arena::Arena;
@@ -77,7 +78,8 @@ impl<'a> Input<'a> {
         Self::Flags { values }
     }
 
-    fn tensor(&self) -> ort::Result<SessionInputValue<'_>> {
+    /// Returns the tensor, its floats in 16 bits with `in_half`.
+    fn tensor(&self, in_half: bool) -> ort::Result<SessionInputValue<'_>> {
         Ok(match self {
             Self::Ids {
                 values,
@@ -92,6 +94,10 @@ impl<'a> Input<'a> {
             Self::Table { values, rows } => {
                 let columns = values.len() / (*rows).max(1);
                 TensorRef::from_array_view(([*rows, columns], values.as_slice()))?.into()
+            }
+            Self::Floats { values, shape } if in_half => {
+                let values: Vec<f16> = values.iter().copied().map(f16::from_f32).collect();
+                Tensor::from_array((shape.as_slice(), values))?.into()
             }
             Self::Floats { values, shape } => {
                 TensorRef::from_array_view((shape.as_slice(), values.as_ref()))?.into()
@@ -108,11 +114,19 @@ pub struct Outputs {
     pub action: Option<[f32; 2]>,
 }
 
+/// The session of the graph that scores.
+struct Scorer {
+    session: Session,
+    /// The names of its outputs.
+    names: Vec<&'static str>,
+    /// The inputs that have floats of 16 bits.
+    in_half: Vec<String>,
+}
+
 /// A session of each graph, used by one thread at a time.
 pub struct Lane {
     session: Session,
-    /// The session of the graph that scores, with the names of its outputs.
-    scorer: Option<(Session, Vec<&'static str>)>,
+    scorer: Option<Scorer>,
     /// The session that prefills in place of the whole graph's, where it can.
     prefill: Arc<PrefillSession>,
     interface: Arc<Interface>,
@@ -166,8 +180,12 @@ impl LanePlan {
         let (session, tensors) = self.session(&self.main, &self.interface, threads)?;
         let scorer = match &self.scorer {
             Some((graph, interface)) => {
-                let (session, _) = self.session(graph, interface, threads)?;
-                Some((session, interface.results.names()))
+                let (session, tensors) = self.session(graph, interface, threads)?;
+                Some(Scorer {
+                    session,
+                    names: interface.results.names(),
+                    in_half: tensors.named("float16"),
+                })
             }
             None => None,
         };
@@ -269,19 +287,15 @@ impl Lane {
             .session
             .run_with_options(values, &options)
             .map_err(run_failed)?;
-        let (_, logits) = outputs[self.interface.logits()]
-            .try_extract_tensor::<f32>()
-            .map_err(run_failed)?;
+        let (_, logits) = floats(&outputs[self.interface.logits()]).map_err(run_failed)?;
         let action = if self.has_action {
-            let (_, values) = outputs["act_logits"]
-                .try_extract_tensor::<f32>()
-                .map_err(run_failed)?;
-            values.try_into().ok()
+            let (_, values) = floats(&outputs["act_logits"]).map_err(run_failed)?;
+            values.as_ref().try_into().ok()
         } else {
             None
         };
         Ok(Outputs {
-            logits: logits.to_vec(),
+            logits: logits.into_owned(),
             action,
         })
     }
@@ -304,12 +318,12 @@ impl Lane {
         let options = options.with_outputs(OutputSelector::no_default().with(&first));
         let _running = self.running.start(&options);
         let outputs = self.session.run_with_options(values, &options)?;
-        let (shape, floats) = outputs[first.as_str()].try_extract_tensor::<f32>()?;
+        let (shape, states) = floats(&outputs[first.as_str()])?;
         let [1, .., width] = **shape else {
             return Err(ort::Error::new("the encoder gave no states of one row"));
         };
         let width = usize::try_from(width).unwrap_or(0);
-        KvCache::of_states(floats, width, &self.blocks)
+        KvCache::of_states(&states, width, &self.blocks)
     }
 
     /// Returns the outputs of the graph that scores, in the order of its interface. With
@@ -331,7 +345,8 @@ impl Lane {
         gives_back: bool,
     ) -> ort::Result<Vec<Vec<f32>>> {
         let scorer = self.scorer.as_mut();
-        let (session, names) = scorer.ok_or_else(|| ort::Error::new("there is no scorer"))?;
+        let scorer = scorer.ok_or_else(|| ort::Error::new("there is no scorer"))?;
+        let names = &scorer.names;
         let mut selector = OutputSelector::no_default();
         for name in names.iter() {
             selector = selector.with(*name);
@@ -344,14 +359,15 @@ impl Lane {
         let _running = self.running.start(&options);
         let mut values: NamedInputs<'_> = Vec::with_capacity(inputs.len());
         for (name, input) in inputs {
-            values.push((Cow::Borrowed(*name), input.tensor()?));
+            let in_half = scorer.in_half.iter().any(|each| each == name);
+            values.push((Cow::Borrowed(*name), input.tensor(in_half)?));
         }
-        let outputs = session.run_with_options(values, &options)?;
-        let floats = names.iter().map(|name| {
-            let (_, floats) = outputs[*name].try_extract_tensor::<f32>()?;
-            Ok(floats.to_vec())
+        let outputs = scorer.session.run_with_options(values, &options)?;
+        let all = names.iter().map(|name| {
+            let (_, floats) = floats(&outputs[*name])?;
+            Ok(floats.into_owned())
         });
-        floats.collect()
+        all.collect()
     }
 
     fn scratch(&self, tokens: usize) -> ort::Result<Option<Scratch>> {
@@ -383,6 +399,24 @@ impl Lane {
     }
 }
 
+/// Returns the shape and the values of an output, which may have 16 bits each.
+fn floats(output: &DynValue) -> ort::Result<(&Shape, Cow<'_, [f32]>)> {
+    let is_half = matches!(
+        output.dtype(),
+        ValueType::Tensor {
+            ty: TensorElementType::Float16,
+            ..
+        }
+    );
+    if !is_half {
+        let (shape, values) = output.try_extract_tensor::<f32>()?;
+        return Ok((shape, Cow::Borrowed(values)));
+    }
+    let (shape, values) = output.try_extract_tensor::<f16>()?;
+    let values = values.iter().copied().map(f16::to_f32).collect();
+    Ok((shape, Cow::Owned(values)))
+}
+
 /// `kOrtRunOptionsConfigEnableMemoryArenaShrinkage`.
 const SHRINKS: &str = "memory.enable_memory_arena_shrinkage";
 
@@ -396,7 +430,7 @@ pub(super) fn graph_inputs<'v>(
 ) -> ort::Result<NamedInputs<'v>> {
     let mut values = Vec::with_capacity(inputs.len() + cache.values.len());
     for (name, input) in inputs {
-        values.push((Cow::Borrowed(*name), input.tensor()?));
+        values.push((Cow::Borrowed(*name), input.tensor(false)?));
     }
     for (pair, value) in interface.kv_pairs.iter().zip(&cache.values) {
         values.push((Cow::Borrowed(pair.past.as_str()), value.into()));
