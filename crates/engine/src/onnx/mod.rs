@@ -9,6 +9,7 @@ pub mod prefill;
 pub mod presents;
 pub mod probe;
 pub mod products;
+pub mod sparse;
 pub mod weights;
 
 pub(crate) mod proto;

@@ -47,7 +47,7 @@ pub struct Weight {
 
 /// The smallest weight that is worth sharing, in bytes; shapes and scalars must stay where the
 /// optimizer sees them.
-const LEAST_BYTES: usize = 16 * 1024;
+pub const LEAST_BYTES: usize = 16 * 1024;
 
 /// `TensorProto.DataLocation` of values that are not in the graph.
 const OUTSIDE: i32 = 1;

@@ -26,6 +26,7 @@ use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::onnx::norms::with_vectorized_norms;
+use crate::onnx::sparse::sparse_graph;
 use crate::onnx::weights::size;
 use crate::onnx::{joined, presents};
 use crate::stop::Stop;
@@ -165,8 +166,11 @@ impl Graph<'_> {
     ) -> Result<(LaneGraph, Bytes), Error> {
         let (bytes, other) = match source {
             GraphSource::Other(other) => (other.clone(), Some(other)),
-            GraphSource::File(bytes) if self.is_read() => {
-                (bytes.unwrap_or_else(|| read(file)), None)
+            GraphSource::File(Some(bytes)) if self.is_read() => (bytes, None),
+            // The library reports a file that is no graph.
+            GraphSource::File(None) if self.may_prefill_in_part() => (read(file), None),
+            GraphSource::File(None) if self.is_read() => {
+                (sparse_graph(file).unwrap_or_default(), None)
             }
             GraphSource::File(_) => (Bytes::new(), None),
         };
