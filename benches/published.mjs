@@ -30,12 +30,15 @@ const CALLERS = 8;
 const QUESTIONS = [1, 8];
 /** The states are the first words of this one, whose tokens are counted. */
 const LONGEST = 912;
-/** The largest difference of a probability between runs of the same row. */
-const TOLERANCE = 1e-2;
+/**
+ * The largest difference of a probability between runs of the same row: this server sums up layer norms in another order,
+ * and each input of an 8-bit product that falls to another place moves all that follows.
+ */
+const TOLERANCE = 4e-2;
 /** The same where edgejev runs several questions as one batch, which has one range of inputs for all of its rows. */
 const BATCH_TOLERANCE = 5e-2;
 /** The least difference between the probabilities of two texts, so that the comparison can fail. */
-const APART = 3e-2;
+const APART = 5e-2;
 /** The time of the requests of one series in a turn, with one caller. */
 const BLOCK_MS = 3000;
 const MOST_REQUESTS = 40;

@@ -24,7 +24,6 @@ pub mod stages;
 pub mod stop;
 pub mod tenure;
 pub mod tokenize;
-pub mod weights;
 pub mod wire;
 pub mod words;
 

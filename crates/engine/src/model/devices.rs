@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::Source;
+use super::folder::Folder;
 use crate::Error;
 use crate::cache::{Precision, StateCache};
 use crate::decode::{Answer, Calibration};
@@ -17,6 +18,7 @@ use crate::tokenize::{Meter, Tokenizer};
 /// library offers and whose probabilities agree with the processor's, else the processor.
 pub(super) fn open_sessions(
     source: &Source,
+    folder: &Folder,
     (graph, second): (&Path, &Second<'_>),
     layout: &dyn Layout,
     tokenizer: &Tokenizer,
@@ -47,6 +49,7 @@ pub(super) fn open_sessions(
             device,
             threads: source.threads,
             parallel: source.parallel,
+            may_round_otherwise: folder.may_round_otherwise(),
         })?;
         let probabilities = probe(layout, &sessions, &plan)?;
         Ok((sessions, probabilities))

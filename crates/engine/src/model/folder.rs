@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 
 use serde::Deserialize;
@@ -22,6 +23,10 @@ use crate::tokenize::{Frame, PairFrame, Tokenizer};
 /// The longest `config.json`, in bytes: a file with calibrations of thousands of questions is
 /// shorter.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
+/// The bytes of a file that are read at a time for its digest.
+const BLOCK_BYTES: usize = 1 << 20;
+/// The usual names of reference answers.
+const REFERENCES: [&str; 2] = ["golden.jsonl", "conformance.jsonl"];
 /// The longest name, version and key of a calibration, in characters.
 const MAX_NAME_CHARS: usize = 200;
 /// The most biases of one question: a request has far fewer options.
@@ -84,6 +89,11 @@ pub(super) struct OptionTemperature {
 }
 
 impl Manifest {
+    /// Whether it says what digests some of the model's files have.
+    pub(super) fn names_digests(&self) -> bool {
+        self.sha256.is_some() || !self.files.is_empty()
+    }
+
     /// Returns the temperature of a question of a type with so many options: that of the first range
     /// which has it, else that of the type.
     pub(super) fn temperature(&self, kind: Kind, options: usize) -> f64 {
@@ -211,6 +221,14 @@ impl Folder {
             is_published: false,
             origins: Vec::new(),
         }
+    }
+
+    /// Whether its floats may round otherwise than in its graph: it is as its makers publish it, and
+    /// has no reference answers, which count to many digits.
+    pub(super) fn may_round_otherwise(&self) -> bool {
+        let has_references = published::is_noulxp(self.file)
+            || REFERENCES.iter().any(|name| self.path.join(name).exists());
+        self.is_published && !has_references
     }
 
     /// Returns the path of the tokenizer's file.
@@ -677,17 +695,35 @@ fn readable(path: &Path) -> Result<&Path, Error> {
 
 /// Returns the bytes of a file of a folder.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(readable(file)?).map_err(|error| Error::BadModel {
+    fs::read(readable(file)?).map_err(|error| unreadable(file, &error))
+}
+
+/// Returns the digest of a file, which is read in blocks: a graph may be larger than what is left of
+/// the memory.
+fn file_digest(file: &Path) -> Result<[u8; 32], Error> {
+    let open = fs::File::open(readable(file)?).map_err(|error| unreadable(file, &error))?;
+    let mut reader = BufReader::with_capacity(BLOCK_BYTES, open);
+    let mut hasher = Sha256::new();
+    loop {
+        let block = reader.fill_buf();
+        let block = block.map_err(|error| unreadable(file, &error))?;
+        let length = block.len();
+        if length == 0 {
+            return Ok(hasher.finalize().into());
+        }
+        hasher.update(block);
+        reader.consume(length);
+    }
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Error {
+    Error::BadModel {
         file: file.to_owned(),
         problem: match error.kind() {
             std::io::ErrorKind::NotFound => "no such file".to_owned(),
             _ => error.to_string(),
         },
-    })
-}
-
-fn file_digest(file: &Path) -> Result<[u8; 32], Error> {
-    Ok(Sha256::digest(read(file)?).into())
+    }
 }
 
 /// Returns one digest over the digests of all files.

@@ -61,25 +61,38 @@ impl Model {
         check(&folder, &manifest)?;
         let graph = folder.graph(manifest.sha256.as_deref())?;
         let _loading = allocator::Loading::begin();
-        let (digests, tokenizer) = std::thread::scope(|scope| {
-            let digests = scope.spawn(|| folder.digests(&graph, &manifest));
+        let (digests, (tokenizer, layout, opened)) = std::thread::scope(|scope| {
+            let digests = scope.spawn(|| {
+                let digests = folder.digests(&graph, &manifest)?;
+                let sha256 = &digests[&folder.name_of(&graph)];
+                check_sha256(&folder, &manifest, &graph, sha256)?;
+                Ok(digests)
+            });
+            let digests = || digests.join().unwrap_or(Err(Error::Panicked));
             let tokenizer = folder.read_tokenizer(Some(&manifest.layout));
-            (digests.join().unwrap_or(Err(Error::Panicked)), tokenizer)
-        });
-        let (digests, tokenizer) = (digests?, tokenizer?);
-        let sha256 = digests[&folder.name_of(&graph)].clone();
-        check_sha256(&folder, &manifest, &graph, &sha256)?;
-        check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
-        let layout = folder.layout(&manifest.layout, &tokenizer)?;
-        let second = folder.second(layout.as_ref())?;
-        let (mut sessions, device, device_notes) =
-            open_sessions(source, (&graph, &second), layout.as_ref(), &tokenizer)?;
-        sessions.open_prefill();
+            let open = || {
+                let tokenizer = tokenizer?;
+                check_special_ids(&folder, &manifest, tokenizer.vocabulary())?;
+                let layout = folder.layout(&manifest.layout, &tokenizer)?;
+                let second = folder.second(layout.as_ref())?;
+                let graphs = (graph.as_path(), &second);
+                let sessions = open_sessions(source, &folder, graphs, layout.as_ref(), &tokenizer)?;
+                Ok((tokenizer, layout, sessions))
+            };
+            // Nothing but the named graph is opened where one is named.
+            if manifest.names_digests() {
+                return Ok((digests()?, open()?));
+            }
+            let opened: Result<_, Error> = open();
+            Ok((digests()?, opened?))
+        })?;
+        let (mut sessions, device, device_notes) = opened;
+        sessions.open_others();
         let digest = hex(&digest_of(&digests));
         let info = Info {
             name: manifest.name.clone(),
             version: manifest.version.clone(),
-            sha256,
+            sha256: digests[&folder.name_of(&graph)].clone(),
             digest: digest.clone(),
             layout: layout.name(),
             device,

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::proto::{Field, KeyValue, fields, graph_tag, model_tag, put};
+use super::proto::{Field, KeyValue, fields, graph_tag, model_tag, put, with_changed};
+use super::weights::is_elsewhere;
 
 /// The fields of `TensorProto` with the places of weights in other files.
 const EXTERNAL_DATA: u32 = 13;
@@ -40,18 +41,8 @@ pub fn followed(graph: &Bytes, folder: &Path) -> Option<(Bytes, PathBuf)> {
         }
         Some(changed.into())
     };
-    let within = |whole: &Bytes, tag: u32, change: &mut dyn FnMut(&Bytes) -> Option<Bytes>| {
-        let mut changed = Vec::with_capacity(whole.len() + whole.len() / 8);
-        for field in fields(whole)? {
-            match field.tag == tag {
-                true => put(&mut changed, tag, &change(&field.value)?),
-                false => changed.extend_from_slice(&field.whole),
-            }
-        }
-        Some(Bytes::from(changed))
-    };
-    let changed = within(graph, model_tag::GRAPH, &mut |graph| {
-        within(graph, graph_tag::INITIALIZER, &mut &follow)
+    let changed = with_changed(graph, model_tag::GRAPH, &mut |graph| {
+        with_changed(graph, graph_tag::INITIALIZER, &mut &follow)
     })?;
     Some((changed, place))
 }
@@ -75,7 +66,7 @@ fn location(field: &Field) -> Option<String> {
     let entry = is_entry.then(|| KeyValue::decode(field.value.clone()).ok());
     entry
         .flatten()
-        .filter(|entry| entry.key == LOCATION)
+        .filter(|entry| entry.key == LOCATION && !is_elsewhere(&entry.value))
         .map(|entry| entry.value)
 }
 

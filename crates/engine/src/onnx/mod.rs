@@ -4,10 +4,12 @@
 pub mod beside;
 pub mod exact;
 pub mod joined;
+pub mod norms;
 pub mod prefill;
 pub mod presents;
 pub mod probe;
 pub mod products;
+pub mod weights;
 
 pub(crate) mod proto;
 

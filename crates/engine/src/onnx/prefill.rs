@@ -19,6 +19,7 @@ use super::proto::{
     Attribute, Field, Initializer, Named, Node, attribute_kind, data_type, fields, graph_tag,
     model_tag, nodes, put, with_inputs,
 };
+use super::weights::is_given;
 
 /// The facts about the runs of a prefill, besides their empty past.
 #[derive(Debug, Clone, Copy)]
@@ -65,8 +66,8 @@ fn graph_part(graph: &Bytes, prefill: Prefill<'_>) -> Option<Vec<u8>> {
             graph_tag::NODE => false,
             graph_tag::INITIALIZER => {
                 let tensor = Initializer::decode(field.value.clone()).ok()?;
-                // Weights outside the file would not be found.
-                if tensor.data_location != 0 {
+                // Weights in another file would not be found.
+                if tensor.data_location != 0 && !is_given(&tensor) {
                     return None;
                 }
                 taken.wanted.contains(&tensor.name)
@@ -206,7 +207,7 @@ impl Half {
             data_type: data_type::INT64,
             name: self.shape_name(),
             int64_data: vec![0, 0, self.heads, -1],
-            data_location: 0,
+            ..Initializer::default()
         }
     }
 }

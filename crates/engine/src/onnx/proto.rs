@@ -73,6 +73,23 @@ pub fn with_inputs(node: &Bytes, inputs: &[String]) -> Option<Bytes> {
     Some(changed.into())
 }
 
+/// Returns a message in which every field of this tag has another content; `None` where the bytes
+/// are no message, or `change` gives none.
+pub fn with_changed(
+    message: &Bytes,
+    tag: u32,
+    change: &mut dyn FnMut(&Bytes) -> Option<Bytes>,
+) -> Option<Bytes> {
+    let mut changed = Vec::new();
+    for field in fields(message)? {
+        match field.tag == tag {
+            true => put(&mut changed, tag, &change(&field.value)?),
+            false => changed.extend_from_slice(&field.whole),
+        }
+    }
+    Some(changed.into())
+}
+
 /// Fields of `ModelProto`.
 pub mod model_tag {
     pub const GRAPH: u32 = 7;
@@ -197,7 +214,6 @@ impl Node {
     }
 }
 
-#[cfg(test)]
 impl Node {
     /// Returns a node of one of ONNX's own operators, without attributes.
     pub fn of(op_type: &str, input: &[&str], output: &[&str]) -> Self {
@@ -240,6 +256,8 @@ pub struct Initializer {
     pub int64_data: Vec<i64>,
     #[prost(string, tag = "8")]
     pub name: String,
+    #[prost(message, repeated, tag = "13")]
+    pub external_data: Vec<KeyValue>,
     #[prost(int32, tag = "14")]
     pub data_location: i32,
 }

@@ -20,7 +20,7 @@ pub fn signed_bytes(tensor: &Tensor, folder: &Path) -> Option<Vec<i8>> {
 }
 
 /// Returns the bytes of a tensor that lie in another file of the folder.
-fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
+pub fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
     let entries = tensor.external_data.iter();
     let entry = |key: &str| entries.clone().find(|entry| entry.key == key);
     let number = |key: &str| match entry(key) {

@@ -42,6 +42,19 @@ impl Cores {
         }
     }
 
+    /// Returns all cores, as soon as they are free at the same time.
+    pub(super) fn take_all(&self) -> Share<'_> {
+        let mut free = self.free.lock();
+        while *free < self.total {
+            self.freed.wait(&mut free);
+        }
+        *free = 0;
+        Share {
+            cores: self,
+            count: self.total,
+        }
+    }
+
     /// Returns free cores, `most` at most; `None` where none is free.
     pub(super) fn try_share(&self, most: usize) -> Option<Share<'_>> {
         self.share_of(&mut self.free.lock(), most)

@@ -92,12 +92,14 @@ impl Exactness {
 }
 
 /// A graph as sessions have to open it.
+#[derive(Clone)]
 pub(super) struct Prepared {
     pub(super) exactness: Exactness,
     pub(super) graph: GraphSource,
 }
 
 /// The source of the sessions' graph.
+#[derive(Clone)]
 pub(super) enum GraphSource {
     /// The graph's file, with its bytes if they were read already.
     File(Option<Bytes>),

@@ -1,7 +1,7 @@
 //! One session, with the inputs and outputs of its runs.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ort::environment::Environment;
@@ -10,9 +10,9 @@ use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, Sess
 use ort::value::TensorRef;
 use prost::bytes::Bytes;
 
-use super::Graph;
 use super::arena::Arena;
 use super::blocks::Blocks;
+use super::device::Device;
 use super::failure::{cause, run_failed};
 use super::interface::Interface;
 use super::kv_cache::KvCache;
@@ -128,70 +128,87 @@ pub struct Lane {
 }
 
 /// A graph as all its sessions open it.
-pub(super) struct LaneGraph<'a> {
-    pub(super) file: &'a Path,
+pub(super) struct LaneGraph {
+    pub(super) file: PathBuf,
     pub(super) weights: SharedWeights,
     /// The graph that replaces the file, where there is one.
     pub(super) other: Option<Bytes>,
 }
 
-/// The settings of one session besides the graph's own.
-pub(super) struct LaneSettings<'a> {
-    pub(super) threads: usize,
-    pub(super) main: &'a LaneGraph<'a>,
+/// The parts and settings that all sessions of a model are opened with.
+pub(super) struct LanePlan {
+    pub(super) environment: Environment,
+    pub(super) device: Device,
+    pub(super) main: LaneGraph,
     /// The graph that scores, and its tensors.
-    pub(super) scorer: Option<(&'a LaneGraph<'a>, &'a Interface)>,
-    pub(super) interface: &'a Arc<Interface>,
-    pub(super) empty: &'a Arc<KvCache>,
-    pub(super) blocks: &'a Arc<Blocks>,
-    pub(super) running: &'a Arc<Running>,
-    pub(super) prefill: Arc<PrefillSession>,
+    pub(super) scorer: Option<(LaneGraph, Interface)>,
+    pub(super) interface: Arc<Interface>,
+    pub(super) empty: Arc<KvCache>,
+    pub(super) blocks: Arc<Blocks>,
+    pub(super) running: Arc<Running>,
     /// Whether no node reads the keys and values that a question's run puts out, so that they go
     /// into scratch memory.
     pub(super) has_scratch: bool,
 }
 
-impl Lane {
-    pub(super) fn open(
-        environment: &Environment,
-        graph: &Graph<'_>,
-        settings: &LaneSettings<'_>,
-    ) -> Result<Self, Error> {
-        let open = |lane: &LaneGraph<'_>, interface: &Interface| {
-            let bad = |problem: String| Error::BadModel {
-                file: lane.file.to_owned(),
-                problem,
-            };
-            let session = open_session(environment, (graph, lane), settings.threads);
-            let session = session.map_err(|error| bad(cause(&error)))?;
-            let tensors = Tensors::of(&session);
-            tensors.check(interface).map_err(bad)?;
-            Ok((session, tensors))
-        };
-        let interface = settings.interface;
-        let (session, tensors) = open(settings.main, interface)?;
-        let scorer = match settings.scorer {
-            Some((lane, interface)) => Some((open(lane, interface)?.0, interface.results.names())),
+impl LanePlan {
+    /// Returns the size of the weights that its sessions share, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let scorer = self.scorer.iter();
+        self.main.weights.bytes()
+            + scorer
+                .map(|(graph, _)| graph.weights.bytes())
+                .sum::<usize>()
+    }
+
+    /// Opens a session of each graph, which prefills by `prefill` where that is open.
+    pub(super) fn open(&self, threads: usize, prefill: Arc<PrefillSession>) -> Result<Lane, Error> {
+        let (session, tensors) = self.session(&self.main, &self.interface, threads)?;
+        let scorer = match &self.scorer {
+            Some((graph, interface)) => {
+                let (session, _) = self.session(graph, interface, threads)?;
+                Some((session, interface.results.names()))
+            }
             None => None,
         };
         let has_action = tensors.has_output("act_logits");
-        let mut not_given = interface.optional_inputs.clone();
+        let mut not_given = self.interface.optional_inputs.clone();
         not_given.retain(|name| !tensors.has_input(name));
-        Ok(Self {
+        Ok(Lane {
             session,
             scorer,
-            prefill: Arc::clone(&settings.prefill),
-            interface: Arc::clone(interface),
+            prefill,
+            interface: Arc::clone(&self.interface),
             has_action,
-            has_scratch: settings.has_scratch,
+            has_scratch: self.has_scratch,
             not_given,
             whole_numbers: tensors.named("int64"),
-            empty: Arc::clone(settings.empty),
-            blocks: Arc::clone(settings.blocks),
-            running: Arc::clone(settings.running),
+            empty: Arc::clone(&self.empty),
+            blocks: Arc::clone(&self.blocks),
+            running: Arc::clone(&self.running),
         })
     }
 
+    /// Returns a session of a graph, with its tensors, which are those of the interface.
+    fn session(
+        &self,
+        graph: &LaneGraph,
+        interface: &Interface,
+        threads: usize,
+    ) -> Result<(Session, Tensors), Error> {
+        let bad = |problem: String| Error::BadModel {
+            file: graph.file.clone(),
+            problem,
+        };
+        let session = open_session(&self.environment, (self.device, graph), threads);
+        let session = session.map_err(|error| bad(cause(&error)))?;
+        let tensors = Tensors::of(&session);
+        tensors.check(interface).map_err(bad)?;
+        Ok((session, tensors))
+    }
+}
+
+impl Lane {
     /// Returns the arena that the session uses.
     pub(super) fn arena(&self) -> ort::Result<Arena> {
         Arena::of(&self.session)
@@ -392,14 +409,15 @@ const BESIDE: &str = "session.model_external_initializers_file_folder_path";
 
 fn open_session(
     environment: &Environment,
-    (graph, lane): (&Graph<'_>, &LaneGraph<'_>),
+    (device, graph): (Device, &LaneGraph),
     threads: usize,
 ) -> ort::Result<Session> {
-    let mut builder = lane.weights.session(environment, threads)?;
-    if let Some(provider) = graph.device.provider() {
+    let other = graph.other.as_ref();
+    let mut builder = graph.weights.session(environment, threads, other)?;
+    if let Some(provider) = device.provider() {
         builder = builder.with_execution_providers([provider])?;
     }
-    commit(builder, lane.file, lane.other.as_ref())
+    commit(builder, &graph.file, other)
 }
 
 /// Returns the session of a file, or of the graph that replaces it.

@@ -4,9 +4,12 @@
 //! runs on a session with all threads, several rows run side by side on sessions of one thread each.
 //! With other requests, on the model or in the queue, it has its share: it takes no more, and gives
 //! back what it has beyond that between two of its rows.
+//!
+//! Of a large graph a single session, with all threads, is open at first. It runs all rows until the
+//! others are there.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -52,6 +55,8 @@ pub(super) struct Lanes {
     /// The threads that run rows in addition to the calling threads.
     beside: Option<rayon::ThreadPool>,
     widths: Widths,
+    /// Whether all sessions are there, and not only the first.
+    is_complete: AtomicBool,
 }
 
 impl Lanes {
@@ -63,11 +68,13 @@ impl Lanes {
             parallel: 1,
             beside: None,
             widths: Widths::default(),
+            is_complete: AtomicBool::new(true),
         }
     }
 
     /// Returns the sessions of a graph whose rows run side by side. `lanes` has the sessions of each
-    /// size, in the order of [`sizes`]; `beside` has a thread less than there are cores.
+    /// size, in the order of [`sizes`], or only the first of them; `beside` has a thread less than
+    /// there are cores.
     pub(super) fn several(
         sizes: &[Size],
         lanes: Vec<Lane>,
@@ -75,6 +82,7 @@ impl Lanes {
         beside: rayon::ThreadPool,
     ) -> Self {
         let total = sizes.first().map_or(1, |size| size.threads);
+        let is_complete = lanes.len() == sizes.iter().map(|size| size.sessions).sum::<usize>();
         let mut lanes = lanes.into_iter();
         let free = sizes.iter().map(|size| {
             let own: Vec<Lane> = lanes.by_ref().take(size.sessions).collect();
@@ -86,7 +94,18 @@ impl Lanes {
             parallel: parallel.clamp(1, total),
             beside: Some(beside),
             widths: Widths::default(),
+            is_complete: AtomicBool::new(is_complete),
         }
+    }
+
+    /// Adds all sessions that were not there, each with its number of threads.
+    pub(super) fn complete(&self, others: Vec<(usize, Lane)>) {
+        for (threads, lane) in others {
+            if let Some((_, free)) = self.free.iter().find(|(size, _)| *size == threads) {
+                free.lock().push(lane);
+            }
+        }
+        self.is_complete.store(true, Ordering::Release);
     }
 
     /// Returns the most requests that may run at the same time.
@@ -113,22 +132,27 @@ impl Lanes {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let is_complete = self.is_complete.load(Ordering::Acquire);
         let limit = self.limit(stop);
         let wanted = if count == 1 { limit } else { limit.min(count) };
-        let share = self.cores.try_share(wanted).unwrap_or_else(|| {
+        let free = is_complete.then(|| self.cores.try_share(wanted)).flatten();
+        let share = free.unwrap_or_else(|| {
             let began = Instant::now();
-            let share = self.cores.take(wanted);
+            let share = match is_complete {
+                true => self.cores.take(wanted),
+                false => self.cores.take_all(),
+            };
             stop.note_wait(began.elapsed());
             share
         });
         match &self.beside {
-            Some(beside) if count > 1 => {
+            Some(beside) if count > 1 && is_complete => {
                 let rows = Rows::new(count, run);
                 beside.in_place_scope(|scope| self.first(&rows, stop, share, scope));
                 rows.results()
             }
-            Some(_) => Ok(vec![self.alone(share, size, |lane| run(lane, 0))?]),
-            None => {
+            Some(_) if is_complete => Ok(vec![self.alone(share, size, |lane| run(lane, 0))?]),
+            _ => {
                 let mut lane = self.borrow(share)?;
                 (0..count).map(|index| run(&mut lane, index)).collect()
             }

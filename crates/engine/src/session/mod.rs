@@ -17,13 +17,16 @@ use self::arena::Arena;
 use self::blocks::Blocks;
 use self::exactness::{GraphSource, Prepared};
 use self::failure::run_failed;
-use self::lane::{LaneGraph, LaneSettings};
+use self::lane::{LaneGraph, LanePlan};
 use self::lanes::{Lanes, Size, sizes};
-use self::prefill::{PrefillPlan, PrefillSession};
+use self::later::Later;
+use self::prefill::{PrefillSession, PrefillSessions};
 use self::running::Running;
 use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
+use crate::onnx::norms::with_vectorized_norms;
+use crate::onnx::weights::size;
 use crate::onnx::{joined, presents};
 use crate::stop::Stop;
 
@@ -39,6 +42,7 @@ mod interface;
 mod kv_cache;
 mod lane;
 mod lanes;
+mod later;
 mod prefill;
 mod running;
 mod runtime;
@@ -62,6 +66,9 @@ pub const MAX_THREADS: usize = 256;
 /// The most sessions that are opened at the same time.
 const MAX_OPENING: usize = 4;
 
+/// The size of the weights, in bytes, from which on the first answer waits for one session only.
+const LARGE_BYTES: usize = 64 << 20;
+
 /// A graph file and how to run it.
 pub struct Graph<'a> {
     /// The ONNX Runtime library.
@@ -78,6 +85,8 @@ pub struct Graph<'a> {
     pub threads: usize,
     /// The most requests that may run at the same time, at least 1.
     pub parallel: usize,
+    /// Whether floats may round otherwise than in the graph as it is, where that is faster.
+    pub may_round_otherwise: bool,
 }
 
 /// The second graph of a model.
@@ -131,17 +140,29 @@ impl Graph<'_> {
         self.device == Device::Cpu && !self.interface.kv_pairs.is_empty()
     }
 
-    /// Whether the bytes of the graph are needed here, and not only in the library.
-    fn is_read(&self) -> bool {
+    /// Whether floats may round otherwise than in the graph as it is.
+    fn rounds_otherwise(&self) -> bool {
+        self.device == Device::Cpu && self.may_round_otherwise
+    }
+
+    /// Whether several sessions use the weights.
+    fn shares_weights(&self) -> bool {
         self.has_many_sessions() || self.may_prefill_in_part()
     }
 
+    /// Whether the bytes of the graph are needed here, and not only in the library.
+    fn is_read(&self) -> bool {
+        self.shares_weights() || self.rounds_otherwise()
+    }
+
     /// Returns a graph as its sessions open it, and its bytes, empty where they are not needed.
-    fn for_lanes<'f>(
+    /// With `changes` its weights are shared, and its norms faster.
+    fn for_lanes(
         &self,
-        file: &'f Path,
+        file: &Path,
         source: GraphSource,
-    ) -> Result<(LaneGraph<'f>, Bytes), Error> {
+        changes: bool,
+    ) -> Result<(LaneGraph, Bytes), Error> {
         let (bytes, other) = match source {
             GraphSource::Other(other) => (other.clone(), Some(other)),
             GraphSource::File(bytes) if self.is_read() => {
@@ -149,14 +170,31 @@ impl Graph<'_> {
             }
             GraphSource::File(_) => (Bytes::new(), None),
         };
-        let none = Bytes::new();
-        let shared = if self.is_read() { &bytes } else { &none };
-        let graph = LaneGraph {
-            file,
-            weights: SharedWeights::read(shared).map_err(run_failed)?,
+        let graph = |weights, other| LaneGraph {
+            file: file.to_owned(),
+            weights,
             other,
         };
-        Ok((graph, bytes))
+        // A single session does best with its own weights.
+        let shared = if changes && self.shares_weights() {
+            let folder = file.parent().unwrap_or(Path::new(""));
+            SharedWeights::read(&bytes, folder).map_err(run_failed)?
+        } else {
+            None
+        };
+        let (weights, other, bytes) = match shared {
+            Some((weights, rest)) => (weights, Some(rest.clone()), rest),
+            None => (SharedWeights::default(), other, bytes),
+        };
+        let faster = if changes && self.rounds_otherwise() && size(&bytes) >= LARGE_BYTES {
+            with_vectorized_norms(&bytes)
+        } else {
+            None
+        };
+        Ok(match faster {
+            Some(faster) => (graph(weights, Some(faster.clone())), faster),
+            None => (graph(weights, other), bytes),
+        })
     }
 
     /// Returns the graphs to open, so that their products are exact.
@@ -197,6 +235,7 @@ impl Graph<'_> {
 }
 
 /// The graphs of a model, as its sessions open them.
+#[derive(Clone)]
 struct Both {
     main: Prepared,
     scorer: Option<Prepared>,
@@ -232,7 +271,7 @@ impl Both {
 
 /// The sessions of a model's graphs.
 pub struct Sessions {
-    lanes: Lanes,
+    lanes: Arc<Lanes>,
     arena: Mutex<Arena>,
     interface: Arc<Interface>,
     blocks: Arc<Blocks>,
@@ -240,8 +279,8 @@ pub struct Sessions {
     /// The session that prefills beside the session with all threads.
     prefill: Arc<PrefillSession>,
     exactness: Exactness,
-    /// The plan for opening the sessions that prefill, until it is carried out.
-    plan: Option<PrefillPlan>,
+    /// The sessions that are opened later, until that begins.
+    later: Option<Later>,
     opening: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -262,71 +301,90 @@ impl Sessions {
         let joined = joined.as_ref();
         let prepared = graph.prepared(&environment, joined);
         let is_mended = prepared.is_mended();
-        match Self::open_prepared(graph, environment.clone(), prepared.with_joined(joined)) {
+        match Self::open_prepared(graph, &environment, prepared.with_joined(joined)) {
             Err(error) if is_mended => {
                 let reason = format!("with unsigned weights, {error}");
                 let exactness = exactness::cannot_be(&environment, reason);
                 let as_they_are = Both::as_they_are(graph, exactness).with_joined(joined);
-                Self::open_prepared(graph, environment, as_they_are)
+                Self::open_prepared(graph, &environment, as_they_are)
             }
             opened => opened,
         }
     }
 
+    /// Opens the sessions, with weights that they share and with faster norms. Where the library does
+    /// not take these, each session has the graph as it is.
     fn open_prepared(
+        graph: &Graph<'_>,
+        environment: &Environment,
+        prepared: Both,
+    ) -> Result<Self, Error> {
+        let open =
+            |prepared, changes| Self::open_all(graph, environment.clone(), prepared, changes);
+        match open(prepared.clone(), true) {
+            Err(_) if graph.is_read() => open(prepared, false),
+            opened => opened,
+        }
+    }
+
+    fn open_all(
         graph: &Graph<'_>,
         environment: Environment,
         prepared: Both,
+        changes: bool,
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
-        let empty = Arc::new(empty);
-        let (main, file) = graph.for_lanes(graph.file, prepared.main.graph)?;
+        let (main, bytes) = graph.for_lanes(graph.file, prepared.main.graph, changes)?;
         let mut exactness = prepared.main.exactness;
         let scorer = match (graph.second, prepared.scorer) {
             (Second::Scorer { file, interface }, Some(prepared)) => {
                 let interface: &Interface = interface;
                 exactness = exactness.and(prepared.exactness);
-                Some((graph.for_lanes(file, prepared.graph)?.0, interface))
+                let (scorer, _) = graph.for_lanes(file, prepared.graph, changes)?;
+                Some((scorer, interface.clone()))
             }
             _ => None,
         };
-        let has_scratch =
-            graph.device == Device::Cpu && presents::are_unread(&file, &interface.kv_pairs);
-        let running = Arc::new(Running::default());
+        let plan = LanePlan {
+            environment,
+            device: graph.device,
+            main,
+            scorer,
+            has_scratch: graph.device == Device::Cpu
+                && presents::are_unread(&bytes, &interface.kv_pairs),
+            empty: Arc::new(empty),
+            interface: Arc::clone(&interface),
+            blocks: Arc::clone(&blocks),
+            running: Arc::default(),
+        };
+        let running = Arc::clone(&plan.running);
         let sizes = graph.sizes();
-        let prefills = prefill_sessions(&sizes);
-        let lanes = open_lanes(graph, &prefills, |threads, prefill| {
-            let settings = LaneSettings {
-                threads,
-                main: &main,
-                scorer: scorer
-                    .as_ref()
-                    .map(|(graph, interface)| (graph, *interface)),
-                interface: &interface,
-                empty: &empty,
-                blocks: &blocks,
-                running: &running,
-                prefill,
-                has_scratch,
-            };
-            Lane::open(&environment, graph, &settings)
+        let all = prefill_sessions(&sizes);
+        let at_first = match plan.bytes() {
+            LARGE_BYTES.. => 1,
+            _ => all.len(),
+        };
+        let (first, others) = all.split_at(at_first);
+        let lanes = open_lanes(graph.threads, first, |threads, prefill| {
+            plan.open(threads, prefill)
         })?;
         let arena = lanes.first().ok_or(Error::Panicked)?.arena();
+        let arena = Mutex::new(arena.map_err(run_failed)?);
+        let lanes = Arc::new(graph.lanes(&sizes, lanes)?);
+        let later = Later {
+            lanes: Arc::clone(&lanes),
+            others: others.to_vec(),
+            prefills: graph.may_prefill_in_part().then(|| (bytes, all.clone())),
+            plan,
+        };
         Ok(Self {
-            lanes: graph.lanes(&sizes, lanes)?,
-            arena: Mutex::new(arena.map_err(run_failed)?),
-            prefill: Arc::clone(&prefills[0].0),
+            lanes,
+            arena,
+            prefill: Arc::clone(&all[0].0),
             exactness,
-            plan: graph.may_prefill_in_part().then(|| PrefillPlan {
-                environment: environment.clone(),
-                graph: file,
-                interface: Arc::clone(&interface),
-                sessions: prefills,
-                running: Arc::clone(&running),
-                weights: main.weights,
-            }),
+            later: Some(later),
             interface,
             blocks,
             running,
@@ -339,10 +397,11 @@ impl Sessions {
         &self.exactness
     }
 
-    /// Begins to open the sessions that prefill with only the part of the graph that this needs.
-    pub fn open_prefill(&mut self) {
-        if let Some(plan) = self.plan.take() {
-            *self.opening.lock() = plan.carry_out();
+    /// Begins to open the sessions that the first answer need not wait for: the others of a large
+    /// graph, and those that prefill with only the part of the graph that this needs.
+    pub fn open_others(&mut self) {
+        if let Some(later) = self.later.take() {
+            *self.opening.lock() = later.carry_out();
         }
     }
 
@@ -418,21 +477,21 @@ impl Drop for Sessions {
 
 /// Returns a session for the prefill beside each session of the whole graph, with the same number of
 /// threads.
-fn prefill_sessions(sizes: &[Size]) -> Vec<(Arc<PrefillSession>, usize)> {
+fn prefill_sessions(sizes: &[Size]) -> PrefillSessions {
     let threads = sizes
         .iter()
         .flat_map(|size| std::iter::repeat_n(size.threads, size.sessions));
     threads.map(|threads| (Arc::default(), threads)).collect()
 }
 
-/// Opens the sessions of the whole graph, each with the session that prefills beside it.
+/// Opens sessions of the whole graph, each with the session that prefills beside it.
 fn open_lanes(
-    graph: &Graph<'_>,
+    threads: usize,
     prefills: &[(Arc<PrefillSession>, usize)],
     open: impl Fn(usize, Arc<PrefillSession>) -> Result<Lane, Error> + Sync,
 ) -> Result<Vec<Lane>, Error> {
-    // Each session reads the whole graph, so only a few are opened at once.
-    let opening = pool("svc-open", graph.threads.min(MAX_OPENING))?;
+    // Each session takes memory while it is opened, so only a few are opened at once.
+    let opening = pool("svc-open", threads.min(MAX_OPENING))?;
     let lanes = opening.install(|| {
         let lanes = prefills.par_iter();
         let lanes = lanes.map(|(prefill, threads)| open(*threads, Arc::clone(prefill)));

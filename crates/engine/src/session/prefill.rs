@@ -2,26 +2,25 @@
 //! [`crate::onnx::prefill`].
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
-use ort::environment::Environment;
 use ort::session::{OutputSelector, RunOptions, Session};
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
 
-use super::allocator;
 use super::blocks::Blocks;
 use super::interface::Interface;
 use super::kv_cache::KvCache;
-use super::lane::{Input, graph_inputs};
+use super::lane::{Input, LanePlan, graph_inputs};
 use super::running::Running;
-use super::shared_weights::SharedWeights;
 use crate::onnx::prefill::{Prefill, prefill_graph};
 
 /// A session for a part of the graph. It prefills once it is open and was found to give the same
 /// bits as the whole graph.
 #[derive(Default)]
 pub(super) struct PrefillSession(Mutex<Inner>);
+
+/// Sessions that prefill, each with its number of threads.
+pub(super) type PrefillSessions = Vec<(Arc<PrefillSession>, usize)>;
 
 #[derive(Default)]
 struct Inner {
@@ -95,51 +94,31 @@ impl PrefillRun<'_> {
     }
 }
 
-/// The parts that the sessions for prefill are opened with.
-pub(super) struct PrefillPlan {
-    pub(super) environment: Environment,
-    /// The whole graph.
-    pub(super) graph: Bytes,
-    pub(super) interface: Arc<Interface>,
-    /// The sessions, each with its number of threads; the first is opened first.
-    pub(super) sessions: Vec<(Arc<PrefillSession>, usize)>,
-    pub(super) weights: SharedWeights,
-    /// The runs; once they are terminated, no more sessions are opened.
-    pub(super) running: Arc<Running>,
+/// Opens the sessions for prefill, each with its number of threads, for the graph that the sessions
+/// of `plan` have; the first is opened first. Without one of them the whole graph goes on prefilling.
+pub(super) fn open_prefills(
+    plan: &LanePlan,
+    graph: &Bytes,
+    sessions: &[(Arc<PrefillSession>, usize)],
+) {
+    let prefill = Prefill {
+        kv_pairs: &plan.interface.kv_pairs,
+        even_input: plan.interface.even_input,
+    };
+    let Some(part) = prefill_graph(graph, prefill) else {
+        return;
+    };
+    for (prefill, threads) in sessions {
+        if plan.running.is_terminated() {
+            return;
+        }
+        let session = open(plan, &part, *threads);
+        prefill.0.lock().session = session;
+    }
 }
 
-impl PrefillPlan {
-    /// Opens the sessions on a thread of its own: answers need not wait for them.
-    pub(super) fn carry_out(self) -> Option<JoinHandle<()>> {
-        let opening = std::thread::Builder::new().name("svc-open".into());
-        // Without these sessions the whole graph goes on prefilling.
-        let thread = opening.spawn(move || {
-            let Some(part) = self.part() else {
-                return;
-            };
-            for (prefill, threads) in &self.sessions {
-                if self.running.is_terminated() {
-                    break;
-                }
-                let session = self.open(&part, *threads);
-                prefill.0.lock().session = session;
-            }
-            allocator::give_back_end();
-            allocator::give_back();
-        });
-        thread.ok()
-    }
-
-    fn part(&self) -> Option<Bytes> {
-        let prefill = Prefill {
-            kv_pairs: &self.interface.kv_pairs,
-            even_input: self.interface.even_input,
-        };
-        prefill_graph(&self.graph, prefill)
-    }
-
-    fn open(&self, part: &Bytes, threads: usize) -> Option<Session> {
-        let builder = self.weights.session(&self.environment, threads);
-        builder.ok()?.commit_from_memory(part).ok()
-    }
+fn open(plan: &LanePlan, part: &Bytes, threads: usize) -> Option<Session> {
+    let weights = &plan.main.weights;
+    let builder = weights.session(&plan.environment, threads, Some(part));
+    builder.ok()?.commit_from_memory(part).ok()
 }

@@ -1,5 +1,6 @@
 //! The parts that all sessions of a graph share: its weights, and their settings.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use ort::environment::Environment;
@@ -8,20 +9,36 @@ use ort::session::builder::{GraphOptimizationLevel, PrepackedWeights, SessionBui
 use ort::value::{DynValue, Tensor};
 use prost::bytes::Bytes;
 
-use crate::weights::{Values, large_weights};
+use crate::onnx::weights::{TakenApart, Values, given, take_apart};
 
 /// The weights of a graph, which all its sessions use, as the file has them and as the kernels want
 /// them.
 pub(super) struct SharedWeights {
     values: Vec<(String, Arc<DynValue>)>,
     prepacked: PrepackedWeights,
+    bytes: usize,
+}
+
+impl Default for SharedWeights {
+    /// Returns none: each session has its own weights.
+    fn default() -> Self {
+        Self {
+            values: Vec::new(),
+            prepacked: PrepackedWeights::new(),
+            bytes: 0,
+        }
+    }
 }
 
 impl SharedWeights {
-    /// Returns the weights of a graph, for several sessions. A single session does best with its
-    /// own weights, so an empty graph is given here for it.
-    pub(super) fn read(graph: &Bytes) -> ort::Result<Self> {
-        let weights = large_weights(graph).into_iter().map(|weight| {
+    /// Returns the weights of a graph, for several sessions, and the graph without them; `None`
+    /// where it has none to share. `folder` holds the weights that are not in the graph.
+    pub(super) fn read(graph: &Bytes, folder: &Path) -> ort::Result<Option<(Self, Bytes)>> {
+        let Some(TakenApart { graph, weights }) = take_apart(graph, folder) else {
+            return Ok(None);
+        };
+        let bytes = weights.iter().map(|weight| weight.values.bytes()).sum();
+        let weights = weights.into_iter().map(|weight| {
             let (name, shape) = (weight.name, weight.shape);
             let value = match weight.values {
                 Values::F32(values) => Tensor::from_array((shape, values))?.into_dyn(),
@@ -30,17 +47,26 @@ impl SharedWeights {
             };
             Ok((name, Arc::new(value)))
         });
-        Ok(Self {
+        let shared = Self {
             values: weights.collect::<ort::Result<_>>()?,
-            prepacked: PrepackedWeights::new(),
-        })
+            bytes,
+            ..Self::default()
+        };
+        Ok(Some((shared, graph)))
     }
 
-    /// Returns the builder of a session that uses these weights.
+    /// Returns their size in bytes, as the file has them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns the builder of a session of `graph`, which uses those of these weights that the graph
+    /// has to be given.
     pub(super) fn session(
         &self,
         environment: &Environment,
         threads: usize,
+        graph: Option<&Bytes>,
     ) -> ort::Result<SessionBuilder> {
         let mut builder = Session::builder(environment)?
             .with_optimization_level(GraphOptimizationLevel::All)?
@@ -53,8 +79,11 @@ impl SharedWeights {
             .with_config_entry("session.force_spinning_stop", "1")?
             .with_prepacked_weights(&self.prepacked)?
             .with_env_allocators()?;
-        for (name, value) in &self.values {
-            builder = builder.with_initializer(name, Arc::clone(value))?;
+        let given = graph.map(given).unwrap_or_default();
+        for (name, value) in self.values.iter().filter(|(name, _)| given.contains(name)) {
+            builder = builder
+                .with_external_initializer(name, Arc::clone(value))?
+                .with_initializer(name, Arc::clone(value))?;
         }
         Ok(builder)
     }

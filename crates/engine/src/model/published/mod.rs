@@ -57,6 +57,11 @@ const FORMS: &[Form] = &[
     julia::NAMED,
 ];
 
+/// Whether a folder that is known by this file is a NoulXP package.
+pub(super) fn is_noulxp(file: &str) -> bool {
+    [noulxp::FORM.file, noulxp::FIRST.file].contains(&file)
+}
+
 /// A published folder as the rest of the engine reads it.
 pub(super) struct Published {
     /// The members of the manifest. The name and the version may be missing.

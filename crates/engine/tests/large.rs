@@ -1,0 +1,194 @@
+//! Tests of a graph that is so large that one session answers while the others are opened.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use common::{answer, engine, fixture, options};
+use serde_json::Value;
+use svc_engine::Error;
+use svc_engine::backend::Backend;
+use svc_engine::layout::Plan;
+use svc_engine::model::{Model, Source};
+use svc_engine::stop::Stop;
+use svc_engine::tokenize::Meter;
+use svc_engine::wire::{Most, systemone};
+
+/// The size of the weight that makes a graph large, in bytes.
+const LARGE: usize = 65 << 20;
+
+const BODY: &str = r#"{"state": "The order was late, and nobody answered the phone.", "questions": {
+    "a": {"type": "noul", "instructions": "Is it late?"}, "b": {"type": "noul"},
+    "c": {"type": "choice", "criteria": {"order": null, "phone": "a call"}},
+    "d": {"type": "score", "criteria": ["low", "middle", "high"]}}}"#;
+
+/// Adds a number in the form of protobuf to a message.
+fn put_number(message: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        message.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    message.push(number as u8);
+}
+
+/// Adds a field with a length to a protobuf message.
+fn put(message: &mut Vec<u8>, tag: u8, value: &[u8]) {
+    message.push(tag << 3 | 2);
+    put_number(message, value.len());
+    message.extend_from_slice(value);
+}
+
+/// Takes a number in the form of protobuf off a message.
+fn take_number(message: &mut &[u8]) -> usize {
+    let length = message.iter().position(|byte| byte & 0x80 == 0);
+    let (number, rest) = message.split_at(length.expect("a number") + 1);
+    *message = rest;
+    let bytes = number.iter().rev();
+    bytes.fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f))
+}
+
+/// Returns a model with further fields in its graph.
+fn with_more(mut model: &[u8], more: &[u8]) -> Vec<u8> {
+    let mut changed = Vec::new();
+    while let Some(key) = model.first() {
+        let (tag, has_length) = (key >> 3, key & 7 == 2);
+        model = &model[1..];
+        let number = take_number(&mut model);
+        if !has_length {
+            changed.push(tag << 3);
+            put_number(&mut changed, number);
+            continue;
+        }
+        let (value, rest) = model.split_at(number);
+        model = rest;
+        match tag {
+            7 => put(&mut changed, tag, &[value, more].concat()),
+            _ => put(&mut changed, tag, value),
+        }
+    }
+    changed
+}
+
+/// Copies a model folder, with a large weight in its graph, which a product of integers reads.
+fn large(from: &Path, graph_file: &str, folder: &Path) {
+    for file in fs::read_dir(from).expect("the folder") {
+        let file = file.expect("a file").path();
+        fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("a copy");
+    }
+    let mut dims = Vec::new();
+    put_number(&mut dims, LARGE);
+    let mut tensor = Vec::new();
+    put(&mut tensor, 1, &dims);
+    // The type is int8.
+    tensor.extend_from_slice(&[2 << 3, 3]);
+    put(&mut tensor, 8, b"large");
+    put(&mut tensor, 9, &vec![1; LARGE]);
+    let mut node = Vec::new();
+    put(&mut node, 1, b"large");
+    put(&mut node, 1, b"large");
+    put(&mut node, 2, b"product_of_large");
+    put(&mut node, 4, b"MatMulInteger");
+    let mut graph = Vec::new();
+    put(&mut graph, 1, &node);
+    put(&mut graph, 5, &tensor);
+    let path = folder.join(graph_file);
+    let model = with_more(&fs::read(&path).expect("the graph"), &graph);
+    fs::write(path, model).expect("the large graph");
+    let path = folder.join("config.json");
+    let Ok(config) = fs::read(&path) else {
+        return;
+    };
+    let mut config: serde_json::Value = serde_json::from_slice(&config).expect("JSON");
+    config.as_object_mut().expect("an object").remove("sha256");
+    fs::write(path, config.to_string()).expect("the settings");
+}
+
+fn load(folder: &Path, threads: usize, parallel: usize) -> Model {
+    let source = Source {
+        parallel,
+        ..options(folder, threads).source
+    };
+    Model::load(&source).expect("the model loads")
+}
+
+fn plan(model: &Model) -> Plan {
+    let request = systemone::parse(BODY.as_bytes(), Most::ANY).expect("a request");
+    let stop = Stop::never();
+    let mut meter = Meter::new(usize::MAX, &stop);
+    let questions = model.encode_questions(&request.questions, &mut meter);
+    let plan = model.encode_state(&request.state, &questions.expect("rows"), &mut meter);
+    plan.expect("rows")
+}
+
+#[test]
+fn its_answers_are_the_same_to_the_bit_before_and_after_all_sessions_are_open() {
+    for name in ["marker", "shared-state"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        large(&fixture(name), "model.onnx", folder.path());
+        let small = load(&fixture(name), 2, 1);
+        let expected = small.run(&plan(&small), &Stop::never()).expect("answers");
+        for (threads, parallel) in [(1, 1), (2, 1), (4, 3)] {
+            let model = load(folder.path(), threads, parallel);
+            let plan = plan(&model);
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        for _ in 0..40 {
+                            let answers = model.run(&plan, &Stop::never());
+                            assert_eq!(answers.as_ref(), Ok(&expected), "{name}, {threads}");
+                        }
+                    });
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn the_end_does_not_wait_for_sessions_that_are_not_begun() {
+    let folder = tempfile::tempdir().expect("a folder");
+    large(&fixture("shared-state"), "model.onnx", folder.path());
+    let model = load(folder.path(), 16, 16);
+    let plan = plan(&model);
+    model.terminate();
+    assert_eq!(model.run(&plan, &Stop::never()), Err(Error::Closing));
+}
+
+/// Returns the probabilities of all answers.
+fn probabilities(answers: &Value) -> Vec<f64> {
+    let answers = answers["answers"].as_object().expect("answers").values();
+    let all = answers.flat_map(|answer| answer["probabilities"].as_object().expect("labels"));
+    all.map(|(_, p)| p.as_f64().expect("a number")).collect()
+}
+
+#[test]
+fn as_its_makers_publish_it_its_norms_are_computed_otherwise_to_the_same_answers() {
+    for (name, graph_file) in [
+        ("julia", "model.onnx"),
+        ("laya-whole-mask", "model.onnx"),
+        ("jevhome-e", "encoder.onnx"),
+    ] {
+        let from = fixture("published").join(name);
+        let folder = tempfile::tempdir().expect("a folder");
+        large(&from, graph_file, folder.path());
+        let logits = |model: &Model| model.run(&plan(model), &Stop::never()).expect("answers");
+        let logits = [from.as_path(), folder.path()].map(|at| logits(&load(at, 2, 1)));
+        assert_ne!(logits[0], logits[1], "{name}: all bits are the same");
+        let answers = |at: &Path| probabilities(&answer(&engine(at, 2), BODY));
+        let answers = answers(&from).into_iter().zip(answers(folder.path()));
+        let worst = answers
+            .map(|(small, large)| (small - large).abs())
+            .fold(0.0, f64::max);
+        assert!(worst <= 1e-5, "{name}: {worst:.1e}");
+        let single = load(folder.path(), 1, 1);
+        let single = single.run(&plan(&single), &Stop::never());
+        assert_eq!(single.as_ref(), Ok(&logits[1]), "{name}: one thread");
+        // With reference answers nothing rounds otherwise.
+        fs::write(folder.path().join("golden.jsonl"), "").expect("a file");
+        let with_references = load(folder.path(), 2, 1);
+        let with_references = with_references.run(&plan(&with_references), &Stop::never());
+        assert_eq!(with_references.as_ref(), Ok(&logits[0]), "{name}");
+    }
+}
