@@ -73,3 +73,29 @@ suite('a server of a run that is let alone', () => {
     assert.ok(!server.hasRoom(clock.nowMs));
   });
 });
+
+suite('a server of a run', () => {
+  test('gets half as many requests at once each time that another was faster, and one at least', (t) => {
+    const { clock, server } = testServer(t);
+    const hasRoomFor = () => {
+      for (server.busy = 0; server.hasRoom(clock.nowMs); ) server.busy += 1;
+      return server.busy;
+    };
+    const found = [hasRoomFor()];
+    for (let times = 0; times < 4; times += 1) {
+      server.overtaken(1000, 50);
+      found.push(hasRoomFor());
+    }
+    assert.deepEqual(found, [8, 4, 2, 1, 1]);
+  });
+
+  test('is waited for when it fails until a minute after its last answer', (t) => {
+    const { clock, server } = testServer(t);
+    clock.nowMs += 90_000;
+    assert.ok(server.isPresent(clock.nowMs));
+    server.answered();
+    server.failed();
+    assert.ok(server.isPresent(clock.nowMs + 59_999));
+    assert.ok(!server.isPresent(clock.nowMs + 60_000));
+  });
+});

@@ -464,6 +464,26 @@ suite('too many connections', () => {
     assert.equal((await get('/livez')).status, 200);
   });
 
+  test('never cost one that is at work because it took its last answer late', async (t) => {
+    const { port, engine, log } = await startServer(t, { maxConnections: MAX });
+    const body = Buffer.alloc(2 ** 24, 'x');
+    engine.answer = () => ({ ...REPLY, body });
+    const wires = await open(t, port, MAX);
+    const [late] = wires as [Wire, ...Wire[]];
+    late.socket.pause();
+    late.send(`${POST}\r\n${DECISION}`);
+    await until(() => log.some(({ msg }) => msg === 'request'));
+    late.socket.resume();
+    await until(() => late.received.length > body.length);
+    const release = engine.hold();
+    for (const wire of wires) wire.send(`${POST}\r\n${DECISION}`);
+    await engine.called(MAX);
+    const [one] = await open(t, port, 1);
+    assert.equal(await one?.ends(), '');
+    release();
+    await Promise.all(wires.map((wire) => wire.receives(ANSWER)));
+  });
+
   test('are as many as the descriptors allow, and 4,096 at most', async () => {
     assert.ok(connectionLimit(1) <= 4096 && connectionLimit(1) >= 1);
     assert.ok(connectionLimit(2) <= connectionLimit(1));

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, promises, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -22,6 +23,16 @@ import {
   sourceOf,
   temporaries,
 } from './source-under-test.ts';
+
+/** Puts a model of 1,000 bytes into the cache. */
+async function keepModel(cache: ModelCache, sha256: string): Promise<void> {
+  const workspace = await cache.workspace();
+  const model = join(workspace.folder, 'm');
+  mkdirSync(model);
+  writeFileSync(join(model, 'config.json'), 'x'.repeat(1000));
+  await cache.keep(workspace, model, { sha256, signal: never });
+  await workspace.remove();
+}
 
 suite('the cache of models', () => {
   test('does not take for good what was changed, added or removed, and fetches it again', async (t) => {
@@ -62,12 +73,7 @@ suite('the cache of models', () => {
     // The models' names have another order than their times of use.
     const [early, late, latest] = ['b', 'c', 'a'].map((letter) => letter.repeat(64)) as [string, string, string];
     for (const [at, sha256] of [early, late, latest].entries()) {
-      const workspace = await everything.workspace();
-      const model = join(workspace.folder, 'm');
-      mkdirSync(model);
-      writeFileSync(join(model, 'config.json'), 'x'.repeat(1000));
-      await everything.keep(workspace, model, { sha256, signal: never });
-      await workspace.remove();
+      await keepModel(everything, sha256);
       utimesSync(join(folder, sha256), 1000 + at, 1000 + at);
     }
     const models = () => readdirSync(folder).filter((name) => name.length === 64);
@@ -80,6 +86,26 @@ suite('the cache of models', () => {
     assert.deepEqual(models(), [latest, early]);
     await room(1000).prune(new Set());
     assert.deepEqual(models(), [early]);
+  });
+
+  test('leaves what is needed, and what a process begins to use while it is being removed', async (t) => {
+    const folder = temporaryFolder(t);
+    const cache = new ModelCache({ folder, maxBytes: 0 });
+    const [needed, taken, other] = ['a', 'b', 'c'].map((letter) => letter.repeat(64)) as [string, string, string];
+    for (const sha256 of [needed, taken, other]) await keepModel(cache, sha256);
+    const { rename } = promises;
+    t.mock.method(promises, 'rename', async (from: string, to: string) => {
+      if (from === join(folder, taken)) writeFileSync(join(from, '.in-use-1'), '');
+      return rename(from, to);
+    });
+    syncBuiltinESMExports();
+    t.after(() => {
+      t.mock.restoreAll();
+      syncBuiltinESMExports();
+    });
+    await cache.prune(new Set([needed]));
+    assert.deepEqual(readdirSync(folder).toSorted(), [needed, taken]);
+    assert.ok(existsSync(join(folder, taken, 'm', 'config.json')));
   });
 
   test('removes what there is no room for, but not what is in use or the last good one', async (t) => {

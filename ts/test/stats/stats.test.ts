@@ -215,6 +215,14 @@ suite('the series', () => {
     assert.deepEqual(waiting.slice(-6), [0, 7, 7, 7, 7, 7]);
   });
 
+  test('has all requests of a step in its percentiles, also those after an earlier look at it', () => {
+    const { stats } = testStats();
+    answer(stats, 10);
+    assert.equal(stats.series().at(-1)?.p99Ms, 10);
+    answer(stats, 30);
+    assert.equal(stats.series().at(-1)?.p99Ms, 30);
+  });
+
   test('drops a step after five minutes', () => {
     const { clock, stats } = testStats();
     answer(stats, 10);

@@ -99,6 +99,22 @@ fn the_times_of_a_batch_add_up_those_of_its_states() {
 }
 
 #[test]
+fn the_time_of_a_state_has_nothing_of_the_states_before_it() {
+    let rig = Rig::new(|_| {});
+    rig.hold();
+    let batch = rig.batch(1, &["a", "b"], 1);
+    until("one is in the line", || rig.in_line() > 0);
+    let joined = Instant::now();
+    std::thread::sleep(Duration::from_millis(50));
+    let waited = joined.elapsed();
+    rig.open.send(()).expect("waits");
+    let chunk = rig.pull(&batch, MAX_UNREAD_BYTES);
+    let of_all = chunk.end.expect("the end").expect("no failure");
+    let second = chunk.results[1].as_ref().expect("an answer").timing;
+    assert!(second.total <= of_all.total - waited + second.encode);
+}
+
+#[test]
 fn the_tokens_of_the_questions_count_with_each_state_of_a_batch() {
     for (max_tokens, refused) in [(1_000, 2), (1_001, 0)] {
         let rig = Rig::new(|options| options.max_tokens = max_tokens);
@@ -205,6 +221,34 @@ fn batches_whose_callers_take_nothing_keep_nobody_out() {
         assert_eq!(rig.rest(batch).0.len(), 8);
     }
     rig.until_empty();
+}
+
+#[test]
+fn a_batch_whose_results_are_taken_again_waits_for_the_model_again() {
+    let rig = Rig::new(|_| {});
+    let limit = MAX_UNREAD_BYTES;
+    let batch = rig.long_batch(1, &["state"; 8], 1, limit / 4);
+    rig.until_empty();
+    rig.hold();
+    assert_eq!(rig.engine.load_now().waiting, 0);
+    assert_eq!(rig.pull(&batch, 1).results.len(), 4);
+    until("it waits again", || rig.engine.load_now().waiting == 1);
+    rig.open.send(()).expect("waits");
+    assert_eq!(rig.rest(&batch).0.len(), 4);
+}
+
+#[test]
+fn a_batch_that_has_ended_holds_neither_its_model_nor_its_states() {
+    let rig = Rig::new(|_| {});
+    rig.hold();
+    let batch = rig.batch(1, &["a", "b", "c"], 1);
+    until("all are encoded", || batch.progress.lock().ready.len() == 2);
+    rig.engine.cancel_batch(&batch);
+    assert_eq!(rig.rest(&batch).1, Some(Error::Cancelled));
+    let progress = batch.progress.lock();
+    assert!(progress.set.is_none() && progress.ready.is_empty());
+    drop(progress);
+    rig.open.send(()).expect("waits");
 }
 
 #[test]

@@ -26,6 +26,9 @@ use crate::wire::batch::Framing;
 /// things.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long a run about the state "held up" says that it waited for cores; no thread waits that long.
+pub const HELD_UP: Duration = Duration::from_secs(3600);
+
 /// Waits until `is_so` returns true; fails with `what` after [`PATIENCE`].
 pub fn until(what: &str, is_so: impl Fn() -> bool) {
     let started = Instant::now();
@@ -103,6 +106,7 @@ impl Backend for Fake {
             markers: vec![
                 i64::from(state == "panic in run"),
                 i64::from(state == "wait"),
+                i64::from(state == "held up"),
             ],
             ..Row::default()
         };
@@ -124,6 +128,9 @@ impl Backend for Fake {
         assert!(row.markers[0] == 0, "a panic in the run");
         if row.markers[1] == 1 {
             let _ = self.gate.lock().recv();
+        }
+        if row.markers[2] == 1 {
+            stop.note_wait(HELD_UP);
         }
         stop.check()?;
         if let Some(pace) = &stop.pace {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::rig::{Fake, PATIENCE, Rig, arrival, until};
+use super::rig::{Fake, HELD_UP, PATIENCE, Rig, arrival, until};
 use super::*;
 use crate::question::Kind;
 
@@ -276,6 +276,15 @@ fn the_durations_are_within_the_total() {
     rig.ask(1, "fine");
     let timing = rig.next().1.expect("answered").timing;
     assert!(timing.encode + timing.wait + timing.run <= timing.total);
+}
+
+#[test]
+fn the_time_that_a_run_waits_for_cores_is_part_of_the_wait_and_not_of_the_run() {
+    let rig = Rig::new(|_| {});
+    rig.ask(1, "held up");
+    let timing = rig.next().1.expect("answered").timing;
+    assert!(timing.wait >= HELD_UP);
+    assert_eq!(timing.run, Duration::ZERO);
 }
 
 #[test]
