@@ -35,8 +35,11 @@ const TYPESCRIPT = {
 const RUST = {
   queue: { files: ['queue/*', 'stop.rs'], tests: ['--lib'] },
   wire: { files: ['wire/*', 'batch/*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
-  onnx: { files: ['onnx/**'], tests: ['--lib', '--test', 'products', '--test', 'golden'] },
-  session: { files: ['session/*'], tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'prefill'] },
+  onnx: { files: ['onnx/**'], tests: ['--lib', '--test', 'products', '--test', 'golden', '--test', 'large'] },
+  session: {
+    files: ['session/*'],
+    tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'prefill', '--test', 'large'],
+  },
 };
 
 const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';

@@ -52,8 +52,8 @@ const REQUIREMENTS = [
 /** The packages that run published models as their makers do. */
 const MAKERS_CODE = join('ts', 'test', 'system', 'published', 'requirements.txt');
 
-/** The longest time of one file: emulators of other processors take ten minutes or more if other programs also run. */
-const TIMEOUT_MS = 60 * 60_000;
+/** The longest time of one file: emulators of other processors take ten minutes, and more if other programs also run. */
+const TIMEOUT_MS = 30 * 60_000;
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 

@@ -182,6 +182,9 @@ fn as_its_makers_publish_it_its_norms_are_computed_otherwise_to_the_same_answers
             .map(|(small, large)| (small - large).abs())
             .fold(0.0, f64::max);
         assert!(worst <= 1e-5, "{name}: {worst:.1e}");
+        let single = load(folder.path(), 1, 1);
+        let single = single.run(&plan(&single), &Stop::never());
+        assert_eq!(single.as_ref(), Ok(&logits[1]), "{name}: one thread");
         // With reference answers nothing rounds otherwise.
         fs::write(folder.path().join("golden.jsonl"), "").expect("a file");
         let with_references = load(folder.path(), 2, 1);

@@ -54,6 +54,13 @@ function assertWithinOnePercent(actual: Percentiles, expected: Percentiles): voi
   }
 }
 
+test('the uptime counts from the beginning of the statistics, not of the process', () => {
+  const beforeMs = performance.now();
+  const { uptimeSeconds } = new Stats();
+  const longest = (performance.now() - beforeMs) / 1000;
+  assert.ok(uptimeSeconds >= 0 && uptimeSeconds <= longest, `${uptimeSeconds} s of at most ${longest}`);
+});
+
 suite('the times of a million decisions', () => {
   const COUNT = 1_000_000;
   const { clock, stats } = testStats();

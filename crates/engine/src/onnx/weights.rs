@@ -142,22 +142,37 @@ pub fn is_given(tensor: &Initializer) -> bool {
 
 /// Returns the names of the weights that a session of the graph has to be given.
 pub fn given(graph: &Bytes) -> HashSet<String> {
-    let graphs = parts(graph, model_tag::GRAPH);
-    let tensors = graphs.flat_map(|graph| parts(&graph.value, graph_tag::INITIALIZER));
-    let tensors = tensors.filter_map(|field| Initializer::decode(field.value).ok());
-    let given = tensors.filter(is_given);
+    let given = initializers(graph).filter(is_given);
     given.map(|tensor| tensor.name).collect()
+}
+
+/// Returns the size of the large weights of a graph in bytes, wherever they are.
+pub fn size(graph: &Bytes) -> usize {
+    let sizes = initializers(graph).filter_map(|tensor| length(tensor.data_type, &tensor.dims));
+    sizes.filter(|length| *length >= LEAST_BYTES).sum()
+}
+
+/// Returns the initializers of a graph, without the values of large ones.
+fn initializers(graph: &Bytes) -> impl Iterator<Item = Initializer> + use<> {
+    let tensors = parts(graph, model_tag::GRAPH)
+        .flat_map(|graph| parts(&graph.value, graph_tag::INITIALIZER));
+    tensors.filter_map(|field| Initializer::decode(field.value).ok())
+}
+
+/// Returns the bytes of a tensor of a type that sessions can share.
+fn length(data_type: i32, dims: &[i64]) -> Option<usize> {
+    let bytes_each = match data_type {
+        data_type::FLOAT => 4,
+        data_type::INT8 | data_type::UINT8 => 1,
+        _ => return None,
+    };
+    count(dims)?.checked_mul(bytes_each)
 }
 
 /// Returns the weight that a tensor is, and the tensor without its values; `None` for a small one,
 /// one of another type, and one whose values are not all there.
 fn taken_out(tensor: Tensor, folder: &Path) -> Option<(Weight, Bytes)> {
-    let bytes_each = match tensor.data_type {
-        data_type::FLOAT => 4,
-        data_type::INT8 | data_type::UINT8 => 1,
-        _ => return None,
-    };
-    let length = count(&tensor.dims)?.checked_mul(bytes_each)?;
+    let length = length(tensor.data_type, &tensor.dims)?;
     if length < LEAST_BYTES {
         return None;
     }

@@ -26,6 +26,7 @@ use self::runtime::environment;
 use self::shared_weights::SharedWeights;
 use crate::Error;
 use crate::onnx::norms::with_vectorized_norms;
+use crate::onnx::weights::size;
 use crate::onnx::{joined, presents};
 use crate::stop::Stop;
 
@@ -139,18 +140,28 @@ impl Graph<'_> {
         self.device == Device::Cpu && !self.interface.kv_pairs.is_empty()
     }
 
-    /// Whether the bytes of the graph are needed here, and not only in the library.
-    fn is_read(&self) -> bool {
+    /// Whether floats may round otherwise than in the graph as it is.
+    fn rounds_otherwise(&self) -> bool {
+        self.device == Device::Cpu && self.may_round_otherwise
+    }
+
+    /// Whether several sessions use the weights.
+    fn shares_weights(&self) -> bool {
         self.has_many_sessions() || self.may_prefill_in_part()
     }
 
+    /// Whether the bytes of the graph are needed here, and not only in the library.
+    fn is_read(&self) -> bool {
+        self.shares_weights() || self.rounds_otherwise()
+    }
+
     /// Returns a graph as its sessions open it, and its bytes, empty where they are not needed.
-    /// Its weights are shared where `shares`.
+    /// With `changes` its weights are shared, and its norms faster.
     fn for_lanes(
         &self,
         file: &Path,
         source: GraphSource,
-        shares: bool,
+        changes: bool,
     ) -> Result<(LaneGraph, Bytes), Error> {
         let (bytes, other) = match source {
             GraphSource::Other(other) => (other.clone(), Some(other)),
@@ -165,20 +176,25 @@ impl Graph<'_> {
             other,
         };
         // A single session does best with its own weights.
-        if shares && self.is_read() {
+        let shared = if changes && self.shares_weights() {
             let folder = file.parent().unwrap_or(Path::new(""));
-            let shared = SharedWeights::read(&bytes, folder).map_err(run_failed)?;
-            if let Some((weights, rest)) = shared {
-                let is_large = weights.bytes() >= LARGE_BYTES;
-                let faster = match self.may_round_otherwise && is_large {
-                    true => with_vectorized_norms(&rest),
-                    false => None,
-                };
-                let rest = faster.unwrap_or(rest);
-                return Ok((graph(weights, Some(rest.clone())), rest));
-            }
-        }
-        Ok((graph(SharedWeights::default(), other), bytes))
+            SharedWeights::read(&bytes, folder).map_err(run_failed)?
+        } else {
+            None
+        };
+        let (weights, other, bytes) = match shared {
+            Some((weights, rest)) => (weights, Some(rest.clone()), rest),
+            None => (SharedWeights::default(), other, bytes),
+        };
+        let faster = if changes && self.rounds_otherwise() && size(&bytes) >= LARGE_BYTES {
+            with_vectorized_norms(&bytes)
+        } else {
+            None
+        };
+        Ok(match faster {
+            Some(faster) => (graph(weights, Some(faster.clone())), faster),
+            None => (graph(weights, other), bytes),
+        })
     }
 
     /// Returns the graphs to open, so that their products are exact.
@@ -296,14 +312,15 @@ impl Sessions {
         }
     }
 
-    /// Opens the sessions, with weights that they share. Where the library does not take these,
-    /// each session has its own.
+    /// Opens the sessions, with weights that they share and with faster norms. Where the library does
+    /// not take these, each session has the graph as it is.
     fn open_prepared(
         graph: &Graph<'_>,
         environment: &Environment,
         prepared: Both,
     ) -> Result<Self, Error> {
-        let open = |prepared, shares| Self::open_all(graph, environment.clone(), prepared, shares);
+        let open =
+            |prepared, changes| Self::open_all(graph, environment.clone(), prepared, changes);
         match open(prepared.clone(), true) {
             Err(_) if graph.is_read() => open(prepared, false),
             opened => opened,
@@ -314,18 +331,18 @@ impl Sessions {
         graph: &Graph<'_>,
         environment: Environment,
         prepared: Both,
-        shares: bool,
+        changes: bool,
     ) -> Result<Self, Error> {
         let interface = Arc::new(graph.interface.clone());
         let blocks = Arc::new(Blocks::new(graph.threads));
         let empty = KvCache::with_room(&interface, 0, &blocks).map_err(run_failed)?;
-        let (main, bytes) = graph.for_lanes(graph.file, prepared.main.graph, shares)?;
+        let (main, bytes) = graph.for_lanes(graph.file, prepared.main.graph, changes)?;
         let mut exactness = prepared.main.exactness;
         let scorer = match (graph.second, prepared.scorer) {
             (Second::Scorer { file, interface }, Some(prepared)) => {
                 let interface: &Interface = interface;
                 exactness = exactness.and(prepared.exactness);
-                let (scorer, _) = graph.for_lanes(file, prepared.graph, shares)?;
+                let (scorer, _) = graph.for_lanes(file, prepared.graph, changes)?;
                 Some((scorer, interface.clone()))
             }
             _ => None,
