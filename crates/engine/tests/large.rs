@@ -114,7 +114,11 @@ fn load(folder: &Path, threads: usize, parallel: usize) -> Model {
 }
 
 fn plan(model: &Model) -> Plan {
-    let request = systemone::parse(BODY.as_bytes(), Most::ANY).expect("a request");
+    plan_of(model, BODY)
+}
+
+fn plan_of(model: &Model, body: &str) -> Plan {
+    let request = systemone::parse(body.as_bytes(), Most::ANY).expect("a request");
     let stop = Stop::never();
     let mut meter = Meter::new(usize::MAX, &stop);
     let questions = model.encode_questions(&request.questions, &mut meter);
@@ -190,5 +194,22 @@ fn as_its_makers_publish_it_its_norms_are_computed_otherwise_to_the_same_answers
         let with_references = load(folder.path(), 2, 1);
         let with_references = with_references.run(&plan(&with_references), &Stop::never());
         assert_eq!(with_references.as_ref(), Ok(&logits[0]), "{name}");
+    }
+}
+
+#[test]
+fn a_scorer_gives_the_same_bits_on_any_number_of_threads() {
+    let folder = fixture("published").join("decima-bare");
+    let body = r#"{"state": "The order was late, and nobody answered the phone.", "questions": {
+        "c": {"type": "choice", "criteria": {"order": null, "phone": "a call"}}}}"#;
+    let logits = |model: &Model, plan: &Plan| model.run(plan, &Stop::never()).expect("answers");
+    let single = load(&folder, 1, 1);
+    let expected = logits(&single, &plan_of(&single, body));
+    for threads in [4, 8, 16] {
+        let model = load(&folder, threads, 1);
+        let plan = plan_of(&model, body);
+        for _ in 0..20 {
+            assert_eq!(logits(&model, &plan), expected, "{threads} threads");
+        }
     }
 }

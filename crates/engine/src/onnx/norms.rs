@@ -113,7 +113,7 @@ struct Norm<'n> {
 
 impl<'n> Norm<'n> {
     /// Returns the norm that a node is; `None` for another node, and for a norm of several axes, of
-    /// another type, with a scale that is computed, or with further outputs.
+    /// another type, with a scale that is computed or has a single value, or with further outputs.
     fn of(node: &'n Node, field: &Field, initializers: &[Initializer]) -> Option<Self> {
         let is_last = node.attribute("axis").is_none_or(|axis| axis.int == -1);
         if node.op_type != "LayerNormalization" || !node.domain.is_empty() || !is_last {
@@ -128,7 +128,7 @@ impl<'n> Norm<'n> {
         let [length] = tensor.dims[..] else {
             return None;
         };
-        if tensor.data_type != data_type::FLOAT || length < 1 {
+        if tensor.data_type != data_type::FLOAT || length < 2 {
             return None;
         }
         let attributes = fields(&field.value)?.into_iter();
@@ -181,7 +181,13 @@ impl<'n> Norm<'n> {
             &normal,
             &[],
         );
-        node("Reshape", &[&normal, &shape], &whole, &[]);
+        // The shape is the input's, also where it has no rows.
+        node(
+            "Reshape",
+            &[&normal, &shape],
+            &whole,
+            &[int("allowzero", 1)],
+        );
         match self.bias {
             Some(bias) => {
                 node("Mul", &[&whole, self.scale], &scaled, &[]);
@@ -223,6 +229,12 @@ mod tests {
     /// Returns the kinds of the nodes that a graph has when its norms are replaced; `None` where
     /// none is.
     fn kinds(version: i64, nodes_of: &[Node], scale: &Initializer) -> Option<Vec<String>> {
+        let nodes = replaced(version, nodes_of, scale)?.into_iter();
+        Some(nodes.map(|node| node.op_type).collect())
+    }
+
+    /// Returns the nodes that a graph has when its norms are replaced.
+    fn replaced(version: i64, nodes_of: &[Node], scale: &Initializer) -> Option<Vec<Node>> {
         let mut graph = Vec::new();
         for node in nodes_of {
             put(&mut graph, graph_tag::NODE, &node.encode_to_vec());
@@ -242,7 +254,7 @@ mod tests {
         let graph = graph.filter(|field| field.tag == model_tag::GRAPH).last()?;
         let graph = fields(&graph.value)?;
         let nodes = nodes(&graph)?.into_iter();
-        Some(nodes.map(|(node, _)| node.op_type).collect())
+        Some(nodes.map(|(node, _)| node).collect())
     }
 
     fn scale() -> Initializer {
@@ -281,6 +293,15 @@ mod tests {
     }
 
     #[test]
+    fn a_norm_of_no_rows_keeps_its_shape() {
+        let nodes = replaced(17, &[norm(&["x", "scale"]), product()], &scale());
+        let nodes = nodes.expect("a graph");
+        let mut shaped = nodes.iter().filter(|node| node.op_type == "Reshape");
+        let last = shaped.next_back().expect("the shape of the input");
+        assert!(last.is_set("allowzero"));
+    }
+
+    #[test]
     fn all_other_norms_stay() {
         let usual = norm(&["x", "scale"]);
         assert!(kinds(17, std::slice::from_ref(&usual), &scale()).is_none());
@@ -290,6 +311,11 @@ mod tests {
             ..scale()
         };
         assert!(kinds(17, &[usual.clone(), product()], &halves).is_none());
+        let of_one_value = Initializer {
+            dims: vec![1],
+            ..scale()
+        };
+        assert!(kinds(17, &[usual.clone(), product()], &of_one_value).is_none());
         let of_two_axes = Initializer {
             dims: vec![2, 4],
             ..scale()

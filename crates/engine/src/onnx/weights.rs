@@ -68,17 +68,14 @@ pub struct TakenApart {
 /// is no ONNX graph or has no large weights; ONNX Runtime reports what is wrong with it.
 pub fn take_apart(graph: &Bytes, folder: &Path) -> Option<TakenApart> {
     let mut weights = Vec::new();
-    // The library drops weights that nothing reads, and then does not know their names.
-    let read = parts(graph, model_tag::GRAPH).map(|graph| names_read(&graph.value));
-    let read: HashSet<String> = read
-        .collect::<Option<Vec<_>>>()?
-        .concat()
-        .into_iter()
-        .collect();
+    let mut names = Names::default();
+    for graph in parts(graph, model_tag::GRAPH) {
+        names.add(&graph.value)?;
+    }
     let graph = with_changed(graph, model_tag::GRAPH, &mut |graph| {
         with_changed(graph, graph_tag::INITIALIZER, &mut |initializer| {
             let tensor = Tensor::decode(initializer.clone()).ok()?;
-            let taken = match read.contains(&tensor.name) {
+            let taken = match names.can_be_given(&tensor.name) {
                 true => taken_out(tensor, folder),
                 false => None,
             };
@@ -93,16 +90,37 @@ pub fn take_apart(graph: &Bytes, folder: &Path) -> Option<TakenApart> {
     (!weights.is_empty() && names.len() == weights.len()).then_some(TakenApart { graph, weights })
 }
 
-/// Returns the names that the nodes of a graph read, and those of the graphs within them.
-fn names_read(graph: &Bytes) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    for (node, _) in nodes(&fields(graph)?)? {
-        for graph in node.graphs() {
-            names.extend(names_read(graph)?);
+/// The names in a graph and in those within it.
+#[derive(Default)]
+struct Names {
+    /// The names that nodes read.
+    read: HashSet<String>,
+    /// The names of the weights of the graphs within.
+    within: HashSet<String>,
+}
+
+impl Names {
+    /// Adds the names of a graph; `None` where it cannot be decoded.
+    fn add(&mut self, graph: &Bytes) -> Option<()> {
+        for (node, _) in nodes(&fields(graph)?)? {
+            for graph in node.graphs() {
+                self.add(graph)?;
+                for tensor in parts(graph, graph_tag::INITIALIZER) {
+                    self.within
+                        .insert(Initializer::decode(tensor.value).ok()?.name);
+                }
+            }
+            self.read.extend(node.input);
         }
-        names.extend(node.input);
+        Some(())
     }
-    Some(names)
+
+    /// Whether a session can be given the weight of this name. The library drops weights that
+    /// nothing reads, and then does not know their names; and it gives a weight to all graphs that
+    /// have one of its name.
+    fn can_be_given(&self, name: &str) -> bool {
+        self.read.contains(name) && !self.within.contains(name)
+    }
 }
 
 /// Returns the fields of a tag.
@@ -320,6 +338,30 @@ mod tests {
         assert!(apart(&[]).is_none());
         let no_graph = Bytes::from_static(b"\xff");
         assert!(take_apart(&no_graph, Path::new("")).is_none());
+    }
+
+    #[test]
+    fn a_weight_whose_name_a_graph_within_has_for_its_own_stays_in_the_graph() {
+        let mut branch = Vec::new();
+        let own = bytes("hidden").encode_to_vec();
+        put(&mut branch, graph_tag::INITIALIZER, &own);
+        let choice = Node {
+            attribute: vec![Attribute {
+                graph: Some(branch.into()),
+                ..Attribute::default()
+            }],
+            ..Node::of("If", &["hidden", "seen"], &["sum"])
+        };
+        let mut graph = Vec::new();
+        put(&mut graph, graph_tag::NODE, &choice.encode_to_vec());
+        for name in ["hidden", "seen"] {
+            let tensor = bytes(name).encode_to_vec();
+            put(&mut graph, graph_tag::INITIALIZER, &tensor);
+        }
+        let mut model = Vec::new();
+        put(&mut model, model_tag::GRAPH, &graph);
+        let apart = take_apart(&model.into(), Path::new("")).expect("a weight");
+        assert_eq!(given(&apart.graph), HashSet::from(["seen".to_owned()]));
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! The division of the processor's cores among the runs that are under way.
 
+use std::time::Duration;
+
 use parking_lot::{Condvar, Mutex};
+
+/// How often a run that waits for all cores looks whether it has to wait any longer.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The cores that the runs of a model share.
 pub(super) struct Cores {
@@ -42,17 +47,16 @@ impl Cores {
         }
     }
 
-    /// Returns all cores, as soon as they are free at the same time.
-    pub(super) fn take_all(&self) -> Share<'_> {
+    /// Returns all cores, as soon as they are free at the same time; `None` once `is_over` holds.
+    pub(super) fn take_all(&self, is_over: impl Fn() -> bool) -> Option<Share<'_>> {
         let mut free = self.free.lock();
-        while *free < self.total {
-            self.freed.wait(&mut free);
+        while !is_over() {
+            if *free == self.total {
+                return self.share_of(&mut free, self.total);
+            }
+            self.freed.wait_for(&mut free, LOOK);
         }
-        *free = 0;
-        Share {
-            cores: self,
-            count: self.total,
-        }
+        None
     }
 
     /// Returns free cores, `most` at most; `None` where none is free.
@@ -103,6 +107,8 @@ impl Drop for Share<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     #[test]
@@ -137,6 +143,17 @@ mod tests {
         assert!(cores.try_share(1).is_none());
         drop(others);
         assert_eq!(cores.take(3).count, 2);
+    }
+
+    #[test]
+    fn all_cores_are_waited_for_until_they_are_free_or_the_wait_is_over() {
+        let cores = Cores::new(2);
+        let one = cores.take(1);
+        let looks = AtomicUsize::new(0);
+        let is_over = || looks.fetch_add(1, Ordering::Relaxed) == 3;
+        assert!(cores.take_all(is_over).is_none());
+        drop(one);
+        assert_eq!(cores.take_all(|| false).map(|all| all.count), Some(2));
     }
 
     #[test]

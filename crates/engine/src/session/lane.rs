@@ -175,12 +175,14 @@ impl LanePlan {
                 .sum::<usize>()
     }
 
-    /// Opens a session of each graph, which prefills by `prefill` where that is open.
+    /// Opens a session of each graph, which prefills by `prefill` where that is open. The threads are
+    /// the main graph's; the graph that scores has one.
     pub(super) fn open(&self, threads: usize, prefill: Arc<PrefillSession>) -> Result<Lane, Error> {
         let (session, tensors) = self.session(&self.main, &self.interface, threads)?;
         let scorer = match &self.scorer {
             Some((graph, interface)) => {
-                let (session, tensors) = self.session(graph, interface, threads)?;
+                // With several threads the library can round the sums of several short tables otherwise.
+                let (session, tensors) = self.session(graph, interface, 1)?;
                 Some(Scorer {
                     session,
                     names: interface.results.names(),

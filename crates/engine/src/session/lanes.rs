@@ -132,31 +132,53 @@ impl Lanes {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let is_complete = self.is_complete.load(Ordering::Acquire);
+        if let Some(share) = self.all_cores(stop)? {
+            return self.one_by_one(share, count, run);
+        }
         let limit = self.limit(stop);
         let wanted = if count == 1 { limit } else { limit.min(count) };
-        let free = is_complete.then(|| self.cores.try_share(wanted)).flatten();
-        let share = free.unwrap_or_else(|| {
+        let share = self.cores.try_share(wanted).unwrap_or_else(|| {
             let began = Instant::now();
-            let share = match is_complete {
-                true => self.cores.take(wanted),
-                false => self.cores.take_all(),
-            };
+            let share = self.cores.take(wanted);
             stop.note_wait(began.elapsed());
             share
         });
         match &self.beside {
-            Some(beside) if count > 1 && is_complete => {
+            Some(beside) if count > 1 => {
                 let rows = Rows::new(count, run);
                 beside.in_place_scope(|scope| self.first(&rows, stop, share, scope));
                 rows.results()
             }
-            Some(_) if is_complete => Ok(vec![self.alone(share, size, |lane| run(lane, 0))?]),
-            _ => {
-                let mut lane = self.borrow(share)?;
-                (0..count).map(|index| run(&mut lane, index)).collect()
-            }
+            Some(_) => Ok(vec![self.alone(share, size, |lane| run(lane, 0))?]),
+            None => self.one_by_one(share, count, run),
         }
+    }
+
+    /// Returns all cores, for the only session that is there; `None` where all sessions are. The
+    /// others may get there during the wait, and then runs that have some of the cores follow one
+    /// another without an end.
+    fn all_cores(&self, stop: &Stop) -> Result<Option<Share<'_>>, Error> {
+        let is_complete = || self.is_complete.load(Ordering::Acquire);
+        if is_complete() {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        let ends = || is_complete() || stop.check().is_err();
+        let share = self.cores.take_all(ends);
+        stop.note_wait(began.elapsed());
+        stop.check()?;
+        Ok(share)
+    }
+
+    /// Runs all rows on one session.
+    fn one_by_one<T>(
+        &self,
+        share: Share<'_>,
+        count: usize,
+        run: impl Fn(&mut Lane, usize) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut lane = self.borrow(share)?;
+        (0..count).map(|index| run(&mut lane, index)).collect()
     }
 
     /// Runs a single row.
@@ -345,7 +367,51 @@ impl<T, R: Fn(&mut Lane, usize) -> Result<T, Error>> Rows<T, R> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
+
     use super::*;
+
+    /// Runs a row on sessions of which none is there yet.
+    fn run_one(lanes: &Lanes, stop: &Stop) -> Result<Vec<()>, Error> {
+        lanes.run_all((1, RowSize::prefill(1)), stop, |_, _| Ok(()))
+    }
+
+    fn not_open() -> Lanes {
+        let beside = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        Lanes::several(&sizes(2, 2), Vec::new(), 2, beside.expect("a thread"))
+    }
+
+    #[test]
+    fn a_run_that_waits_for_the_first_session_goes_on_once_all_are_there() {
+        let lanes = not_open();
+        let other = lanes.cores.take(1);
+        let (sender, receiver) = mpsc::channel();
+        thread::scope(|scope| {
+            let lanes = &lanes;
+            scope.spawn(move || sender.send(run_one(lanes, &Stop::never())));
+            let wait = |limit| receiver.recv_timeout(Duration::from_millis(limit));
+            assert!(wait(50).is_err(), "the first session is not free");
+            lanes.complete(Vec::new());
+            // It gets as far as to miss a session.
+            let ended = wait(10_000);
+            drop(other);
+            assert_eq!(ended, Ok(Err(Error::Panicked)));
+        });
+    }
+
+    #[test]
+    fn a_run_waits_for_the_first_session_no_longer_than_it_may() {
+        let lanes = not_open();
+        let _other = lanes.cores.take(1);
+        let stop = Stop::never().within(Duration::from_millis(30), Duration::ZERO);
+        let expected = Error::RunTimeout {
+            limit_ms: 30,
+            retry_after_seconds: 1,
+        };
+        assert_eq!(run_one(&lanes, &stop), Err(expected));
+    }
 
     #[test]
     fn there_are_sessions_for_each_share_of_the_cores() {
