@@ -6,15 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
-use common::{answer, engine, fixture, options};
-use serde_json::Value;
+use common::{answer, copy_files, engine, fixture, furthest, options, plan};
+use prost::encoding::{decode_varint, encode_varint};
 use svc_engine::Error;
 use svc_engine::backend::Backend;
 use svc_engine::layout::Plan;
 use svc_engine::model::{Model, Source};
 use svc_engine::stop::Stop;
-use svc_engine::tokenize::Meter;
-use svc_engine::wire::{Most, systemone};
 
 /// The size of the weight that makes a graph large, in bytes.
 const LARGE: usize = 65 << 20;
@@ -24,29 +22,11 @@ const BODY: &str = r#"{"state": "The order was late, and nobody answered the pho
     "c": {"type": "choice", "criteria": {"order": null, "phone": "a call"}},
     "d": {"type": "score", "criteria": ["low", "middle", "high"]}}}"#;
 
-/// Adds a number in the form of protobuf to a message.
-fn put_number(message: &mut Vec<u8>, mut number: usize) {
-    while number >= 0x80 {
-        message.push((number & 0x7f) as u8 | 0x80);
-        number >>= 7;
-    }
-    message.push(number as u8);
-}
-
 /// Adds a field with a length to a protobuf message.
 fn put(message: &mut Vec<u8>, tag: u8, value: &[u8]) {
     message.push(tag << 3 | 2);
-    put_number(message, value.len());
+    encode_varint(value.len() as u64, message);
     message.extend_from_slice(value);
-}
-
-/// Takes a number in the form of protobuf off a message.
-fn take_number(message: &mut &[u8]) -> usize {
-    let length = message.iter().position(|byte| byte & 0x80 == 0);
-    let (number, rest) = message.split_at(length.expect("a number") + 1);
-    *message = rest;
-    let bytes = number.iter().rev();
-    bytes.fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f))
 }
 
 /// Returns a model with further fields in its graph.
@@ -55,13 +35,13 @@ fn with_more(mut model: &[u8], more: &[u8]) -> Vec<u8> {
     while let Some(key) = model.first() {
         let (tag, has_length) = (key >> 3, key & 7 == 2);
         model = &model[1..];
-        let number = take_number(&mut model);
+        let number = decode_varint(&mut model).expect("a number");
         if !has_length {
             changed.push(tag << 3);
-            put_number(&mut changed, number);
+            encode_varint(number, &mut changed);
             continue;
         }
-        let (value, rest) = model.split_at(number);
+        let (value, rest) = model.split_at(number as usize);
         model = rest;
         match tag {
             7 => put(&mut changed, tag, &[value, more].concat()),
@@ -73,12 +53,9 @@ fn with_more(mut model: &[u8], more: &[u8]) -> Vec<u8> {
 
 /// Copies a model folder, with a large weight in its graph, which a product of integers reads.
 fn large(from: &Path, graph_file: &str, folder: &Path) {
-    for file in fs::read_dir(from).expect("the folder") {
-        let file = file.expect("a file").path();
-        fs::copy(&file, folder.join(file.file_name().expect("a name"))).expect("a copy");
-    }
+    copy_files(from, folder);
     let mut dims = Vec::new();
-    put_number(&mut dims, LARGE);
+    encode_varint(LARGE as u64, &mut dims);
     let mut tensor = Vec::new();
     put(&mut tensor, 1, &dims);
     // The type is int8.
@@ -113,29 +90,18 @@ fn load(folder: &Path, threads: usize, parallel: usize) -> Model {
     Model::load(&source).expect("the model loads")
 }
 
-fn plan(model: &Model) -> Plan {
-    plan_of(model, BODY)
-}
-
-fn plan_of(model: &Model, body: &str) -> Plan {
-    let request = systemone::parse(body.as_bytes(), Most::ANY).expect("a request");
-    let stop = Stop::never();
-    let mut meter = Meter::new(usize::MAX, &stop);
-    let questions = model.encode_questions(&request.questions, &mut meter);
-    let plan = model.encode_state(&request.state, &questions.expect("rows"), &mut meter);
-    plan.expect("rows")
-}
-
 #[test]
 fn its_answers_are_the_same_to_the_bit_before_and_after_all_sessions_are_open() {
     for name in ["marker", "shared-state"] {
         let folder = tempfile::tempdir().expect("a folder");
         large(&fixture(name), "model.onnx", folder.path());
         let small = load(&fixture(name), 2, 1);
-        let expected = small.run(&plan(&small), &Stop::never()).expect("answers");
+        let expected = small
+            .run(&plan(&small, BODY), &Stop::never())
+            .expect("answers");
         for (threads, parallel) in [(1, 1), (2, 1), (4, 3)] {
             let model = load(folder.path(), threads, parallel);
-            let plan = plan(&model);
+            let plan = plan(&model, BODY);
             thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
@@ -155,16 +121,9 @@ fn the_end_does_not_wait_for_sessions_that_are_not_begun() {
     let folder = tempfile::tempdir().expect("a folder");
     large(&fixture("shared-state"), "model.onnx", folder.path());
     let model = load(folder.path(), 16, 16);
-    let plan = plan(&model);
+    let plan = plan(&model, BODY);
     model.terminate();
     assert_eq!(model.run(&plan, &Stop::never()), Err(Error::Closing));
-}
-
-/// Returns the probabilities of all answers.
-fn probabilities(answers: &Value) -> Vec<f64> {
-    let answers = answers["answers"].as_object().expect("answers").values();
-    let all = answers.flat_map(|answer| answer["probabilities"].as_object().expect("labels"));
-    all.map(|(_, p)| p.as_f64().expect("a number")).collect()
 }
 
 #[test]
@@ -177,22 +136,23 @@ fn as_its_makers_publish_it_its_norms_are_computed_otherwise_to_the_same_answers
         let from = fixture("published").join(name);
         let folder = tempfile::tempdir().expect("a folder");
         large(&from, graph_file, folder.path());
-        let logits = |model: &Model| model.run(&plan(model), &Stop::never()).expect("answers");
+        let logits = |model: &Model| {
+            model
+                .run(&plan(model, BODY), &Stop::never())
+                .expect("answers")
+        };
         let logits = [from.as_path(), folder.path()].map(|at| logits(&load(at, 2, 1)));
         assert_ne!(logits[0], logits[1], "{name}: all bits are the same");
-        let answers = |at: &Path| probabilities(&answer(&engine(at, 2), BODY));
-        let answers = answers(&from).into_iter().zip(answers(folder.path()));
-        let worst = answers
-            .map(|(small, large)| (small - large).abs())
-            .fold(0.0, f64::max);
+        let answers = [from.as_path(), folder.path()].map(|at| answer(&engine(at, 2), BODY));
+        let worst = furthest(&answers[0], &answers[1]);
         assert!(worst <= 1e-5, "{name}: {worst:.1e}");
         let single = load(folder.path(), 1, 1);
-        let single = single.run(&plan(&single), &Stop::never());
+        let single = single.run(&plan(&single, BODY), &Stop::never());
         assert_eq!(single.as_ref(), Ok(&logits[1]), "{name}: one thread");
         // With reference answers nothing rounds otherwise.
         fs::write(folder.path().join("golden.jsonl"), "").expect("a file");
         let with_references = load(folder.path(), 2, 1);
-        let with_references = with_references.run(&plan(&with_references), &Stop::never());
+        let with_references = with_references.run(&plan(&with_references, BODY), &Stop::never());
         assert_eq!(with_references.as_ref(), Ok(&logits[0]), "{name}");
     }
 }
@@ -204,10 +164,10 @@ fn a_scorer_gives_the_same_bits_on_any_number_of_threads() {
         "c": {"type": "choice", "criteria": {"order": null, "phone": "a call"}}}}"#;
     let logits = |model: &Model, plan: &Plan| model.run(plan, &Stop::never()).expect("answers");
     let single = load(&folder, 1, 1);
-    let expected = logits(&single, &plan_of(&single, body));
+    let expected = logits(&single, &plan(&single, body));
     for threads in [4, 8, 16] {
         let model = load(&folder, threads, 1);
-        let plan = plan_of(&model, body);
+        let plan = plan(&model, body);
         for _ in 0..20 {
             assert_eq!(logits(&model, &plan), expected, "{threads} threads");
         }

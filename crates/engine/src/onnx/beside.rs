@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use prost::Message;
 use prost::bytes::Bytes;
 
-use super::proto::{Field, KeyValue, fields, graph_tag, model_tag, put, with_changed};
+use super::proto::{
+    Field, KeyValue, LOCATION, fields, graph_tag, model_tag, parts, put, tensor_tag, with_changed,
+};
 use super::weights::is_elsewhere;
-
-/// The fields of `TensorProto` with the places of weights in other files.
-const EXTERNAL_DATA: u32 = 13;
-const LOCATION: &str = "location";
 
 /// Returns the graph with its files of weights under the names that links of `folder` lead to, and
 /// the folder in which all of these are. `None` where no file is a link to another folder, or the
@@ -30,11 +28,8 @@ pub fn followed(graph: &Bytes, folder: &Path) -> Option<(Bytes, PathBuf)> {
                     if parent != place {
                         return None;
                     }
-                    let entry = KeyValue {
-                        key: LOCATION.to_owned(),
-                        value: name,
-                    };
-                    put(&mut changed, EXTERNAL_DATA, &entry.encode_to_vec());
+                    let entry = KeyValue::new(LOCATION, name).encode_to_vec();
+                    put(&mut changed, tensor_tag::EXTERNAL_DATA, &entry);
                 }
                 None => changed.extend_from_slice(&field.whole),
             }
@@ -49,20 +44,16 @@ pub fn followed(graph: &Bytes, folder: &Path) -> Option<(Bytes, PathBuf)> {
 
 /// Returns the folder of the first file of weights, without a copy of anything in the graph.
 fn first_place(graph: &Bytes, folder: &Path) -> Option<PathBuf> {
-    let parts = |message: &Bytes, tag: u32| {
-        let fields = fields(message).into_iter().flatten();
-        fields.filter(move |field| field.tag == tag)
-    };
     let graphs = parts(graph, model_tag::GRAPH);
     let tensors = graphs.flat_map(|graph| parts(&graph.value, graph_tag::INITIALIZER));
-    let entries = tensors.flat_map(|tensor| parts(&tensor.value, EXTERNAL_DATA));
+    let entries = tensors.flat_map(|tensor| parts(&tensor.value, tensor_tag::EXTERNAL_DATA));
     let name = entries.into_iter().find_map(|entry| location(&entry))?;
     target(folder, &name).map(|(place, _)| place)
 }
 
 /// Returns the name of the file in a field of a tensor that says where its bytes are.
 fn location(field: &Field) -> Option<String> {
-    let is_entry = field.tag == EXTERNAL_DATA;
+    let is_entry = field.tag == tensor_tag::EXTERNAL_DATA;
     let entry = is_entry.then(|| KeyValue::decode(field.value.clone()).ok());
     entry
         .flatten()

@@ -12,7 +12,7 @@ use prost::bytes::Bytes;
 
 use super::proto::{
     Attribute, Field, Head, Initializer, Node, Tensor, attribute_kind, attribute_tag, data_type,
-    fields, graph_tag, model_tag, node_tag, nodes, put, with_changed,
+    fields, graph_tag, model_tag, node_tag, nodes, parts, put, with_changed,
 };
 
 /// The beginning of the names of what is added to a graph.
@@ -131,11 +131,8 @@ impl<'n> Norm<'n> {
         if tensor.data_type != data_type::FLOAT || length < 2 {
             return None;
         }
-        let attributes = fields(&field.value)?.into_iter();
-        let mut attributes = attributes.filter(|part| part.tag == node_tag::ATTRIBUTE);
-        let epsilon = attributes.find(|attribute| {
-            let parts = fields(&attribute.value).into_iter().flatten();
-            let mut names = parts.filter(|part| part.tag == attribute_tag::NAME);
+        let epsilon = parts(&field.value, node_tag::ATTRIBUTE).find(|attribute| {
+            let mut names = parts(&attribute.value, attribute_tag::NAME);
             names.any(|name| name.value == b"epsilon"[..])
         });
         Some(Self {

@@ -36,6 +36,12 @@ pub fn fields(message: &Bytes) -> Option<Vec<Field>> {
     Some(all)
 }
 
+/// Returns the fields of a tag; none where the bytes are no message.
+pub fn parts(message: &Bytes, tag: u32) -> impl Iterator<Item = Field> + use<> {
+    let fields = fields(message).into_iter().flatten();
+    fields.filter(move |field| field.tag == tag)
+}
+
 /// Returns the nodes among the fields of a graph, each with its field; `None` where one cannot be
 /// decoded.
 pub fn nodes(graph: &[Field]) -> Option<Vec<(Node, &Field)>> {
@@ -123,6 +129,18 @@ pub mod attribute_tag {
     pub const GRAPH: u32 = 6;
     pub const GRAPHS: u32 = 11;
 }
+
+/// Fields of `TensorProto`.
+pub mod tensor_tag {
+    pub const RAW_DATA: u32 = 9;
+    pub const EXTERNAL_DATA: u32 = 13;
+    pub const DATA_LOCATION: u32 = 14;
+}
+
+/// `TensorProto.DataLocation` of values that are not in the graph.
+pub const OUTSIDE: i32 = 1;
+/// The key of the file that such values are in.
+pub const LOCATION: &str = "location";
 
 /// `AttributeProto.AttributeType`.
 pub mod attribute_kind {
@@ -288,6 +306,16 @@ pub struct KeyValue {
     pub key: String,
     #[prost(string, tag = "2")]
     pub value: String,
+}
+
+impl KeyValue {
+    /// Returns an entry.
+    pub fn new(key: &str, value: impl Into<String>) -> Self {
+        Self {
+            key: key.to_owned(),
+            value: value.into(),
+        }
+    }
 }
 
 /// `ValueInfoProto`, with a type that is decoded further.

@@ -8,17 +8,10 @@ use std::path::Path;
 
 use prost::Message;
 use prost::bytes::Bytes;
-use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
+use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint, int32};
 
-use super::proto::{KeyValue, graph_tag, model_tag, put};
+use super::proto::{KeyValue, LOCATION, OUTSIDE, graph_tag, model_tag, put, tensor_tag};
 use super::weights::LEAST_BYTES;
-
-/// Fields of `TensorProto`.
-const RAW_DATA: u32 = 9;
-const EXTERNAL_DATA: u32 = 13;
-const DATA_LOCATION: u32 = 14;
-/// `TensorProto.DataLocation` of values that are not in the graph.
-const OUTSIDE: u64 = 1;
 
 /// Returns the graph in a file; weights of 16 KiB or more are said to be in that file, as in one
 /// beside the graph.
@@ -81,14 +74,13 @@ impl Reader {
             };
             let field_end = self.place.checked_add(length).filter(|it| *it <= end);
             let field_end = field_end.ok_or(ErrorKind::InvalidData)?;
-            if wire == WireType::LengthDelimited {
-                if change(self, tag, field_end, message)? {
-                    continue;
-                }
-                encode_key(tag, wire, message);
+            let has_length = wire == WireType::LengthDelimited;
+            if has_length && change(self, tag, field_end, message)? {
+                continue;
+            }
+            encode_key(tag, wire, message);
+            if has_length {
                 encode_varint(length, message);
-            } else {
-                encode_key(tag, wire, message);
             }
             self.take(length, message)?;
         }
@@ -104,7 +96,7 @@ impl Reader {
         let mut values = None;
         self.copy(end, &mut tensor, &mut |reader, tag, end, _| {
             let length = end - reader.place;
-            if tag != RAW_DATA || length < LEAST_BYTES as u64 {
+            if tag != tensor_tag::RAW_DATA || length < LEAST_BYTES as u64 {
                 return Ok(false);
             }
             values = Some((reader.place, length));
@@ -112,16 +104,15 @@ impl Reader {
             Ok(true)
         })?;
         if let Some((offset, length)) = values {
-            let (offset, length) = (offset.to_string(), length.to_string());
-            for (key, value) in [("location", name), ("offset", &offset), ("length", &length)] {
-                let entry = KeyValue {
-                    key: key.to_owned(),
-                    value: value.to_owned(),
-                };
-                put(&mut tensor, EXTERNAL_DATA, &entry.encode_to_vec());
+            for entry in [
+                KeyValue::new(LOCATION, name),
+                KeyValue::new("offset", offset.to_string()),
+                KeyValue::new("length", length.to_string()),
+            ] {
+                let entry = entry.encode_to_vec();
+                put(&mut tensor, tensor_tag::EXTERNAL_DATA, &entry);
             }
-            encode_key(DATA_LOCATION, WireType::Varint, &mut tensor);
-            encode_varint(OUTSIDE, &mut tensor);
+            int32::encode(tensor_tag::DATA_LOCATION, &OUTSIDE, &mut tensor);
         }
         Ok(tensor)
     }

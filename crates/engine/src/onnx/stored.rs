@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::proto::{Tensor, count, data_type};
+use super::proto::{LOCATION, Tensor, count, data_type};
 
 /// Returns the signed bytes of a tensor; `folder` holds the files of the bytes that are not in the
 /// graph. `None` where they cannot be read.
@@ -27,7 +27,7 @@ pub fn read_beside(tensor: &Tensor, folder: &Path) -> Option<Vec<u8>> {
         Some(entry) => entry.value.parse::<u64>().ok(),
         None => Some(0),
     };
-    let location = &entry("location")?.value;
+    let location = &entry(LOCATION)?.value;
     // Only a file of the folder itself is read: all other paths are for ONNX Runtime to judge.
     if location.contains(['/', '\\']) || location.starts_with('.') {
         return None;

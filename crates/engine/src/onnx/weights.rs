@@ -7,8 +7,8 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 use super::proto::{
-    Field, Initializer, KeyValue, Tensor, count, data_type, fields, graph_tag, model_tag, nodes,
-    with_changed,
+    Initializer, KeyValue, LOCATION, OUTSIDE, Tensor, count, data_type, fields, graph_tag,
+    model_tag, nodes, parts, with_changed,
 };
 use super::stored::read_beside;
 
@@ -48,9 +48,6 @@ pub struct Weight {
 /// The smallest weight that is worth sharing, in bytes; shapes and scalars must stay where the
 /// optimizer sees them.
 pub const LEAST_BYTES: usize = 16 * 1024;
-
-/// `TensorProto.DataLocation` of values that are not in the graph.
-const OUTSIDE: i32 = 1;
 
 /// The place that a graph names for the weights that its sessions are given.
 const ELSEWHERE: &str = "weights-of-all-sessions";
@@ -123,12 +120,6 @@ impl Names {
     }
 }
 
-/// Returns the fields of a tag.
-fn parts(message: &Bytes, tag: u32) -> impl Iterator<Item = Field> + use<> {
-    let fields = fields(message).into_iter().flatten();
-    fields.filter(move |field| field.tag == tag)
-}
-
 /// Whether a tensor's place is that of the weights that sessions are given.
 pub fn is_elsewhere(place: &str) -> bool {
     place == ELSEWHERE
@@ -137,7 +128,7 @@ pub fn is_elsewhere(place: &str) -> bool {
 /// Whether a tensor is a weight that sessions are given.
 pub fn is_given(tensor: &Initializer) -> bool {
     let mut entries = tensor.external_data.iter();
-    entries.any(|entry| entry.key == "location" && is_elsewhere(&entry.value))
+    entries.any(|entry| entry.key == LOCATION && is_elsewhere(&entry.value))
 }
 
 /// Returns the names of the weights that a session of the graph has to be given.
@@ -192,15 +183,11 @@ fn taken_out(tensor: Tensor, folder: &Path) -> Option<(Weight, Bytes)> {
         data_type::INT8 => Values::I8(raw.iter().map(|byte| *byte as i8).collect()),
         _ => Values::U8(raw.into()),
     };
-    let entry = |key: &str, value: String| KeyValue {
-        key: key.to_owned(),
-        value,
-    };
     let elsewhere = Tensor {
         raw_data: None,
         external_data: vec![
-            entry("location", ELSEWHERE.to_owned()),
-            entry("length", length.to_string()),
+            KeyValue::new(LOCATION, ELSEWHERE),
+            KeyValue::new("length", length.to_string()),
         ],
         data_location: OUTSIDE,
         ..tensor
@@ -307,17 +294,13 @@ mod tests {
         let mut content = vec![7; 16];
         content.resize(16 + LEAST_BYTES, 1);
         std::fs::write(folder.path().join("model.onnx.data"), content).expect("a file");
-        let entry = |key: &str, value: &str| KeyValue {
-            key: key.into(),
-            value: value.into(),
-        };
         let beside = |location: &str| Tensor {
             raw_data: None,
             data_location: OUTSIDE,
             external_data: vec![
-                entry("location", location),
-                entry("offset", "16"),
-                entry("length", &LEAST_BYTES.to_string()),
+                KeyValue::new(LOCATION, location),
+                KeyValue::new("offset", "16"),
+                KeyValue::new("length", LEAST_BYTES.to_string()),
             ],
             ..bytes("beside")
         };

@@ -3,6 +3,7 @@
 
 #![allow(dead_code)] // each test file uses its own part
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -10,11 +11,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 use svc_engine::Error;
+use svc_engine::backend::Backend;
 use svc_engine::cache::Precision;
 use svc_engine::engine::{Answered, Arrival, Engine, Options};
-use svc_engine::model::Source;
+use svc_engine::layout::Plan;
+use svc_engine::model::{Model, Source};
 use svc_engine::queue::Limits;
-use svc_engine::wire::Format;
+use svc_engine::stop::Stop;
+use svc_engine::tokenize::Meter;
+use svc_engine::wire::{Format, Most, systemone};
 
 /// The greatest difference of an fp32 graph's probabilities from the reference.
 pub const FP32_TOLERANCE: f64 = 1e-5;
@@ -77,6 +82,24 @@ pub fn options(folder: &Path, threads: usize) -> Options {
     }
 }
 
+/// Copies the files of a folder into another one.
+pub fn copy_files(from: &Path, to: &Path) {
+    for file in fs::read_dir(from).expect("the folder") {
+        let file = file.expect("a file").path();
+        fs::copy(&file, to.join(file.file_name().expect("a name"))).expect("a copy");
+    }
+}
+
+/// Returns the rows of a request on a model.
+pub fn plan(model: &Model, body: &str) -> Plan {
+    let request = systemone::parse(body.as_bytes(), Most::ANY).expect("a request");
+    let stop = Stop::never();
+    let mut meter = Meter::new(usize::MAX, &stop);
+    let questions = model.encode_questions(&request.questions, &mut meter);
+    let plan = model.encode_state(&request.state, &questions.expect("rows"), &mut meter);
+    plan.expect("rows")
+}
+
 pub fn engine(folder: &Path, threads: usize) -> Engine {
     Engine::load(options(folder, threads)).expect("the model loads")
 }
@@ -109,6 +132,22 @@ pub fn answer(engine: &Engine, body: &str) -> Value {
 /// Returns only the answers, as text, which must not change by a bit.
 pub fn answers(engine: &Engine, body: &str) -> String {
     answer(engine, body)["answers"].to_string()
+}
+
+/// Returns the largest difference of a probability between two answers to one request.
+pub fn furthest(one: &Value, other: &Value) -> f64 {
+    let probabilities = |answer: &Value| -> Vec<f64> {
+        let answers = answer["answers"].as_object().expect("answers").values();
+        let all = answers.flat_map(|it| it["probabilities"].as_object().expect("labels"));
+        all.map(|(_, p)| p.as_f64().expect("a number")).collect()
+    };
+    let (one, other) = (probabilities(one), probabilities(other));
+    assert_eq!(one.len(), other.len());
+    let differences = one
+        .iter()
+        .zip(&other)
+        .map(|(one, other)| (one - other).abs());
+    differences.fold(0.0, f64::max)
 }
 
 /// Returns the lines of a folder's reference answers.
