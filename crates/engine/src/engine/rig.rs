@@ -26,6 +26,9 @@ use crate::wire::batch::Framing;
 /// things.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long the encoding of the state "very slow in encode" takes.
+pub const SLOW_ENCODE: Duration = Duration::from_millis(1_200);
+
 /// How long a run about the state "held up" says that it waited for cores; no thread waits that long.
 pub const HELD_UP: Duration = Duration::from_secs(3600);
 
@@ -100,15 +103,17 @@ impl Backend for Fake {
         let state = state.text.as_str();
         self.encoded_states.fetch_add(1, Ordering::SeqCst);
         assert!(state != "panic in encode");
-        if state == "slow in encode" {
-            std::thread::sleep(Duration::from_millis(10));
+        match state {
+            "slow in encode" => std::thread::sleep(Duration::from_millis(10)),
+            "very slow in encode" => std::thread::sleep(SLOW_ENCODE),
+            _ => {}
         }
         meter.add(if state == "long" { 1000 } else { 1 })?;
         let row = Row {
             ids: vec![state.len() as i64; if state == "thousand" { 1_000 } else { 3 }],
             markers: vec![
                 i64::from(state == "panic in run"),
-                i64::from(state == "wait"),
+                i64::from(state == "wait" || state == "very slow in encode"),
                 i64::from(state == "held up"),
             ],
             ..Row::default()

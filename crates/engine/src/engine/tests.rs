@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::rig::{Fake, HELD_UP, PATIENCE, Rig, arrival, until};
+use super::rig::{Fake, HELD_UP, PATIENCE, Rig, SLOW_ENCODE, arrival, until};
 use super::*;
 use crate::question::Kind;
 
@@ -88,6 +88,75 @@ fn what_joins_unparsed_is_run_by_a_thread_that_has_nothing_to_do() {
     rig.engine.stages.queue.turn_around();
     rig.ask(1, "fine");
     assert!(rig.next().1.is_ok());
+}
+
+/// Returns after how many seconds a caller is told to come back while a request of about 10,000
+/// tokens, by its bytes, waits unparsed; it is then run in no time, as three tokens.
+fn retry_after_with_a_long_line(rig: &Rig, tickets: [u64; 2]) -> u32 {
+    rig.ask(tickets[0], "wait");
+    rig.until_running();
+    rig.engine.stages.queue.turn_around();
+    rig.ask(tickets[1], &"x".repeat(40_000));
+    let refused = rig.engine.refusal();
+    std::thread::sleep(SLOW_RUN);
+    rig.open.send(()).expect("waits");
+    assert!(rig.next().1.is_ok() && rig.next().1.is_ok());
+    match refused {
+        Some(Error::QueueFull {
+            retry_after_seconds,
+        }) => retry_after_seconds,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// How long a model takes for three tokens that is too slow for 10,000.
+const SLOW_RUN: Duration = Duration::from_millis(50);
+
+/// Returns an engine with room for one request in the line, whose model has taken [`SLOW_RUN`] for
+/// the three tokens of its last request.
+fn slow_rig_for_one() -> Rig {
+    let rig = Rig::new(|options| options.limits.max_queue = 1);
+    rig.ask(1, "wait");
+    rig.until_running();
+    std::thread::sleep(SLOW_RUN);
+    rig.open.send(()).expect("waits");
+    assert!(rig.next().1.is_ok());
+    rig
+}
+
+#[test]
+fn what_waits_unparsed_counts_in_the_line_by_its_bytes_and_in_the_pace_by_its_tokens() {
+    let rig = slow_rig_for_one();
+    for tickets in [[2, 3], [4, 5]] {
+        let seconds = retry_after_with_a_long_line(&rig, tickets);
+        assert!(
+            seconds > 20,
+            "{seconds} s for 10,000 tokens at 90 a second or less"
+        );
+    }
+}
+
+#[test]
+fn what_fails_in_its_turn_counts_no_tokens_in_the_pace() {
+    let rig = slow_rig_for_one();
+    rig.engine.stages.queue.turn_around();
+    for ticket in 2..6 {
+        // The text is no JSON.
+        rig.send(arrival(ticket, "x".repeat(40_000)));
+        assert_eq!(rig.next().1.expect_err("no JSON").code(), "invalid_json");
+    }
+    let seconds = retry_after_with_a_long_line(&rig, [6, 7]);
+    assert!(seconds > 20, "{seconds}");
+}
+
+#[test]
+fn the_time_of_encoding_counts_in_the_time_on_the_model() {
+    let rig = Rig::new(|options| options.limits.max_run = 2 * SLOW_ENCODE - SLOW_ENCODE / 3);
+    rig.ask(1, "very slow in encode");
+    // It is on the model for half of this time.
+    std::thread::sleep(2 * SLOW_ENCODE);
+    rig.open.send(()).expect("waits");
+    assert_eq!(rig.next().1.expect_err("too long").code(), "run_timeout");
 }
 
 #[test]
@@ -336,12 +405,30 @@ fn ask_many(rig: &Rig, questions: usize) -> Result<Answered, Error> {
 }
 
 #[test]
-fn what_cannot_be_run_in_time_is_refused_at_its_arrival_once_that_was_measured() {
+fn what_takes_exactly_as_long_as_it_may_is_run() {
+    let rig = slow_rows(Duration::from_secs(72));
+    for _ in 0..3 {
+        assert!(ask_many(&rig, 80).is_ok());
+    }
+    assert!(matches!(
+        ask_many(&rig, 81),
+        Err(Error::RunTooLong { tokens: 243, .. })
+    ));
+}
+
+/// Returns an engine whose model takes a second for each row.
+fn slow_rows(max_run: Duration) -> Rig {
     let rig = Rig::new(|options| {
         (options.max_questions, options.max_tokens) = (100, 10_000);
-        options.limits.max_run = Duration::from_secs(60);
+        options.limits.max_run = max_run;
     });
     *rig.fake.row_took.lock() = Duration::from_secs(1);
+    rig
+}
+
+#[test]
+fn what_cannot_be_run_in_time_is_refused_at_its_arrival_once_that_was_measured() {
+    let rig = slow_rows(Duration::from_secs(60));
     for _ in 0..2 {
         assert!(ask_many(&rig, 80).is_ok(), "not measured often enough");
     }
