@@ -188,16 +188,18 @@ function rustMutants(area) {
 
 const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Tests the sample of an area. The areas share `target`, so that the crates that none of them changes are built once. */
-function rustArea(area, target) {
+/** Tests the sample of an area. What no change concerns is built once, for all areas and all later runs. */
+function rustArea(area) {
   const { tests } = RUST[area];
   const all = rustMutants(RUST[area]);
   const sample = sampleOf(all);
   const out = mkdtempSync(join(tmpdir(), 'svc-mutants-rust-'));
   const chosen = sample.flatMap((name) => ['--re', `^${literally(name)}$`]);
   const options = ['--output', out, '--no-shuffle', '--jobs', '1', '--timeout-multiplier', '5', '--profile', 'mutants'];
-  const args = ['mutants', ...CRATE, ...filesOf(RUST[area]), ...options, ...chosen, '--', ...tests];
-  const env = { ...process.env, SVC_RUNTIME: resolve(ONNX_RUNTIME), CARGO_TARGET_DIR: target };
+  // Such an argument holds for the build too, which would otherwise make the tests of all areas.
+  options.push(...tests.map((argument) => `--cargo-arg=${argument}`));
+  const args = ['mutants', ...CRATE, ...filesOf(RUST[area]), ...options, ...chosen];
+  const env = { ...process.env, SVC_RUNTIME: resolve(ONNX_RUNTIME), CARGO_TARGET_DIR: resolve('target') };
   spawnSync('cargo', args, { stdio: 'inherit', env });
   const list = (name) =>
     readFileSync(join(out, 'mutants.out', `${name}.txt`), 'utf8')
@@ -219,7 +221,7 @@ try {
     const mutantsOf = await instrument(folder);
     for (const area of wanted) results.push(await typescriptArea(folder, area, mutantsOf(area)));
   }
-  for (const area of areas.filter((name) => name in RUST)) results.push(rustArea(area, join(folder, 'target')));
+  for (const area of areas.filter((name) => name in RUST)) results.push(rustArea(area));
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
