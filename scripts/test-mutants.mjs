@@ -79,11 +79,12 @@ const RELEASES = join('dist', 'release');
 
 /** Makes a copy of everything that the tests need, in which `ts/src` can be changed. */
 function copyOfRepository(folder) {
-  const copied = new Set(['ts', 'dist', 'scripts', 'bin', 'package.json']);
   for (const name of readdirSync('.')) {
     if (name === '.git' || name === 'target') continue;
-    if (copied.has(name)) cpSync(name, join(folder, name), { recursive: true, filter: (from) => from !== RELEASES });
-    else symlinkSync(resolve(name), join(folder, name));
+    const to = join(folder, name);
+    // A link to more than the packages would show in the paths that tests compare.
+    if (name === 'node_modules') symlinkSync(resolve(name), to);
+    else cpSync(name, to, { recursive: true, filter: (from) => from !== RELEASES });
   }
 }
 
@@ -118,8 +119,8 @@ async function instrument(folder) {
       .filter(({ name }) => TYPESCRIPT[area].source.test(name));
 }
 
-/** Runs test files until one fails, and returns whether one failed or they took too long. */
-function fails(folder, { files, mutant = '', timeoutMs }) {
+/** Runs test files until one fails, and returns what failed or took too long; undefined if nothing did. */
+function failureOf(folder, { files, mutant = '', timeoutMs }) {
   const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
   const env = { ...process.env, __STRYKER_ACTIVE_MUTANT__: mutant };
   const child = spawn(process.execPath, args, {
@@ -129,20 +130,21 @@ function fails(folder, { files, mutant = '', timeoutMs }) {
     detached: true,
   });
   return new Promise((done) => {
-    const end = (isCaught) => {
+    const end = (what) => {
       clearTimeout(timer);
       try {
         process.kill(-child.pid, 'SIGKILL');
       } catch {
         // The process has already ended by itself.
       }
-      done(isCaught);
+      done(what);
     };
-    const timer = setTimeout(() => end(true), timeoutMs);
+    const timer = setTimeout(() => end('a time-out'), timeoutMs);
     child.stdout.setEncoding('utf8').on('data', (text) => {
-      if (/^\s*not ok /m.test(text)) end(true);
+      const [failed] = /^\s*not ok .*/m.exec(text) ?? [];
+      if (failed !== undefined) end(failed.trim());
     });
-    child.on('close', (code) => end(code !== 0));
+    child.on('close', (code) => end(code === 0 ? undefined : `exit code ${code}`));
   });
 }
 
@@ -161,12 +163,13 @@ async function typescriptArea(folder, area, mutants) {
     .filter((file) => file.endsWith('.js') && TYPESCRIPT[area].tests.test(file.slice(tests.length + 1)))
     .sort();
   const startMs = performance.now();
-  if (await fails(folder, { files, timeoutMs: 600_000 })) throw new Error(`${area}: the tests fail without a mutant`);
+  const failed = await failureOf(folder, { files, timeoutMs: 600_000 });
+  if (failed !== undefined) throw new Error(`${area}: the tests fail without a mutant: ${failed}`);
   const timeoutMs = SLOWER * (performance.now() - startMs) + LONGER_MS;
   const sample = sampleOf(mutants);
   const left = [];
   await each(sample, async ({ id, name, location: { start }, mutatorName, replacement }) => {
-    if (await fails(folder, { files, mutant: id, timeoutMs })) return;
+    if ((await failureOf(folder, { files, mutant: id, timeoutMs })) !== undefined) return;
     const text = replacement.replaceAll(/\s+/g, ' ').slice(0, 100);
     left.push(`ts/src/${name}:${start.line + 1}:${start.column + 1}: ${mutatorName}: ${text}`);
     say(`not caught: ${left.at(-1)}`);
