@@ -21,6 +21,13 @@ fn a_batch_encodes_its_questions_once_and_keeps_the_order_of_its_states() {
 }
 
 #[test]
+fn the_last_chunk_of_an_engine_that_is_gone_says_so() {
+    let chunk = Chunk::closing();
+    assert!(chunk.bytes.is_empty() && chunk.results.is_empty());
+    assert_eq!(chunk.end, Some(Err(Error::Closing)));
+}
+
+#[test]
 fn a_batch_is_encoded_ahead_of_the_model_by_so_many_states_or_tokens() {
     // One state is in the queue; behind it 32 are ready, or as many as have 16,384 tokens.
     for (state, ahead) in [("state", 1 + 32), ("thousand", 1 + 17)] {
