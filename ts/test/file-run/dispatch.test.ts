@@ -59,11 +59,12 @@ suite('a row', () => {
     assert.deepEqual(cuts, [0, 1, 2, 3]);
   });
 
+  const late: Answering = async (res) => {
+    await sleep(800);
+    well(res);
+  };
+
   test('is not taken over by a server that has failed on it', async (t) => {
-    const late: Answering = async (res) => {
-      await sleep(800);
-      well(res);
-    };
     const { fakes, row } = await dispatchTo(t, { answers: [failing(500), late], tookMs: [10, 10] });
     assert.deepEqual(await row(), { body: ANSWER });
     assert.deepEqual(requests(fakes), [1, 1]);
@@ -73,6 +74,22 @@ suite('a row', () => {
     const { fakes, row } = await dispatchTo(t, { answers: [silent, well], tookMs: [10, 10] });
     assert.deepEqual(await row(), { body: ANSWER });
     assert.deepEqual(requests(fakes), [1, 1]);
+  });
+
+  test('is at two servers at most, however many have room', async (t) => {
+    const { fakes, row } = await dispatchTo(t, { answers: [late, silent, well], tookMs: [10, 10, 20] });
+    const first = row();
+    await until(() => fakes[1]?.asked.length === 1);
+    // Another row's answer is an occasion to look which rows have waited for too long.
+    assert.deepEqual(await row(), { body: ANSWER });
+    assert.deepEqual(await first, { body: ANSWER });
+    assert.deepEqual(requests(fakes), [1, 1, 1]);
+  });
+
+  test('waits for a busy server rather than go back to one that has failed on it', async (t) => {
+    const { fakes, row } = await dispatchTo(t, { answers: [failing(500), late], tookMs: [10, 10] });
+    assert.deepEqual(await Promise.all([row(), row()]), [{ body: ANSWER }, { body: ANSWER }]);
+    assert.deepEqual(requests(fakes), [2, 2]);
   });
 
   test('that was refused does not wait long for the second opinion', async (t) => {
