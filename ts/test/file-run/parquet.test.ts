@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { parquetWriteFile } from 'hyparquet-writer';
 import { decompress } from '../../src/file-run/parquet/decompress.ts';
-import { checkLevels, checkValues } from '../../src/file-run/parquet/page-check.ts';
+import { checkLevels, checkLevelsV2, checkValues } from '../../src/file-run/parquet/page-check.ts';
 import { structEnd } from '../../src/file-run/parquet/thrift.ts';
 import { openJsonl } from '../../src/file-run/read-jsonl.ts';
 import { openParquet } from '../../src/file-run/read-parquet.ts';
@@ -237,6 +237,25 @@ suite('what a Parquet page says of itself is not believed', () => {
   test('levels above the highest', () => {
     const bytes = Uint8Array.from([2, 0, 0, 0, 2 << 1, 3]);
     assert.throws(() => checkLevels(bytes, 2, { maxRepetition: 0, maxDefinition: 1 }), /levels that cannot be/);
+  });
+
+  test('counts of rows or nulls that its levels do not have', () => {
+    // The definition levels: one value that is there, and one that is missing.
+    const bytes = Uint8Array.from([1 << 1, 1, 1 << 1, 0]);
+    const check = (num_nulls: number, num_rows: number) => {
+      const lengths = { definition_levels_byte_length: 4, repetition_levels_byte_length: 0 };
+      const header = { num_values: 2, num_nulls, num_rows, encoding: 'PLAIN' as const, ...lengths };
+      return checkLevelsV2(bytes, header, { maxRepetition: 0, maxDefinition: 1 });
+    };
+    assert.deepEqual(check(1, 2), { end: 4, present: 1 });
+    for (const [nulls, rows] of [
+      [0, 2],
+      [2, 2],
+      [1, 3],
+    ] as const) {
+      assert.throws(() => check(nulls, rows), /^Error: a page has counts that cannot be$/);
+    }
+    assert.throws(() => check(1, -1));
   });
 
   for (const [codec, pack] of [

@@ -216,6 +216,25 @@ fn a_paused_batch_holds_no_place() {
 }
 
 #[test]
+fn a_closed_queue_is_waited_for_until_all_have_left() {
+    let queue: Queue<u64> = Queue::new(LIMITS);
+    for ticket in [1, 2] {
+        queue
+            .admit(entrant(ticket, RequestKind::Single, 10))
+            .expect("room");
+    }
+    queue.close();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| queue.wait_until_empty());
+        for ticket in [1, 2] {
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!waiting.is_finished(), "{ticket} is still there");
+            queue.leave(ticket);
+        }
+    });
+}
+
+#[test]
 fn each_state_of_a_batch_may_wait_for_as_long_as_a_request() {
     let request_timeout = Duration::from_millis(20);
     let queue = Queue::new(Limits {
