@@ -301,6 +301,21 @@ suite('a run of a file refuses', () => {
   });
 });
 
+suite('the questions of a run', () => {
+  const question = '{"type":"noul"}';
+  for (const [what, text, expected] of [
+    ['are taken without a byte order mark and space around them', `\uFEFF \n{"a":${question}}\n`, `{"a":${question}}`],
+    ['may be called state and questions', `{"state":${question},"questions":${question}}`, undefined],
+    ['that the engine will refuse are no whole request', `{"state":${question},"questions":null}`, undefined],
+  ] as const) {
+    test(what, (t) => {
+      const questions = join(temporaryFolder(t), 'q.json');
+      writeFileSync(questions, text);
+      assert.equal(fileRunPlan('a.csv', { questions }).questionsJson, expected ?? text);
+    });
+  }
+});
+
 suite('the plan of a run refuses', () => {
   for (const [input, options, message] of [
     ['a.csv', {}, 'what is asked? Give --questions FILE; see svc batch --help'],
