@@ -56,6 +56,33 @@ test('a row that is larger than max_body_bytes is bad in Parquet as in JSON line
   );
 });
 
+test('the input of a row is an object of its state, be that one column or several', async (t) => {
+  const path = written(t, [
+    { name: 'text', data: ['a'], type: 'STRING' },
+    { name: 'n', data: Int32Array.from([7]), type: 'INT32' },
+  ]);
+  for (const [state, stateJson, input] of [
+    [['text'], '"a"', '{"text":"a"}'],
+    [['n', 'text'], '{"n":7,"text":"a"}', '{"n":7,"text":"a"}'],
+  ] as const) {
+    const [row] = await rowsOf(await openParquet({ path, maxRowBytes: MIB, state: [...state], keep: [] }));
+    assert.deepEqual([row?.problem ?? row?.stateJson, row?.inputJson()], [stateJson, input]);
+  }
+});
+
+test('a footer may have 8 MiB, and not one byte more', async (t) => {
+  const path = join(temporaryFolder(t), 'rows.parquet');
+  for (const [bytes, message] of [
+    [8 * MIB, /nested too deep/],
+    [8 * MIB + 1, /its footer has 8388609 bytes, the limit is 8388608$/],
+  ] as const) {
+    const end = Buffer.from('....PAR1');
+    end.writeUInt32LE(bytes, 0);
+    writeFileSync(path, Buffer.concat([Buffer.alloc(bytes, 0x1c), end]));
+    await assert.rejects(openParquet({ path, maxRowBytes: MIB, ...ALL }), message);
+  }
+});
+
 suite('the memory for a Parquet file does not follow what it unfolds to', () => {
   const long = 'a'.repeat(16 * MIB);
   const files: readonly (readonly [string, number, () => string[]])[] = [
