@@ -31,14 +31,15 @@ const TYPESCRIPT = {
   model: { source: /^model\//, tests: /^(model\/.*|real\/reload)\.(test|system)/ },
   metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };
+const integration = (name) => ['--test', name];
 /** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {
   queue: { files: ['queue/*', 'stop.rs'], tests: ['--lib'] },
-  wire: { files: ['wire/*', 'batch/*'], tests: ['--lib', '--test', 'properties', '--test', 'parse_memory'] },
-  onnx: { files: ['onnx/**'], tests: ['--lib', '--test', 'products', '--test', 'golden', '--test', 'large'] },
+  wire: { files: ['wire/*', 'batch/*'], tests: ['--lib', ...['properties', 'parse_memory'].flatMap(integration)] },
+  onnx: { files: ['onnx/**'], tests: ['--lib', ...['products', 'golden', 'large'].flatMap(integration)] },
   session: {
     files: ['session/*'],
-    tests: ['--lib', '--test', 'golden', '--test', 'cache', '--test', 'prefill', '--test', 'large'],
+    tests: ['--lib', ...['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated'].flatMap(integration)],
   },
 };
 

@@ -162,7 +162,7 @@ mod tests {
         order.gave_up(seconds(2), now + seconds(1));
         assert!(!order.outlasts(seconds(5), now + seconds(2)));
         assert!(order.outlasts(seconds(6), now + seconds(2)));
-        // Nobody gives up any more: the time is remembered for a while, and then forgotten.
+        // The longest wait is remembered for a while after the last caller gave up, and then forgotten.
         assert!(!order.outlasts(seconds(5), now + 2 * REMEMBERED - seconds(1)));
         assert!(order.outlasts(seconds(1), now + 2 * REMEMBERED));
         order.gave_up(seconds(2), now + REMEMBERED);
