@@ -32,6 +32,7 @@ const TYPESCRIPT = {
   metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };
 const integration = (name) => ['--test', name];
+const SESSION_TESTS = ['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated', 'products', 'rows', 'halves'];
 /** The areas of `crates/engine/src`: the files of each, and the tests that `cargo test` runs for it. */
 const RUST = {
   queue: { files: ['queue/*', 'stop.rs'], tests: ['--lib'] },
@@ -39,7 +40,7 @@ const RUST = {
   onnx: { files: ['onnx/**'], tests: ['--lib', ...['products', 'golden', 'large'].flatMap(integration)] },
   session: {
     files: ['session/*'],
-    tests: ['--lib', ...['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated'].flatMap(integration)],
+    tests: ['--lib', ...SESSION_TESTS.flatMap(integration)],
   },
 };
 
