@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { askedQuestions } from '../../src/file-run/asked.ts';
 import { Dispatch } from '../../src/file-run/dispatch.ts';
 import { Server } from '../../src/file-run/server.ts';
 import { Refusal } from '../../src/refusal.ts';
@@ -28,11 +29,9 @@ async function dispatchTo(t: TestContext, { answers, tookMs = [], giveUpMs = 60_
   for (const [at, ms] of tookMs.entries()) servers[at]?.pace.answered(BODY.length, ms);
   const dispatch = new Dispatch({ servers, headers: {}, giveUpMs, tell: () => {} });
   t.after(() => dispatch.end(new Error('the test is over')));
-  const row = () => dispatch.decide({ body: BODY, state: '0'.repeat(16) }, [{ id: 'q', ...NOUL }]);
+  const row = () => dispatch.decide({ body: BODY, state: '0'.repeat(16) }, askedQuestions(QUESTIONS));
   return { fakes, servers, row };
 }
-
-const NOUL = { type: 'noul', labels: ['false', 'true'], legend: [] };
 
 const requests = (fakes: readonly FakeServer[]) => fakes.map(({ asked }) => asked.length);
 
