@@ -38,7 +38,7 @@ const RUST = {
   onnx: { files: ['onnx/**'], tests: ['products', 'golden', 'large'] },
   session: {
     files: ['session/*'],
-    tests: ['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated', 'products', 'rows', 'halves'],
+    tests: ['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated', 'products', 'halves'],
   },
 };
 
@@ -189,7 +189,8 @@ function rustMutants(area) {
   return JSON.parse(stdout).map(({ name }) => name);
 }
 
-const literally = (text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+/** The exit codes of cargo-mutants after which each change was tried: all were caught, some not, some took too long. */
+const TRIED = [0, 2, 3];
 
 /** Tests the sample of an area. What no change concerns is built once, for all areas and all later runs. */
 function rustArea(area) {
@@ -197,19 +198,22 @@ function rustArea(area) {
   const all = rustMutants(RUST[area]);
   const sample = sampleOf(all);
   const out = mkdtempSync(join(tmpdir(), 'svc-mutants-rust-'));
-  const chosen = sample.flatMap((name) => ['--re', `^${literally(name)}$`]);
-  const options = ['--output', out, '--no-shuffle', '--jobs', '1', '--timeout-multiplier', '5', '--profile', 'mutants'];
+  const list = (name) => join(out, 'mutants.out', `${name}.txt`);
+  // All that is not in the sample counts as caught by an earlier run: patterns of names do not hold for deleted fields.
+  mkdirSync(join(out, 'mutants.out'));
+  writeFileSync(list('previously_caught'), all.filter((name) => !sample.includes(name)).join('\n'));
+  const options = ['--output', out, '--iterate', '--no-shuffle', '--jobs', '1', '--timeout-multiplier', '5'];
   // Such an argument holds for the build too, which would otherwise make the tests of all areas.
-  options.push(...tests.map((argument) => `--cargo-arg=${argument}`));
-  const args = ['mutants', ...CRATE, ...filesOf(RUST[area]), ...options, ...chosen];
+  options.push('--profile', 'mutants', ...tests.map((argument) => `--cargo-arg=${argument}`));
+  const args = ['mutants', ...CRATE, ...filesOf(RUST[area]), ...options];
   const env = { ...process.env, SVC_RUNTIME: resolve(ONNX_RUNTIME), CARGO_TARGET_DIR: resolve('target') };
-  spawnSync('cargo', args, { stdio: 'inherit', env });
-  const list = (name) =>
-    readFileSync(join(out, 'mutants.out', `${name}.txt`), 'utf8')
+  const { status } = spawnSync('cargo', args, { stdio: 'inherit', env });
+  if (!TRIED.includes(status)) throw new Error(`${area}: cargo mutants ended with exit code ${status}`);
+  const [left, unviable] = ['missed', 'unviable'].map((name) =>
+    readFileSync(list(name), 'utf8')
       .split('\n')
-      // Deleted fields are tried whether they are in the sample or not, since `--re` does not hold for them.
-      .filter((line) => sample.includes(line));
-  const [left, unviable] = [list('missed'), list('unviable')];
+      .filter((line) => line !== ''),
+  );
   rmSync(out, { recursive: true, force: true });
   for (const one of left) say(`not caught: ${one}`);
   return { area, all: all.length, tried: sample.length - unviable.length, left };

@@ -9,6 +9,7 @@ import { type Asked, askedQuestions } from './asked.ts';
 import { type Decider, type DecisionText, type Outcome, requestBody } from './decider.ts';
 import { Dispatch } from './dispatch.ts';
 import { faultIn } from './fault.ts';
+import { inTime } from './in-time.ts';
 import { BAD_REQUEST, post, problemOf, type Received, type Sent } from './post.ts';
 import { PROBES, type Probed, requireSameAnswers } from './probes.ts';
 import { Server } from './server.ts';
@@ -31,13 +32,6 @@ const HEALTH_TIMEOUT_MS = 5000;
 /** The timeout of the first try of a probe; each further try doubles it, up to the longest one. */
 const FIRST_PROBE_TIMEOUT_MS = 10_000;
 const LONGEST_PROBE_TIMEOUT_MS = 180_000;
-
-/**
- * Once the first server has answered at the start, the others have this multiple of the time that it took, and at least
- * `SHORTEST_GRACE_MS`.
- */
-const GRACE = 3;
-const SHORTEST_GRACE_MS = 1000;
 
 /** The longest wait of the start for the answers to the probes. */
 const START_MS = 10_000;
@@ -201,32 +195,4 @@ class Servers implements Decider {
     server.answered();
     this.#dispatch.schedule();
   }
-}
-
-/**
- * Returns the results of `tries`, undefined for those without a result in time: once the first has one, the others have
- * a little longer than it took, and all have `mostMs` milliseconds at most.
- */
-async function inTime<Value>(
-  tries: readonly Promise<Value | undefined>[],
-  mostMs = Number.POSITIVE_INFINITY,
-): Promise<(Value | undefined)[]> {
-  const startMs = performance.now();
-  const found: (Value | undefined)[] = tries.map(() => undefined);
-  await new Promise<void>((resolve) => {
-    let timer = Number.isFinite(mostMs) ? setTimeout(resolve, mostMs) : undefined;
-    let isFirst = true;
-    const each = tries.map(async (one, at) => {
-      found[at] = await one;
-      if (found[at] === undefined || !isFirst) return;
-      isFirst = false;
-      clearTimeout(timer);
-      timer = setTimeout(resolve, Math.max(SHORTEST_GRACE_MS, GRACE * (performance.now() - startMs)));
-    });
-    void Promise.all(each).then(() => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
-  return [...found];
 }
