@@ -80,7 +80,7 @@ function limit(pid, quota) {
 }
 
 const none = () => () => {};
-/** What holds the servers up: `[label, begin]`, where `begin` takes a process and returns a function that ends it. */
+/** The neighbours: `[label, begin]`, where `begin` takes a process and returns a function that ends its neighbour. */
 const SITUATIONS = [
   ['nothing', none],
   [`${loops} busy loops`, () => busyLoops(loops)],
