@@ -196,6 +196,14 @@ suite('a run of a file', () => {
     assert.deepEqual(outputFiles(broken.folder), outputFiles(whole.folder));
   });
 
+  test('that starts anew in fewer parts leaves no part of the run before', async (t) => {
+    const [fresh, again] = [makeRows(t, 'rows.parquet', 100), makeRows(t, 'rows.parquet', 100)];
+    await run(fresh, { partRows: '50' });
+    await run(again, { partRows: '20' });
+    await run(again, { partRows: '50', overwrite: true });
+    assert.deepEqual(outputFiles(again.folder), outputFiles(fresh.folder));
+  });
+
   test('that is complete stays as it is when it is resumed', async (t) => {
     const rowsFile = makeRows(t, 'rows.csv', 20);
     await run(rowsFile);
