@@ -80,7 +80,7 @@ function limit(pid, quota) {
 }
 
 const none = () => () => {};
-/** The neighbours: `[label, begin]`, where `begin` takes a process and returns a function that ends its neighbour. */
+/** The situations, `[label, begin]`: `begin` holds a process up and returns a function that ends that. */
 const SITUATIONS = [
   ['nothing', none],
   [`${loops} busy loops`, () => busyLoops(loops)],

@@ -88,6 +88,26 @@ fn cross_encoders_answer_as_their_makers_in_pytorch() {
 }
 
 #[test]
+fn an_encoder_and_a_head_in_two_files_answer_as_their_makers() {
+    let engine = engine(&fixture("published/laya-split"), 2);
+    let file = fixture("published").join("laya-split.golden.jsonl");
+    let text = std::fs::read_to_string(file).expect("the makers' answers");
+    // Such texts have few enough tokens that none is cut, which needs a setting of its own.
+    for line in text.lines().filter(|line| line.len() < 300) {
+        let line: Value = serde_json::from_str(line).expect("a line");
+        let got = answer(&engine, line["body"].as_str().expect("a body"));
+        for (id, expected) in line["answers"].as_object().expect("answers") {
+            let probabilities = &got["answers"][id]["probabilities"];
+            for (label, expected) in expected.as_object().expect("probabilities") {
+                let difference = probabilities[label].as_f64().expect("a probability")
+                    - expected.as_f64().expect("a probability");
+                assert!(difference.abs() <= FP32_TOLERANCE, "{id}: {label}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_answer_of_open_jev_depends_on_its_neighbours_only_where_the_settings_say_so() {
     let together = r#"{"state":"The order was late.","questions":{
         "a":{"type":"noul","instructions":"Is it late?"},"b":{"type":"noul","instructions":"Is it wrong?"}}}"#;

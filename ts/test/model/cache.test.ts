@@ -71,7 +71,10 @@ suite('the cache of models', () => {
     const [folder, sha256] = [temporaryFolder(t), 'a'.repeat(64)];
     const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
     await keepModel(cache, sha256);
-    await assert.rejects(cache.open(sha256, AbortSignal.abort(new Error('the server ends'))), /^Error: the server ends$/);
+    await assert.rejects(
+      cache.open(sha256, AbortSignal.abort(new Error('the server ends'))),
+      /^Error: the server ends$/,
+    );
     assert.equal((await cache.kept())[0]?.isInUse, false);
     const model = await cache.open(sha256, never);
     assert.equal(model?.sha256, sha256);

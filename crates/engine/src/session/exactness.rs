@@ -177,9 +177,14 @@ fn processor(environment: &Environment) -> Processor {
     // A library that cannot run a product will not run the model either, and reports the cause
     // then.
     *ANSWER.lock().get_or_insert_with(|| Processor {
-        unsigned: pairs(|weights| saturates(environment, weights)),
-        dequantized: pairs(|weights| saturates_dequantized(environment, weights)),
-        quantizes_rows: quantizes_rows(environment).unwrap_or(false),
+        unsigned: pairs(|least| saturates(least, trial(environment, &product(turns(least)))?)),
+        dequantized: pairs(|least| {
+            let graph = dequantized_product(turns(least));
+            saturates_dequantized(least, trial(environment, &graph)?)
+        }),
+        quantizes_rows: trial(environment, &dynamic_product(weights(|_| 1)))
+            .and_then(quantizes_rows)
+            .unwrap_or(false),
     })
 }
 
@@ -219,58 +224,75 @@ fn weights(weight: impl Fn(usize) -> i8) -> Weights {
     }
 }
 
-/// Whether some sum of unsigned by signed bytes is wrong. The inputs are the largest and the least
-/// unsigned byte.
-fn saturates(environment: &Environment, least: i8) -> ort::Result<bool> {
-    let graph = product(weights(|column| weight(column, least)));
+/// Returns weights of which the columns have the largest one and `least` by turns.
+fn turns(least: i8) -> Weights {
+    weights(|column| weight(column, least))
+}
+
+/// Whether some sum of unsigned by signed bytes is wrong, in a product with the weights of
+/// [`turns`]. The inputs are the largest and the least unsigned byte.
+fn saturates(
+    least: i8,
+    sums: impl FnMut(usize, &[u8]) -> ort::Result<Vec<i32>>,
+) -> ort::Result<bool> {
     let is_wrong = |sum: i32, input: u8, column| {
         sum != i32::from(input) * i32::from(weight(column, least)) * ROWS as i32
     };
-    some_sum(&mut open(environment, &graph)?, [255, 0], is_wrong)
+    some_sum(sums, [255, 0], is_wrong)
 }
 
-/// Whether some sum is wrong for signed bytes that are quantized and dequantized. The sums are
-/// whole numbers that floats can hold.
-fn saturates_dequantized(environment: &Environment, least: i8) -> ort::Result<bool> {
-    let graph = dequantized_product(weights(|column| weight(column, least)));
+/// Whether some sum is wrong for signed bytes that are quantized and dequantized, in a product with
+/// the weights of [`turns`]. The sums are whole numbers that floats can hold.
+fn saturates_dequantized(
+    least: i8,
+    sums: impl FnMut(usize, &[f32]) -> ort::Result<Vec<f32>>,
+) -> ort::Result<bool> {
     let is_wrong = |sum: f32, input: f32, column| {
         (sum - input * f32::from(weight(column, least)) * ROWS as f32).abs() > 0.5
     };
-    some_sum(&mut open(environment, &graph)?, [127.0, -128.0], is_wrong)
+    some_sum(sums, [127.0, -128.0], is_wrong)
 }
 
-/// Whether inputs are quantized row by row. The inputs of one row are much less than those of the
-/// other, so that one scale for both quantizes them to 0 and 255; any other result shows a scale
-/// for each row.
-fn quantizes_rows(environment: &Environment) -> ort::Result<bool> {
-    let mut session = open(environment, &dynamic_product(weights(|_| 1)))?;
+/// Whether inputs are quantized row by row, in a product with weights of 1. The inputs of one row
+/// are much less than those of the other, so that one scale for both quantizes them to 0 and 255;
+/// any other result shows a scale for each row.
+fn quantizes_rows(sums: impl FnMut(usize, &[f32]) -> ort::Result<Vec<f32>>) -> ort::Result<bool> {
     let is_wrong = |sum: f32, input: f32, _| input < 1.0 && sum.abs() > 0.5;
-    some_sum(&mut session, [255.0, 0.25], is_wrong)
+    some_sum(sums, [255.0, 0.25], is_wrong)
 }
 
-/// Whether `is_wrong` holds for some sum of a product, given its input and its column. The rows of
-/// the product have the first of two inputs, or both inputs by turns.
-fn some_sum<I, S>(
-    session: &mut Session,
+/// Whether `is_wrong` holds for some sum of a product, given its input and its column. `sums`
+/// returns the sums of so many lines of inputs; the lines have the first of two inputs, or both by
+/// turns.
+fn some_sum<I: Copy, S>(
+    mut sums: impl FnMut(usize, &[I]) -> ort::Result<Vec<S>>,
     inputs: [I; 2],
     is_wrong: impl Fn(S, I, usize) -> bool,
-) -> ort::Result<bool>
-where
-    I: PrimitiveTensorElementType + Debug + Copy + 'static,
-    S: PrimitiveTensorElementType + Copy,
-{
+) -> ort::Result<bool> {
     // A single line of inputs is computed by kernels of its own.
     for lines in [1, INPUTS] {
         let values: Vec<I> = (0..lines * ROWS)
             .map(|place| inputs[place / ROWS % 2])
             .collect();
-        let sums = sums::<I, S>(session, lines, &values)?;
-        let mut sums = sums.into_iter().enumerate();
+        let mut sums = sums(lines, &values)?.into_iter().enumerate();
         if sums.any(|(place, sum)| is_wrong(sum, inputs[place / COLUMNS % 2], place % COLUMNS)) {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns a function that runs a product on this processor, as [`sums`] does.
+fn trial<I, S>(
+    environment: &Environment,
+    graph: &Bytes,
+) -> ort::Result<impl FnMut(usize, &[I]) -> ort::Result<Vec<S>>>
+where
+    I: PrimitiveTensorElementType + Debug + Clone + 'static,
+    S: PrimitiveTensorElementType + Clone,
+{
+    let mut session = open(environment, graph)?;
+    Ok(move |lines, inputs: &[I]| sums(&mut session, lines, inputs))
 }
 
 fn open(environment: &Environment, graph: &Bytes) -> ort::Result<Session> {
@@ -348,6 +370,95 @@ mod tests {
         }
         assert_eq!(made(2).and(cannot.clone()), cannot);
         assert_eq!(cannot.clone().and(made(2)), cannot);
+    }
+
+    /// Returns the sums of products as a processor makes them that adds two products by `add`.
+    fn sums_of_pairs<I: Copy>(
+        weights: Weights,
+        add: impl Fn([(I, i8); 2]) -> i32,
+    ) -> impl FnMut(usize, &[I]) -> ort::Result<Vec<i32>> {
+        move |lines, inputs| {
+            let width = inputs.len() / lines;
+            let sum = |line: usize, column: usize| {
+                let term = |row: usize| {
+                    let weight = weights.bytes[row * weights.columns + column];
+                    (inputs[line * width + row], weight.cast_signed())
+                };
+                let pairs = (0..width / 2).map(|pair| add([term(2 * pair), term(2 * pair + 1)]));
+                pairs.sum()
+            };
+            let places = (0..lines).flat_map(|line| (0..weights.columns).map(move |at| (line, at)));
+            Ok(places.map(|(line, column)| sum(line, column)).collect())
+        }
+    }
+
+    fn exact(terms: [(i32, i8); 2]) -> i32 {
+        terms
+            .iter()
+            .map(|(input, weight)| input * i32::from(*weight))
+            .sum()
+    }
+
+    fn saturated(terms: [(i32, i8); 2]) -> i32 {
+        exact(terms).clamp(i16::MIN.into(), i16::MAX.into())
+    }
+
+    #[test]
+    fn a_processor_shows_by_its_sums_which_pairs_of_weights_saturate() {
+        type Pair = [(i32, i8); 2];
+        // A processor without a product of unsigned by signed bytes moves the inputs by 128.
+        let moved = |terms: Pair| {
+            let moved = terms.map(|(input, weight)| (input - 128, weight));
+            saturated(moved) + exact([(128, terms[0].1), (128, terms[1].1)])
+        };
+        let unsigned = |add: &dyn Fn(Pair) -> i32| {
+            pairs(|least| {
+                let add = |terms: [(u8, i8); 2]| add(terms.map(|(input, w)| (input.into(), w)));
+                saturates(least, sums_of_pairs(turns(least), add))
+            })
+        };
+        assert_eq!(unsigned(&exact), Pairs::None);
+        assert_eq!(unsigned(&moved), Pairs::OfLeast);
+        assert_eq!(unsigned(&saturated), Pairs::Large);
+
+        let dequantized = |add: &dyn Fn(Pair) -> i32| {
+            pairs(|least| {
+                let add = |terms: [(f32, i8); 2]| add(terms.map(|(input, w)| (input as i32, w)));
+                let mut sums = sums_of_pairs(turns(least), add);
+                let sums = move |lines, inputs: &[f32]| {
+                    let sums = sums(lines, inputs)?;
+                    Ok(sums.into_iter().map(|sum| sum as f32).collect())
+                };
+                saturates_dequantized(least, sums)
+            })
+        };
+        // The library stores such inputs as unsigned bytes.
+        let stored = |terms: Pair| {
+            let stored = terms.map(|(input, weight)| (input + 128, weight));
+            saturated(stored) - exact([(128, terms[0].1), (128, terms[1].1)])
+        };
+        assert_eq!(dequantized(&exact), Pairs::None);
+        assert_eq!(dequantized(&saturated), Pairs::OfLeast);
+        assert_eq!(dequantized(&stored), Pairs::Large);
+    }
+
+    #[test]
+    fn a_processor_shows_by_its_sums_whether_it_quantizes_row_by_row() {
+        let quantized = |is_by_row: bool| {
+            move |lines: usize, inputs: &[f32]| {
+                let rows = inputs.chunks(inputs.len() / lines);
+                let largest = inputs.iter().copied().fold(0.0, f32::max);
+                let sums = rows.map(|row| {
+                    let scale = if is_by_row { row[0] } else { largest } / 255.0;
+                    row.iter()
+                        .map(|input| (input / scale).round() * scale)
+                        .sum()
+                });
+                Ok(sums.flat_map(|sum: f32| [sum; COLUMNS]).collect())
+            }
+        };
+        assert!(!quantizes_rows(quantized(false)).unwrap());
+        assert!(quantizes_rows(quantized(true)).unwrap());
     }
 
     #[test]
