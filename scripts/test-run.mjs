@@ -7,10 +7,31 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { stripVTControlCharacters } from 'node:util';
 
-/** Runs a command, shows its output as it comes, and returns its exit code and all of the output. */
-async function show(command, args, env) {
+/** The signals by which a terminal or a service ends this process. */
+const STOPPING = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
+/**
+ * Runs a command, shows its output as it comes, and returns its exit code and all of the output. After `limitMs` it is
+ * ended with the processes that it has started.
+ */
+async function show(command, args, { env = {}, limitMs } = {}) {
   process.stdout.write(`test: ${command === process.execPath ? 'node' : command} ${args.slice(0, 3).join(' ')}\n`);
-  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
+  // A group of its own lets all of its processes be ended; the terminal's signals do not reach that group.
+  const isGroup = limitMs !== undefined && process.platform !== 'win32';
+  const stdio = ['ignore', 'pipe', 'inherit'];
+  const child = spawn(command, args, { stdio, env: { ...process.env, ...env }, detached: isGroup });
+  const end = () => (isGroup ? process.kill(-child.pid, 'SIGKILL') : child.kill('SIGKILL'));
+  const leave = () => {
+    end();
+    process.exit(1);
+  };
+  if (isGroup) for (const signal of STOPPING) process.on(signal, leave);
+  const timer =
+    limitMs &&
+    setTimeout(() => {
+      process.stderr.write(`test: ${command}: not at its end after ${limitMs / 1000} s\n`);
+      end();
+    }, limitMs);
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
     output += text;
@@ -23,6 +44,8 @@ async function show(command, args, env) {
     });
     child.on('close', (code) => done(code ?? 1));
   });
+  clearTimeout(timer);
+  for (const signal of STOPPING) process.off(signal, leave);
   return { exitCode, output: stripVTControlCharacters(output) };
 }
 
@@ -30,13 +53,17 @@ function sum(output, pattern) {
   return [...output.matchAll(pattern)].reduce((total, match) => total + Number(match[1]), 0);
 }
 
-/** Runs `cargo test`, and counts the tests that passed and failed. */
-export async function cargoTests(args, env) {
-  const { exitCode, output } = await show('cargo', ['test', ...args], env);
+/** Runs `cargo test`, and counts the tests that passed and failed. The build may take as long as it needs. */
+export async function cargoTests(args, env, limitMs = CARGO_TIMEOUT_MS) {
+  const build = await show('cargo', ['test', '--no-run', ...args], { env });
+  const { exitCode, output } = build.exitCode === 0 ? await show('cargo', ['test', ...args], { env, limitMs }) : build;
   const passed = sum(output, /^test result: .*?(\d+) passed/gm);
   const failed = sum(output, /^test result: .*?(\d+) failed/gm);
   return { name: 'cargo test', exitCode, passed, failed };
 }
+
+/** The longest time of all tests of Rust, which take about a minute. */
+const CARGO_TIMEOUT_MS = 30 * 60_000;
 
 /** The longest time of one file of tests. It is long enough for a busy machine, and ends a test that waits for ever. */
 const TIMEOUT_MS = 10 * 60_000;
@@ -66,7 +93,7 @@ export async function nodeTests(files, { env = {}, timeout = TIMEOUT_MS } = {}) 
 
 /** Runs test files with pytest, and counts the tests. A skipped test has not passed. */
 export async function pythonTests(python, args) {
-  const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args], {});
+  const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args]);
   const last = output.trimEnd().split('\n').at(-1);
   return {
     name: 'pytest',
