@@ -80,7 +80,7 @@ function limit(pid, quota) {
 }
 
 const none = () => () => {};
-/** What holds the servers up: `[label, begin]`, where `begin` takes a process and returns a function that ends it. */
+/** The situations, `[label, begin]`: `begin` holds a process up and returns a function that ends that. */
 const SITUATIONS = [
   ['nothing', none],
   [`${loops} busy loops`, () => busyLoops(loops)],

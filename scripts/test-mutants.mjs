@@ -7,7 +7,8 @@
  *     npm run test:mutants -- [--areas gate,queue] [--sample 40] [--seed 1] [--jobs 2]
  *
  * It needs `cargo install cargo-mutants` for the areas in Rust, and fetches the instrumenter from the registry of npm. It
- * prints how many changes of each area were caught, and those that were not.
+ * prints how many changes of each area were caught, how many of these by tests that took too long, and those that were
+ * not caught.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -119,6 +120,9 @@ async function instrument(folder) {
       .filter(({ name }) => TYPESCRIPT[area].source.test(name));
 }
 
+/** The result of `failureOf` when the tests take too long. */
+const TIMED_OUT = 'a time-out';
+
 /** Runs test files until one fails, and returns what failed or took too long; undefined if nothing did. */
 function failureOf(folder, { files, mutant = '', timeoutMs }) {
   const args = ['--test', '--test-reporter=tap', '--test-concurrency=1', ...files];
@@ -139,7 +143,7 @@ function failureOf(folder, { files, mutant = '', timeoutMs }) {
       }
       done(what);
     };
-    const timer = setTimeout(() => end('a time-out'), timeoutMs);
+    const timer = setTimeout(() => end(TIMED_OUT), timeoutMs);
     child.stdout.setEncoding('utf8').on('data', (text) => {
       const [failed] = /^\s*not ok .*/m.exec(text) ?? [];
       if (failed !== undefined) end(failed.trim());
@@ -162,19 +166,25 @@ async function typescriptArea(folder, area, mutants) {
   const files = filesUnder(tests)
     .filter((file) => file.endsWith('.js') && TYPESCRIPT[area].tests.test(file.slice(tests.length + 1)))
     .sort();
+  if (files.length === 0) throw new Error(`${area}: there are no tests`);
   const startMs = performance.now();
-  const failed = await failureOf(folder, { files, timeoutMs: 600_000 });
+  // As many runs at once as later: tests that disturb each other would seem to catch every mutant.
+  const unchanged = Array.from({ length: jobs }, () => failureOf(folder, { files, timeoutMs: 600_000 }));
+  const failed = (await Promise.all(unchanged)).find((what) => what !== undefined);
   if (failed !== undefined) throw new Error(`${area}: the tests fail without a mutant: ${failed}`);
   const timeoutMs = SLOWER * (performance.now() - startMs) + LONGER_MS;
   const sample = sampleOf(mutants);
   const left = [];
+  let timedOut = 0;
   await each(sample, async ({ id, name, location: { start }, mutatorName, replacement }) => {
-    if ((await failureOf(folder, { files, mutant: id, timeoutMs })) !== undefined) return;
+    const what = await failureOf(folder, { files, mutant: id, timeoutMs });
+    if (what === TIMED_OUT) timedOut += 1;
+    if (what !== undefined) return;
     const text = replacement.replaceAll(/\s+/g, ' ').slice(0, 100);
     left.push(`ts/src/${name}:${start.line + 1}:${start.column + 1}: ${mutatorName}: ${text}`);
     say(`not caught: ${left.at(-1)}`);
   });
-  return { area, all: mutants.length, tried: sample.length, left };
+  return { area, all: mutants.length, tried: sample.length, timedOut, left };
 }
 
 const CRATE = ['-p', 'svc-engine'];
@@ -209,14 +219,17 @@ function rustArea(area) {
   const env = { ...process.env, SVC_RUNTIME: resolve(ONNX_RUNTIME), CARGO_TARGET_DIR: resolve('target') };
   const { status } = spawnSync('cargo', args, { stdio: 'inherit', env });
   if (!TRIED.includes(status)) throw new Error(`${area}: cargo mutants ended with exit code ${status}`);
-  const [left, unviable] = ['missed', 'unviable'].map((name) =>
+  const those = (name) =>
     readFileSync(list(name), 'utf8')
       .split('\n')
-      .filter((line) => line !== ''),
-  );
+      .filter((one) => sample.includes(one));
+  const [caught, timeouts, left, unviable] = ['caught', 'timeout', 'missed', 'unviable'].map(those);
   rmSync(out, { recursive: true, force: true });
+  const tried = caught.length + timeouts.length + left.length;
+  if (tried + unviable.length !== sample.length)
+    throw new Error(`${area}: of ${sample.length} mutants only ${tried + unviable.length} have a result`);
   for (const one of left) say(`not caught: ${one}`);
-  return { area, all: all.length, tried: sample.length - unviable.length, left };
+  return { area, all: all.length, tried, timedOut: timeouts.length, left };
 }
 
 const results = [];
@@ -233,9 +246,12 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-process.stdout.write(`\nseed ${seed}\n\n| area | mutants | tried | caught |\n|---|---|---|---|\n`);
-for (const { area, all, tried, left } of results) {
+process.stdout.write(
+  `\nseed ${seed}\n\n| area | mutants | tried | caught | of these by time |\n|---|---|---|---|---|\n`,
+);
+for (const { area, all, tried, timedOut, left } of results) {
   const caught = tried - left.length;
-  process.stdout.write(`| ${area} | ${all} | ${tried} | ${caught} (${Math.round((100 * caught) / tried)} %) |\n`);
+  const percent = Math.round((100 * caught) / tried);
+  process.stdout.write(`| ${area} | ${all} | ${tried} | ${caught} (${percent} %) | ${timedOut} |\n`);
 }
 for (const one of results.flatMap(({ left }) => left)) process.stdout.write(`- ${one}\n`);

@@ -1,4 +1,4 @@
-/** What several tries find within a time that the fastest of them sets. */
+/** Waits for several tries, for as long as the fastest of them suggests. */
 
 /**
  * Once the first try has a result, the others have this multiple of the time that it took, and at least

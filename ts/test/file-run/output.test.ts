@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
-import type { Journal } from '../../src/file-run/journal.ts';
+import { type Journal, readJournal } from '../../src/file-run/journal.ts';
 import { Output } from '../../src/file-run/output.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -36,4 +37,28 @@ suite('a part of many-byte characters', () => {
       assert.equal(output.isPartFull, true);
     });
   }
+});
+
+test('rows that could not be written are not recorded as done', async (t) => {
+  const path = join(temporaryFolder(t), 'rows');
+  const paths = { rows: path, errors: `${path}.errors`, journal: `${path}.progress` };
+  const sink = { head: '', text: () => 'row\n' };
+  const output = await Output.open({ paths, sink, fingerprint: async () => '' }, BEGUN);
+  const answer = (number: number) => {
+    const row = { number, end: { row: number, offset: 0 }, inputJson: () => '""', stateJson: '""', cells: [] };
+    output.answered(row, { answersJson: '{}', inputTokens: 1, truncatedTokens: 0 });
+  };
+  answer(1);
+  await output.commit();
+  const any = await open(path);
+  await any.close();
+  const full = t.mock.method(Object.getPrototypeOf(any), 'write', async () => {
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  });
+  answer(2);
+  await assert.rejects(output.commit(), { code: 'ENOSPC' });
+  full.mock.restore();
+  await output.leave();
+  const { row, answered, output_bytes: bytes } = readJournal(paths.journal) ?? BEGUN;
+  assert.deepEqual({ row, answered, bytes }, { row: 1, answered: 1, bytes: 4 });
 });

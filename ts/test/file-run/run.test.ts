@@ -183,15 +183,25 @@ suite('a run of a file', () => {
   }
 
   test('that ends while it makes a part makes it of the same rows when it goes on', async (t) => {
+    // The row behind the part has an answer: a row without one would not get into the part.
+    const options = { partRows: '90' };
     const [whole, broken] = [makeRows(t, 'rows.parquet', 300), makeRows(t, 'rows.parquet', 300)];
-    await run(whole, { partRows: '100' });
+    await run(whole, options);
     const inTheWay = join(broken.folder, 'rows.answers-00002.parquet');
-    const stopped = run(broken, { partRows: '100' });
+    const stopped = run(broken, options);
     mkdirSync(inTheWay);
     await assert.rejects(stopped, /: cannot be written \(E\w+\)$/);
     rmdirSync(inTheWay);
-    await run(broken, { partRows: '100', resume: true });
+    await run(broken, { ...options, resume: true });
     assert.deepEqual(outputFiles(broken.folder), outputFiles(whole.folder));
+  });
+
+  test('that starts anew in fewer parts leaves no part of the run before', async (t) => {
+    const [fresh, again] = [makeRows(t, 'rows.parquet', 100), makeRows(t, 'rows.parquet', 100)];
+    await run(fresh, { partRows: '50' });
+    await run(again, { partRows: '20' });
+    await run(again, { partRows: '50', overwrite: true });
+    assert.deepEqual(outputFiles(again.folder), outputFiles(fresh.folder));
   });
 
   test('that is complete stays as it is when it is resumed', async (t) => {

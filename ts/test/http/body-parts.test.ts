@@ -91,6 +91,28 @@ suite('a body in parts', () => {
     }
   });
 
+  test('that has failed takes no memory any more, and its rest takes none either', async () => {
+    const limit = { maxBytes: 4 * BYTES, setting: 'max_body_bytes' } as const;
+    const req = request({ 'content-length': String(4 * BYTES) });
+    const body = readBody(req, { limit, room: new BodyRoom(4 * BYTES) });
+    const send = () => {
+      const part = Buffer.alloc(BYTES, 'x');
+      req.emit('data', part);
+      return new WeakRef(part);
+    };
+    const isHeld = async (part: WeakRef<Buffer>) => {
+      // A reference that was made or read in this turn keeps its object until the next one.
+      await new Promise(setImmediate);
+      collectGarbage();
+      return part.deref() !== undefined;
+    };
+    const first = send();
+    assert.ok(await isHeld(first));
+    req.emit('error', new Error('it gives way'));
+    await assert.rejects(body, { code: 'cancelled' });
+    assert.deepEqual([await isHeld(first), await isHeld(send())], [false, false]);
+  });
+
   test('that has closed before it is read is given up', async () => {
     const req = request({ 'transfer-encoding': 'chunked' });
     req.destroy();

@@ -452,6 +452,19 @@ suite('too many connections', () => {
     await Promise.all(wires.map((wire) => wire.receives(ANSWER)));
   });
 
+  test('never cost one that has answered its first request and is at work on its second', async (t) => {
+    const { port, engine } = await startServer(t, { maxConnections: MAX });
+    const release = engine.hold();
+    const wires = await open(t, port, MAX);
+    for (const wire of wires) wire.send(`${GET}\r\n${POST}\r\n${DECISION}`);
+    await Promise.all(wires.map((wire) => wire.receives('\r\n\r\n')));
+    await engine.called(MAX - 1);
+    const [one] = await open(t, port, 1);
+    assert.equal(await one?.ends(), '');
+    release();
+    await Promise.all(wires.map((wire) => wire.receives(ANSWER)));
+  });
+
   test('that take nothing of their answers shut out nobody either', async (t) => {
     const { port, engine, get, log } = await startServer(t, { maxConnections: MAX });
     engine.answer = () => ({ ...REPLY, body: Buffer.alloc(2 ** 24, 'x') });

@@ -67,6 +67,20 @@ suite('the cache of models', () => {
     assert.ok(isEmbedded(await sourceOf(t, `${server.url}/m.tar.gz`, { folder }).find(never)));
   });
 
+  test('keeps a model whose check was ended before it was whole, unused', async (t) => {
+    const [folder, sha256] = [temporaryFolder(t), 'a'.repeat(64)];
+    const cache = new ModelCache({ folder, maxBytes: 2 ** 30 });
+    await keepModel(cache, sha256);
+    await assert.rejects(
+      cache.open(sha256, AbortSignal.abort(new Error('the server ends'))),
+      /^Error: the server ends$/,
+    );
+    assert.equal((await cache.kept())[0]?.isInUse, false);
+    const model = await cache.open(sha256, never);
+    assert.equal(model?.sha256, sha256);
+    await model?.release();
+  });
+
   test('removes what was not used for longest, and no more than it must', async (t) => {
     const folder = temporaryFolder(t);
     const everything = new ModelCache({ folder, maxBytes: 2 ** 30 });

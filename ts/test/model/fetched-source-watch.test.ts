@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, test } from 'node:test';
+import { SourceError } from '../../src/model/source-error.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
 import { HostileServer } from './hostile-server.ts';
@@ -81,6 +82,42 @@ suite('a source that is watched', () => {
       [['1', false, false]],
     );
     assert.deepEqual(listener.statuses.at(-1), { offline: false, remoteVersion: '1' });
+  });
+
+  test('is not asked again once the wanted model is there and no newer ones are looked for', async (t) => {
+    const server = await HostileServer.start(t);
+    const source = sourceOf(t, `${server.url}/m.tar.gz`);
+    await source.accept(await source.find(never));
+    publish(server, filesOf('1'));
+    const [listener, stop] = [new Listener(), new AbortController()];
+    const alive = setInterval(() => {}, 1000);
+    t.after(() => {
+      clearInterval(alive);
+      stop.abort();
+    });
+    let hasEnded = false;
+    void source.watch(listener, stop.signal).then(() => {
+      hasEnded = true;
+    });
+    await listener.until(({ models }) => models.length > 0);
+    const requests = server.requests.length;
+    await until(() => hasEnded || server.requests.length > requests + 1);
+    assert.ok(hasEnded);
+  });
+
+  test('is not asked again before the time that it has named', async (t) => {
+    const askedMs: number[] = [];
+    const fetch = async () => {
+      askedMs.push(performance.now());
+      throw new SourceError('the hub limits requests', { isAway: true, retryMs: 300 });
+    };
+    const source = sourceOf(t, 'https://server.example/m.tar.gz', { fetch });
+    await source.accept(await source.find(never));
+    new Listener().watch(t, source);
+    await until(() => askedMs.length > 1);
+    const [first = 0, second = 0] = askedMs;
+    // The timers of Node may be a millisecond early.
+    assert.ok(second - first > 298, `${second - first} ms`);
   });
 
   test('starts with the last good one while the source is slow, and says so until it has answered', async (t) => {

@@ -220,6 +220,8 @@ fn one() -> Attribute {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::super::proto::OperatorSet;
     use super::*;
 
@@ -232,11 +234,20 @@ mod tests {
 
     /// Returns the nodes that a graph has when its norms are replaced.
     fn replaced(version: i64, nodes_of: &[Node], scale: &Initializer) -> Option<Vec<Node>> {
+        let graph = graph_of(version, nodes_of, std::slice::from_ref(scale))?;
+        let nodes = nodes(&graph)?.into_iter();
+        Some(nodes.map(|(node, _)| node).collect())
+    }
+
+    /// Returns the fields of a graph when its norms are replaced.
+    fn graph_of(version: i64, nodes_of: &[Node], scales: &[Initializer]) -> Option<Vec<Field>> {
         let mut graph = Vec::new();
         for node in nodes_of {
             put(&mut graph, graph_tag::NODE, &node.encode_to_vec());
         }
-        put(&mut graph, graph_tag::INITIALIZER, &scale.encode_to_vec());
+        for scale in scales {
+            put(&mut graph, graph_tag::INITIALIZER, &scale.encode_to_vec());
+        }
         let head = Head {
             ir_version: 8,
             operators: vec![OperatorSet {
@@ -249,9 +260,7 @@ mod tests {
         let changed = with_vectorized_norms(&model.into())?;
         let graph = fields(&changed)?.into_iter();
         let graph = graph.filter(|field| field.tag == model_tag::GRAPH).last()?;
-        let graph = fields(&graph.value)?;
-        let nodes = nodes(&graph)?.into_iter();
-        Some(nodes.map(|(node, _)| node).collect())
+        fields(&graph.value)
     }
 
     fn scale() -> Initializer {
@@ -296,6 +305,42 @@ mod tests {
         let mut shaped = nodes.iter().filter(|node| node.op_type == "Reshape");
         let last = shaped.next_back().expect("the shape of the input");
         assert!(last.is_set("allowzero"));
+    }
+
+    #[test]
+    fn norms_of_several_lengths_have_a_shape_for_each() {
+        let other = Initializer {
+            name: "other".into(),
+            dims: vec![3],
+            ..scale()
+        };
+        let norms = [
+            norm(&["x", "scale"]),
+            norm(&["w", "other"]),
+            norm(&["z", "scale"]),
+        ];
+        let nodes_of = [&norms[..], &[product()]].concat();
+        let graph = graph_of(17, &nodes_of, &[scale(), other]).expect("a graph");
+        let shapes: HashMap<String, Vec<i64>> = graph
+            .iter()
+            .filter(|field| field.tag == graph_tag::INITIALIZER)
+            .map(|field| Tensor::decode(field.value.clone()).expect("a tensor"))
+            .filter_map(|tensor| {
+                let values = tensor.raw_data?;
+                let values = values
+                    .chunks(8)
+                    .map(|value| value.try_into().expect("8 bytes"));
+                Some((tensor.name, values.map(i64::from_le_bytes).collect()))
+            })
+            .collect();
+        assert_eq!(shapes.len(), 2);
+        for (input, length) in [("x", 8), ("w", 3), ("z", 8)] {
+            let nodes = nodes(&graph).expect("nodes");
+            let mut nodes = nodes.iter().map(|(node, _)| node);
+            let reshape = nodes.find(|node| node.op_type == "Reshape" && node.input[0] == input);
+            let shape = &reshape.expect("a node").input[1];
+            assert_eq!(shapes[shape], [1, -1, length], "{input}");
+        }
     }
 
     #[test]

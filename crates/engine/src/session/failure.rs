@@ -66,5 +66,7 @@ mod tests {
             one_line(said),
             "Failed to load library lib.so with error: lib.so: no file"
         );
+        let said = "the type tensor(float16)/map of encoder/layer.0/weight is not known";
+        assert_eq!(one_line(said), said);
     }
 }

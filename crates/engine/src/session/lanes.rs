@@ -414,6 +414,15 @@ mod tests {
     }
 
     #[test]
+    fn of_the_threads_of_a_run_as_many_leave_as_are_too_many() {
+        let rows = Rows::new(4, |_: &mut Lane, _| Ok(()));
+        rows.threads.store(3, Ordering::Relaxed);
+        let stays = [2, 2, 1, 1, 3].map(|limit| rows.stays(limit));
+        assert_eq!(stays, [false, true, false, true, true]);
+        assert_eq!(rows.threads.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
     fn there_are_sessions_for_each_share_of_the_cores() {
         let found = |threads, parallel| -> Vec<(usize, usize)> {
             let sizes = sizes(threads, parallel).into_iter();
