@@ -7,6 +7,7 @@ import { suite, type TestContext, test } from 'node:test';
 import { cpuFeatures, processorFinding } from '../src/doctor/cpu.ts';
 import type { Finding } from '../src/doctor/finding.ts';
 import { checkMemory, checkNode } from '../src/doctor/machine.ts';
+import { parallelFindings } from '../src/doctor/model.ts';
 import { checkConfig, checkCredentials, checkFolders, checkPort } from '../src/doctor/settings.ts';
 import { healthOf } from '../src/network/health.ts';
 import { type ConfigSources, loadConfig } from '../src/settings/config.ts';
@@ -203,6 +204,24 @@ suite('svc doctor', { concurrency: 2 }, () => {
     assert.equal(code, 0);
     assert.match(stdout, /^ok {7}port {8}127\.0\.0\.1:0 is free$/m);
     assert.match(stdout, /\n\d+ ok, \d+ warnings?, 0 problems\n$/);
+  });
+
+  test('tells how many requests may be on the model at once', async (t) => {
+    const told = async (parallel: string) => {
+      const args = ['--device', 'cpu', '--threads', '2', '--parallel', parallel];
+      const { code, findings } = await report(t, temporaryFolder(t), args);
+      assert.equal(code, 0);
+      return findings.filter(({ check }) => check === 'parallel').map(({ status, message }) => `${status}: ${message}`);
+    };
+    assert.deepEqual(await told('auto'), ['ok: at most 2 on the model at once (parallel is auto)']);
+    assert.deepEqual(await told('8'), ['warning: at most 2 on the model at once (parallel is 8): there are 2 threads']);
+  });
+
+  test('tells that an accelerator has one request at a time', () => {
+    const told = (parallel: number | 'auto') => parallelFindings(parallel, { device: 'cuda', threads: 4 });
+    assert.deepEqual(told(1), []);
+    assert.equal(told('auto')[0]?.status, 'ok');
+    assert.match(told(2)[0]?.message ?? '', /^at most 1 on the model at once .*: cuda has one at a time$/);
   });
 
   test('warns of a PORT that has no effect', async (t) => {

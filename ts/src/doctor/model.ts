@@ -27,7 +27,8 @@ export async function checkModel(config: Config): Promise<Finding[]> {
     const { engine } = await loadConfiguredEngine(config);
     const loadMs = performance.now() - startMs;
     const runtime = ok('runtime', `${config.runtime || defaultRuntime()} is loaded`);
-    return [runtime, ...(await decideOnce(engine, loadMs).finally(() => engine.close()))];
+    const parallel = parallelFindings(config.parallel, engine.info());
+    return [runtime, ...(await decideOnce(engine, loadMs).finally(() => engine.close())), ...parallel];
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const code = error.cause instanceof EngineError ? error.cause.code : '';
@@ -55,6 +56,20 @@ async function decideOnce(engine: Engine, loadMs: number): Promise<Finding[]> {
   const times = `loaded in ${Math.round(loadMs)} ms, one decision in ${reply.timing.totalMs.toFixed(1)} ms`;
   const findings = [...notes, ok('model', `${name} ${version} on ${device}, ${threads} threads: ${times}`)];
   return reply.timing.totalMs > SLOW_MS ? [...findings, warning('model', SLOW)] : findings;
+}
+
+/** Returns the finding about the requests that may be on the model at once, unless that is one, as by default. */
+export function parallelFindings(
+  parallel: Config['parallel'],
+  { device, threads }: Pick<ReturnType<Engine['info']>, 'device' | 'threads'>,
+): Finding[] {
+  if (parallel === 1) return [];
+  const most = device === 'cpu' ? threads : 1;
+  const atOnce = parallel === 'auto' ? most : Math.min(parallel, most);
+  const message = `at most ${atOnce} on the model at once (parallel is ${parallel})`;
+  if (parallel === 'auto' || parallel <= most) return [ok('parallel', message)];
+  const reason = device === 'cpu' ? `there are ${threads} threads` : `${device} has one at a time`;
+  return [warning('parallel', `${message}: ${reason}`, `set parallel to ${most === 1 ? '1' : `${most}, or to auto`}`)];
 }
 
 const INEXACT =
