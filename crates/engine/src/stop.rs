@@ -48,6 +48,20 @@ impl Deadline {
     }
 }
 
+/// A request that waits for another one, and wants no cores until this is dropped.
+pub struct Aside<'s> {
+    /// The number of requests that want the cores; `None` where the request was not counted.
+    crowd: Option<&'s AtomicUsize>,
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        if let Some(crowd) = self.crowd {
+            crowd.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Stop {
     /// Returns the stop of a request, whose caller may have said how long the answer is of use.
     pub(crate) fn of_request(caller: Option<Deadline>) -> Arc<Self> {
@@ -107,18 +121,43 @@ impl Stop {
         Duration::from_nanos(self.held_up.load(Ordering::Relaxed))
     }
 
-    /// Checks whether the work may go on.
+    /// Leaves the requests that want the cores, until what this returns is dropped.
+    pub fn stand_aside(&self) -> Aside<'_> {
+        let less = |crowd: usize| crowd.checked_sub(1);
+        let left = self
+            .crowd
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        Aside {
+            crowd: left.is_ok().then_some(&*self.crowd),
+        }
+    }
+
+    /// Checks whether the caller still has a use for the answer.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`] and [`Error::DeadlineExceeded`].
+    pub fn check_caller(&self) -> Result<(), Error> {
+        if self.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        match self.caller.filter(|caller| caller.is_over()) {
+            Some(caller) => Err(caller.exceeded(1)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks whether the work may go on. The time for which it was held up does not count in the
+    /// limit of its run.
     ///
     /// # Errors
     /// [`Error::Cancelled`], [`Error::DeadlineExceeded`] and [`Error::RunTimeout`].
     pub fn check(&self) -> Result<(), Error> {
-        if self.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if let Some(caller) = self.caller.filter(|caller| caller.is_over()) {
-            return Err(caller.exceeded(1));
-        }
-        match self.run.filter(|run| run.is_over()) {
+        self.check_caller()?;
+        let is_over = |run: &Deadline| {
+            let end = run.at.checked_add(self.held_up());
+            end.is_some_and(|end| Instant::now() >= end)
+        };
+        match self.run.filter(is_over) {
             Some(Deadline { limit, .. }) => Err(Error::RunTimeout {
                 limit_ms: limit.as_millis() as u64,
                 retry_after_seconds: 1,

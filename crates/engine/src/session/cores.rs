@@ -1,6 +1,6 @@
 //! The division of the processor's cores among the runs that are under way.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -39,6 +39,24 @@ impl Cores {
     /// Returns free cores, `most` at most, of which there is at least one; waits for the first.
     pub(super) fn take(&self, most: usize) -> Share<'_> {
         let mut free = self.free.lock();
+        loop {
+            match self.share_of(&mut free, most) {
+                Some(share) => return share,
+                None => self.freed.wait(&mut free),
+            }
+        }
+    }
+
+    /// Returns free cores, `most` at most; waits for the first, and no longer than `patience` for
+    /// the others.
+    pub(super) fn take_soon(&self, most: usize, patience: Duration) -> Share<'_> {
+        let most = most.min(self.total);
+        let mut free = self.free.lock();
+        while *free == 0 {
+            self.freed.wait(&mut free);
+        }
+        let until = Instant::now() + patience;
+        while *free < most && !self.freed.wait_until(&mut free, until).timed_out() {}
         loop {
             match self.share_of(&mut free, most) {
                 Some(share) => return share,
@@ -154,6 +172,21 @@ mod tests {
         assert!(cores.take_all(is_over).is_none());
         drop(one);
         assert_eq!(cores.take_all(|| false).map(|all| all.count), Some(2));
+    }
+
+    #[test]
+    fn a_lone_row_has_a_little_patience_for_its_share() {
+        let cores = Cores::new(4);
+        let mut all = cores.take(4);
+        std::thread::scope(|scope| {
+            let patient = scope.spawn(|| cores.take_soon(2, Duration::from_secs(600)).count);
+            all.shrink(3);
+            all.shrink(2);
+            assert_eq!(patient.join().ok(), Some(2));
+            let _one = cores.take(1);
+            let most = Duration::from_millis(1);
+            assert_eq!(cores.take_soon(4, most).count, 1);
+        });
     }
 
     #[test]

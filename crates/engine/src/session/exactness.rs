@@ -457,8 +457,8 @@ mod tests {
                 Ok(sums.flat_map(|sum: f32| [sum; COLUMNS]).collect())
             }
         };
-        assert!(!quantizes_rows(quantized(false)).unwrap());
-        assert!(quantizes_rows(quantized(true)).unwrap());
+        assert!(!quantizes_rows(quantized(false)).expect("sums"));
+        assert!(quantizes_rows(quantized(true)).expect("sums"));
     }
 
     #[test]

@@ -33,8 +33,13 @@ pub(super) struct Size {
 pub(super) fn sizes(threads: usize, parallel: usize) -> Vec<Size> {
     let least = threads / parallel.clamp(1, threads);
     let halves = std::iter::successors(Some(threads), |threads| Some(threads / 2));
-    let wide = halves.take_while(|share| *share > 1 && *share >= least);
-    let wide = wide.map(|share| Size {
+    let mut wide: Vec<usize> = halves
+        .take_while(|share| *share > 1 && *share >= least)
+        .collect();
+    if least > 1 && !wide.contains(&least) {
+        wide.push(least);
+    }
+    let wide = wide.into_iter().map(|share| Size {
         threads: share,
         sessions: threads / share,
     });
@@ -139,7 +144,12 @@ impl Lanes {
         let wanted = if count == 1 { limit } else { limit.min(count) };
         let share = self.cores.try_share(wanted).unwrap_or_else(|| {
             let began = Instant::now();
-            let share = self.cores.take(wanted);
+            let share = match count {
+                1 => self
+                    .cores
+                    .take_soon(wanted, self.widths.patience((size, wanted))),
+                _ => self.cores.take(wanted),
+            };
             stop.note_wait(began.elapsed());
             share
         });
@@ -165,8 +175,8 @@ impl Lanes {
         let began = Instant::now();
         let ends = || is_complete() || stop.check().is_err();
         let share = self.cores.take_all(ends);
-        stop.note_wait(began.elapsed());
         stop.check()?;
+        stop.note_wait(began.elapsed());
         Ok(share)
     }
 
@@ -191,6 +201,7 @@ impl Lanes {
         if share.count == 1 {
             return run(&mut *self.borrow(share)?);
         }
+        let size = (size, share.count);
         let width = self.widths.choose(size);
         if width == Width::Narrow {
             share.shrink(1);
@@ -433,6 +444,8 @@ mod tests {
         assert_eq!(found(16, 1), [(16, 1), (1, 16)]);
         assert_eq!(found(16, 4), [(16, 1), (8, 2), (4, 4), (1, 16)]);
         assert_eq!(found(6, 6), [(6, 1), (3, 2), (1, 6)]);
+        assert_eq!(found(6, 3), [(6, 1), (3, 2), (2, 3), (1, 6)]);
+        assert_eq!(found(9, 3), [(9, 1), (4, 2), (3, 3), (1, 9)]);
         assert_eq!(found(1, 3), [(1, 1)]);
     }
 }

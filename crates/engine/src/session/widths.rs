@@ -6,7 +6,7 @@
 //! reliably, so the measured times of runs decide.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
@@ -56,10 +56,18 @@ impl RowSize {
     }
 }
 
+/// The kind of a row, and the number of threads that it may have.
+pub(super) type Kind = (RowSize, usize);
+
 /// The number of runs before the other width is tried for the first time.
 const FIRST_TRIAL: u32 = 8;
 /// The fewest and the most runs between two trials of the other width.
 const TRIALS: [u32; 2] = [8, 64];
+/// The time after which a single thread that is preferred has to show it again: a kind of rows may
+/// be rare.
+const TRIAL_AFTER: Duration = Duration::from_secs(10);
+/// The most runs on all threads without a trial, although nothing seems to hold them up.
+const LAST_TRIAL: u32 = 1_024;
 /// The ratio of the mean time to the least one from which on something seems to hold the runs up.
 const HELD_UP: f64 = 1.25;
 /// The ratio of the mean times from which on the single thread is preferred.
@@ -68,19 +76,28 @@ const CLEARLY_FASTER: f64 = 0.95;
 /// The measured times of the rows that ran alone.
 #[derive(Debug, Default)]
 pub(super) struct Widths {
-    records: Mutex<HashMap<RowSize, Record>>,
+    records: Mutex<HashMap<Kind, Record>>,
 }
 
 impl Widths {
     /// Returns the width for the next row of this kind.
-    pub(super) fn choose(&self, size: RowSize) -> Width {
-        self.records.lock().entry(size).or_default().choose()
+    pub(super) fn choose(&self, kind: Kind) -> Width {
+        let mut records = self.records.lock();
+        records.entry(kind).or_default().choose(Instant::now())
+    }
+
+    /// Returns how long a row of this kind may wait for further threads: half the time that it
+    /// takes on a single one, where that is known.
+    pub(super) fn patience(&self, kind: Kind) -> Duration {
+        let records = self.records.lock();
+        let narrow = records.get(&kind).and_then(|record| record.narrow.mean);
+        Duration::from_secs_f64(narrow.unwrap_or_default() / 2.0)
     }
 
     /// Notes the time of a row.
-    pub(super) fn note(&self, size: RowSize, width: Width, took: Duration) {
+    pub(super) fn note(&self, kind: Kind, width: Width, took: Duration) {
         let mut records = self.records.lock();
-        records.entry(size).or_default().note(width, took);
+        records.entry(kind).or_default().note(width, took);
     }
 }
 
@@ -89,8 +106,9 @@ impl Widths {
 struct Record {
     wide: Times,
     narrow: Times,
-    /// The runs since the last trial of the other width.
+    /// The runs since the last trial of the other width, and the moment of that trial.
     runs: u32,
+    tried: Option<Instant>,
     /// The runs between two trials, which grow while trials confirm the preference.
     pause: u32,
 }
@@ -101,6 +119,7 @@ impl Default for Record {
             wide: Times::default(),
             narrow: Times::default(),
             runs: 0,
+            tried: None,
             pause: TRIALS[0],
         }
     }
@@ -114,23 +133,33 @@ impl Record {
         }
     }
 
-    fn choose(&mut self) -> Width {
+    fn choose(&mut self, now: Instant) -> Width {
         let preferred = self.preferred();
+        let is_old = |tried| now.saturating_duration_since(tried) >= TRIAL_AFTER;
         let is_due = match preferred {
             _ if self.narrow.mean.is_none() => self.runs >= FIRST_TRIAL,
-            // Nothing holds the runs up, so a single thread would only be slower.
-            Width::Wide => self.runs >= self.pause && self.wide.are_held_up(),
-            Width::Narrow => self.runs >= self.pause,
+            // Where nothing holds the runs up, a single thread would only be slower.
+            Width::Wide if self.wide.are_held_up() => self.runs >= self.pause,
+            Width::Wide => self.runs >= LAST_TRIAL,
+            Width::Narrow => self.runs >= self.pause || self.tried.is_some_and(is_old),
         };
         self.runs += 1;
         if is_due {
-            self.runs = 0;
+            (self.runs, self.tried) = (0, Some(now));
             return preferred.other();
         }
         preferred
     }
 
     fn note(&mut self, width: Width, took: Duration) {
+        let times = match width {
+            Width::Wide => &mut self.wide,
+            Width::Narrow => &mut self.narrow,
+        };
+        // A session's first run takes longer than all others.
+        if !std::mem::replace(&mut times.are_warm, true) {
+            return;
+        }
         let (before, mean) = (self.preferred(), self.preferred_mean());
         let (is_trial, seconds) = (width != before, took.as_secs_f64());
         match width {
@@ -159,6 +188,8 @@ impl Record {
 /// The times of one width, in seconds.
 #[derive(Debug, Default)]
 struct Times {
+    /// Whether there was a run before, whose time does not count.
+    are_warm: bool,
     /// The mean, in which later runs count more.
     mean: Option<f64>,
     /// The least time; it grows slowly, since processors change their speed.
@@ -197,9 +228,9 @@ mod tests {
 
     /// Returns the time of `runs` runs as a multiple of what they would take on the better width.
     fn cost(record: &mut Record, runs: u32, [wide, narrow]: [f64; 2]) -> f64 {
-        let mut sum = 0.0;
+        let (now, mut sum) = (Instant::now(), 0.0);
         for _ in 0..runs {
-            let width = record.choose();
+            let width = record.choose(now);
             let took = if width == Width::Wide { wide } else { narrow };
             record.note(width, Duration::from_secs_f64(took));
             sum += took;
@@ -211,10 +242,53 @@ mod tests {
     const BUSY: [f64; 2] = [25.8, 15.5];
 
     #[test]
-    fn on_an_idle_machine_the_single_thread_is_tried_once() {
+    fn on_an_idle_machine_the_single_thread_is_hardly_ever_tried() {
         let mut record = Record::default();
-        assert!(cost(&mut record, 1_000, IDLE) < 1.001);
-        assert!(cost(&mut record, 10_000, IDLE) < 1.000_001);
+        assert!(cost(&mut record, 1_000, IDLE) < 1.002);
+        assert!(cost(&mut record, 10_000, IDLE) < 1.001);
+    }
+
+    #[test]
+    fn the_first_run_of_a_width_says_nothing() {
+        let mut record = Record::default();
+        let even = [20.0, 15.5];
+        for width in [Width::Wide, Width::Narrow] {
+            record.note(width, Duration::from_secs(40));
+        }
+        cost(&mut record, 50, even);
+        assert!(cost(&mut record, 1_000, even) < 1.02);
+    }
+
+    #[test]
+    fn a_single_thread_that_becomes_better_is_found_where_nothing_seems_to_hold_runs_up() {
+        let mut record = Record::default();
+        cost(&mut record, 3_000, [2.0, 2.1]);
+        cost(&mut record, 3_000, [2.4, 1.9]);
+        assert_eq!(record.preferred(), Width::Narrow);
+    }
+
+    #[test]
+    fn a_rare_kind_of_rows_is_tried_on_all_threads_after_a_time() {
+        let mut record = Record::default();
+        cost(&mut record, 1_000, BUSY);
+        assert_eq!(record.preferred(), Width::Narrow);
+        let now = Instant::now();
+        record.tried = Some(now);
+        assert_eq!(record.choose(now + TRIAL_AFTER / 2), Width::Narrow);
+        assert_eq!(record.choose(now + TRIAL_AFTER), Width::Wide);
+        assert_eq!(record.choose(now + TRIAL_AFTER * 3 / 2), Width::Narrow);
+    }
+
+    #[test]
+    fn a_row_waits_for_threads_half_as_long_as_it_takes_on_one() {
+        let widths = Widths::default();
+        let kind = (RowSize::prefill(20), 2);
+        assert_eq!(widths.patience(kind), Duration::ZERO);
+        for _ in 0..2 {
+            widths.note(kind, Width::Narrow, Duration::from_millis(8));
+        }
+        assert_eq!(widths.patience(kind), Duration::from_millis(4));
+        assert_eq!(widths.patience((kind.0, 4)), Duration::ZERO);
     }
 
     #[test]
