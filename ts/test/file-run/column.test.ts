@@ -11,13 +11,13 @@ import { temporaryFolder } from '../temporary-folder.ts';
 
 const KIB = 1024;
 
-/** A file of bytes in memory, which counts how often it is read. */
-function fileOf(bytes: Uint8Array) {
+/** A file that has `bytes` at the offset `start`, in memory, and counts how often it is read. */
+function fileOf(bytes: Uint8Array, start = 0) {
   const file = {
     reads: 0,
     async read(buffer: Buffer, offset: number, length: number, position: number) {
       file.reads += 1;
-      const part = bytes.subarray(position, position + length);
+      const part = bytes.subarray(position - start, position - start + length);
       buffer.set(part, offset);
       return { bytesRead: part.length };
     },
@@ -45,8 +45,8 @@ interface Given {
   readonly rows: number;
 }
 
-function readerOf({ bytes, ...column }: Given, room: number) {
-  const file = fileOf(bytes);
+function readerOf({ bytes, ...column }: Given, room: number, start = 0) {
+  const file = fileOf(bytes, start);
   const reader = new ColumnReader({ ...column, file: file as unknown as FileHandle, room: () => room });
   return { file, reader };
 }
@@ -64,6 +64,16 @@ suite('a page', () => {
       const expected = new RegExp(`^Error: its pages take \\d+ bytes more than the ${room} that are left for them$`);
       await assert.rejects(readerOf(column, room).reader.fill(0), expected);
     }
+  });
+
+  test('may lie anywhere in a large file', async (t) => {
+    const column = columnOf(t, ['x', 'y']);
+    const { metadata } = column;
+    const start = 2 ** 40;
+    const moved = { ...metadata, data_page_offset: metadata.data_page_offset + BigInt(start) };
+    const { reader } = readerOf({ ...column, metadata: moved }, 1e9, start);
+    await reader.fill(0);
+    assert.deepEqual(reader.take(2).map(String), ['x', 'y']);
   });
 
   test('without room is refused before its body is read', async (t) => {

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import * as zlib from 'node:zlib';
 import { parquetWriteFile } from 'hyparquet-writer';
+import { damageReason } from '../../src/file-run/parquet/damage.ts';
 import { decompress } from '../../src/file-run/parquet/decompress.ts';
 import { checkLevels, checkLevelsV2, checkValues } from '../../src/file-run/parquet/page-check.ts';
 import { structEnd } from '../../src/file-run/parquet/thrift.ts';
@@ -247,6 +248,19 @@ suite('what a Parquet page says of itself is not believed', () => {
   ] as const) {
     test(what, () => assert.throws(() => checkValues(Uint8Array.from(bytes), check), message));
   }
+
+  test('texts cost the memory of an object each, and numbers and places in a dictionary that of a value', () => {
+    const plain = new Uint8Array(40);
+    assert.equal(checkValues(plain, { ...numbers, encoding: 'PLAIN', count: 10 }), 10 * 24);
+    assert.equal(checkValues(plain, { ...texts, encoding: 'PLAIN', count: 10 }), 10 * 200);
+    const places = Uint8Array.from([1, 10 << 1, 0]);
+    assert.equal(checkValues(places, { ...texts, encoding: 'RLE_DICTIONARY', count: 10 }), 10 * 24);
+  });
+
+  test('the reason why a file cannot be read is one line', () => {
+    assert.equal(damageReason(new Error('parquet file invalid\n\n  (footer)')), 'file invalid (footer)');
+    assert.equal(damageReason(new TypeError('x is\nundefined')), 'its bytes make no sense');
+  });
 
   test('texts that share a long beginning cost what they are in memory', () => {
     // Each list: blocks of 128 in 4 parts, 2 values, the first value, then the difference of the second. The values are
