@@ -425,6 +425,18 @@ mod tests {
     }
 
     #[test]
+    fn requests_divide_the_cores_by_as_many_as_may_run() {
+        let beside = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let lanes = Lanes::several(&sizes(6, 3), Vec::new(), 3, beside.expect("a thread"));
+        let stop = Stop::never();
+        let limits = [0, 1, 2, 3, 9].map(|crowd| {
+            stop.crowd.store(crowd, Ordering::Relaxed);
+            lanes.limit(&stop)
+        });
+        assert_eq!(limits, [6, 6, 3, 2, 2]);
+    }
+
+    #[test]
     fn of_the_threads_of_a_run_as_many_leave_as_are_too_many() {
         let rows = Rows::new(4, |_: &mut Lane, _| Ok(()));
         rows.threads.store(3, Ordering::Relaxed);
