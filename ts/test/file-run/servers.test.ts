@@ -47,6 +47,11 @@ suite('servers', () => {
     assert.deepEqual(more.sort(), [0, 10]);
   });
 
+  test('have a window of four times as many rows as all of them get at once', async (t) => {
+    const both = await Promise.all([FakeServer.start(t, well), FakeServer.start(t, well)]);
+    assert.equal((await decider({ urls: both.map(({ url }) => url), concurrency: 3 })).window, 24);
+  });
+
   test('that are busy are asked again after the time that they say', async (t) => {
     const times: number[] = [];
     const server = await FakeServer.start(t, (res, _, n) => {
