@@ -13,7 +13,7 @@ export function temporaryFolder(test: Ending): string {
   const folder = mkdtempSync(join(tmpdir(), 'svc-test-'));
   // The user of `withoutPrivilege` must be able to enter the folder.
   chmodSync(folder, 0o755);
-  // What the test has left running may put a file into a folder whose files have just been removed.
+  // Work that the test has left behind may put a file into a folder whose files have just been removed.
   test.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 20 }));
   return folder;
 }
