@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readInputs, withNewState } from './inputs.mjs';
 import { percentile, spread, underLoad } from './measure.mjs';
-import { circumstances, table, writeSection } from './section.mjs';
+import { circumstances, ratioText, table, writeSection } from './section.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { Bare, engineSetting } = await import('./bare.mjs');
@@ -109,8 +109,7 @@ async function measureTurn(rows, asked, bares, isReversed) {
 
 /** Returns the median of the turns' ratios, with the least and the greatest. */
 function ratio(values, reference) {
-  const { min, median, max } = spread(values.map((value, turn) => value / reference[turn]));
-  return `**${median.toFixed(2)}** (${min.toFixed(2)} to ${max.toFixed(2)})`;
+  return ratioText(spread(values.map((value, turn) => value / reference[turn])));
 }
 
 function tableOf(rows, asked) {

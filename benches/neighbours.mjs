@@ -18,7 +18,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { readInputs, withNewState } from './inputs.mjs';
 import { percentile, spread, underLoad } from './measure.mjs';
-import { circumstances, table, writeSection } from './section.mjs';
+import { circumstances, ratioText, table, writeSection } from './section.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { requestBytes, startServer } = await import('./server.mjs');
@@ -114,8 +114,7 @@ async function measure(input, servers, begin) {
 
 /** Returns the median of the turns, and the median of their ratios to `reference` with the least and the greatest. */
 function cells(own, reference, key) {
-  const { min, median, max } = spread(own.map((one, turn) => one[key] / reference[turn][key]));
-  const ratio = `**${median.toFixed(2)}** (${min.toFixed(2)} to ${max.toFixed(2)})`;
+  const ratio = ratioText(spread(own.map((one, turn) => one[key] / reference[turn][key])));
   return [spread(own.map((one) => one[key])).median.toFixed(2), ratio];
 }
 

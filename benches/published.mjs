@@ -19,7 +19,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { MODEL, readInputs, withNewState } from './inputs.mjs';
 import { percentile, spread } from './measure.mjs';
-import { circumstances, table, writeSection } from './section.mjs';
+import { circumstances, ratioText, table, writeSection } from './section.mjs';
 
 process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 const { pythonOf } = await import('./peers.mjs');
@@ -289,9 +289,7 @@ const fixed = (value, places = 2) => value.toFixed(places);
 
 /** Returns the median of the turns' ratios, with the least and the greatest. */
 function ratio(values) {
-  if (values.length === 0) return '';
-  const { min, median, max } = spread(values);
-  return `**${fixed(median)}** (${fixed(min)} to ${fixed(max)})`;
+  return values.length === 0 ? '' : ratioText(spread(values));
 }
 
 function comparison(rows, others) {

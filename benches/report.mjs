@@ -1,4 +1,6 @@
 /** Writes the results as Markdown: first the targets, then the tables. */
+
+import { ratioText } from './section.mjs';
 import { targets } from './targets.mjs';
 
 /** The largest ratio between rounds of one series; a greater one shows that something else used the machine. */
@@ -163,8 +165,7 @@ const number = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
 const times = (value) => (value === undefined ? '' : `**${number(value)}**`);
 
-const range = (ratio) =>
-  ratio === undefined ? '' : `**${ratio.median.toFixed(2)}** (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)})`;
+const range = (ratio) => (ratio === undefined ? '' : ratioText(ratio));
 
 const three = ({ p50, p95, p99 }, digits) =>
   [p50, p95, p99].map((value) => (digits === undefined ? number(value) : value.toFixed(digits))).join(', ');

@@ -19,6 +19,11 @@ export function table([names, ...rows]) {
   return [line(names), line(names.map(() => '---')), ...rows.map(line)].join('\n');
 }
 
+/** Returns a ratio as `spread` gives it: the median, with the least and the greatest. */
+export function ratioText({ min, median, max }) {
+  return `**${median.toFixed(2)}** (${min.toFixed(2)} to ${max.toFixed(2)})`;
+}
+
 /** Returns the names of the processor's features that decide the speed of 8-bit models, where they are known. */
 function processorFeatures() {
   try {

@@ -6,7 +6,17 @@ import { SourceError } from '../../src/model/source-error.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
 import { HostileServer } from './hostile-server.ts';
-import { configOf, filesOf, isEmbedded, Listener, never, publish, serverWith, sourceOf } from './source-under-test.ts';
+import {
+  configOf,
+  filesOf,
+  isEmbedded,
+  Listener,
+  never,
+  publish,
+  serverWith,
+  sourceOf,
+  watching,
+} from './source-under-test.ts';
 
 suite('a source that is watched', () => {
   test('gives the newer model when there is one, by its tag and by its manifest', async (t) => {
@@ -89,14 +99,9 @@ suite('a source that is watched', () => {
     const source = sourceOf(t, `${server.url}/m.tar.gz`);
     await source.accept(await source.find(never));
     publish(server, filesOf('1'));
-    const [listener, stop] = [new Listener(), new AbortController()];
-    const alive = setInterval(() => {}, 1000);
-    t.after(() => {
-      clearInterval(alive);
-      stop.abort();
-    });
+    const listener = new Listener();
     let hasEnded = false;
-    void source.watch(listener, stop.signal).then(() => {
+    void source.watch(listener, watching(t)).then(() => {
       hasEnded = true;
     });
     await listener.until(({ models }) => models.length > 0);

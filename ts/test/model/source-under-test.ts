@@ -86,6 +86,18 @@ export function manifestOf(files: Readonly<Record<string, string>>, changes: obj
   return JSON.stringify({ name, version, files: { ...Object.fromEntries(digests), ...changes } });
 }
 
+/** Returns the signal of a watch that goes on until the test ends. */
+export function watching(t: TestContext): AbortSignal {
+  const stop = new AbortController();
+  // The source's own timers do not keep a process alive, so this one does.
+  const alive = setInterval(() => {}, 1000);
+  t.after(() => {
+    clearInterval(alive);
+    stop.abort();
+  });
+  return stop.signal;
+}
+
 /** A listener that records what a source tells it, and can wait until something has been told. */
 export class Listener {
   readonly models: FoundModel[] = [];
@@ -113,14 +125,7 @@ export class Listener {
 
   /** Watches `source` until the test ends. */
   watch(t: TestContext, source: FetchedSource): this {
-    const stop = new AbortController();
-    // The source's own timers do not keep a process alive, so this one does.
-    const alive = setInterval(() => {}, 1000);
-    t.after(() => {
-      clearInterval(alive);
-      stop.abort();
-    });
-    source.watch(this, stop.signal);
+    source.watch(this, watching(t));
     return this;
   }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 /// How often a run that waits for all cores looks whether it has to wait any longer.
 const LOOK: Duration = Duration::from_millis(20);
@@ -38,13 +38,7 @@ impl Cores {
 
     /// Returns free cores, `most` at most, of which there is at least one; waits for the first.
     pub(super) fn take(&self, most: usize) -> Share<'_> {
-        let mut free = self.free.lock();
-        loop {
-            match self.share_of(&mut free, most) {
-                Some(share) => return share,
-                None => self.freed.wait(&mut free),
-            }
-        }
+        self.first_share(&mut self.free.lock(), most)
     }
 
     /// Returns free cores, `most` at most; waits for the first, and no longer than `patience` for
@@ -57,12 +51,7 @@ impl Cores {
         }
         let until = Instant::now() + patience;
         while *free < most && !self.freed.wait_until(&mut free, until).timed_out() {}
-        loop {
-            match self.share_of(&mut free, most) {
-                Some(share) => return share,
-                None => self.freed.wait(&mut free),
-            }
-        }
+        self.first_share(&mut free, most)
     }
 
     /// Returns all cores, as soon as they are free at the same time; `None` once `is_over` holds.
@@ -80,6 +69,16 @@ impl Cores {
     /// Returns free cores, `most` at most; `None` where none is free.
     pub(super) fn try_share(&self, most: usize) -> Option<Share<'_>> {
         self.share_of(&mut self.free.lock(), most)
+    }
+
+    /// Returns free cores, `most` at most, as soon as there is one.
+    fn first_share(&self, free: &mut MutexGuard<'_, usize>, most: usize) -> Share<'_> {
+        loop {
+            match self.share_of(free, most) {
+                Some(share) => return share,
+                None => self.freed.wait(free),
+            }
+        }
     }
 
     fn share_of(&self, free: &mut usize, most: usize) -> Option<Share<'_>> {

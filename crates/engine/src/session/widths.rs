@@ -152,6 +152,8 @@ impl Record {
     }
 
     fn note(&mut self, width: Width, took: Duration) {
+        let (before, mean) = (self.preferred(), self.preferred_mean());
+        let (is_trial, seconds) = (width != before, took.as_secs_f64());
         let times = match width {
             Width::Wide => &mut self.wide,
             Width::Narrow => &mut self.narrow,
@@ -160,12 +162,7 @@ impl Record {
         if !std::mem::replace(&mut times.are_warm, true) {
             return;
         }
-        let (before, mean) = (self.preferred(), self.preferred_mean());
-        let (is_trial, seconds) = (width != before, took.as_secs_f64());
-        match width {
-            Width::Wide => self.wide.add(seconds, is_trial),
-            Width::Narrow => self.narrow.add(seconds, is_trial),
-        }
+        times.add(seconds, is_trial);
         if self.preferred() != before {
             self.pause = TRIALS[0];
         } else if is_trial && seconds < CLEARLY_FASTER * mean {

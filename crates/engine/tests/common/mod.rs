@@ -168,8 +168,14 @@ pub fn compare(got: &Value, golden: &Value) -> f64 {
         got["usage"]["input_tokens"], golden["input_tokens"],
         "{name}"
     );
+    largest_difference(got, &golden["probabilities"], name)
+}
+
+/// Returns the largest difference of an answer's probabilities from those that are expected, by the
+/// questions' ids.
+pub fn largest_difference(got: &Value, expected: &Value, name: &str) -> f64 {
     let mut worst = 0.0_f64;
-    for (id, expected) in golden["probabilities"].as_object().expect("probabilities") {
+    for (id, expected) in expected.as_object().expect("probabilities") {
         let probabilities = &got["answers"][id]["probabilities"];
         let expected = expected.as_object().expect("labels");
         assert_eq!(
