@@ -19,7 +19,7 @@ import { applyEdits, type JSONPath, modify } from 'jsonc-parser';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import type { Calibration } from './fit.ts';
-import type { Kind } from './labels.ts';
+import type { AskedQuestion, Kind } from './labels.ts';
 import { linesWithout } from './reference-lines.ts';
 
 const CONFIG = 'config.json';
@@ -32,10 +32,26 @@ const REFERENCES = 'golden.jsonl';
 const OF_PUBLICATION = /^(package\.json|readme(\..*)?|.*\.(svg|png|jpe?g))$/i;
 const KINDS: readonly Kind[] = ['choice', 'score', 'noul'];
 
-/** The parts of `config.json` about temperatures. */
+/** The temperature of a type's questions with `min` to `max` options; without `max` there is no limit. */
+interface OptionTemperature {
+  readonly type: Kind;
+  readonly min: number;
+  readonly max?: number | null;
+  readonly temperature: number;
+}
+
+/** The parts of `config.json` about temperatures and biases. */
 interface ModelConfig {
   readonly temperature?: Partial<Readonly<Record<Kind, number>>>;
+  readonly temperature_by_options?: readonly OptionTemperature[];
+  readonly noul_bias?: { readonly named?: number; readonly question?: number; readonly statement?: number };
   readonly calibration?: Readonly<Record<string, Calibration>>;
+}
+
+/** Returns the form of a noul's instructions, as the engine tells them apart. */
+function formOf(instructions: string): 'named' | 'question' | 'statement' {
+  if (instructions.includes('`')) return 'named';
+  return instructions.trimEnd().endsWith('?') ? 'question' : 'statement';
 }
 
 export interface Destination {
@@ -114,18 +130,26 @@ export class FolderCopy {
     }
   }
 
-  /** Returns the calibration of a question in the copied model. */
-  calibrationOf({ key, kind }: { readonly key: string; readonly kind: Kind }): Calibration {
-    const { calibration, temperature } = this.#config;
+  /** Returns the calibration of a question in the copied model: its own, or that of its type, length and form. */
+  calibrationOf({ key, kind, instructions, options }: AskedQuestion): Calibration {
+    const { calibration, temperature, temperature_by_options: byOptions = [], noul_bias: biases = {} } = this.#config;
     const own = calibration?.[key];
-    return { temperature: own?.temperature ?? temperature?.[kind] ?? 1, bias: own?.bias ?? [] };
+    if (own) return { temperature: own.temperature, bias: own.bias ?? [] };
+    const fits = ({ type, min, max }: OptionTemperature) =>
+      type === kind && min <= options.length && options.length <= (max ?? Number.POSITIVE_INFINITY);
+    const bias = kind === 'noul' ? (biases[formOf(instructions)] ?? 0) : 0;
+    return {
+      temperature: byOptions.find(fits)?.temperature ?? temperature?.[kind] ?? 1,
+      bias: bias === 0 ? [] : [0, bias],
+    };
   }
 
-  /** Gives all questions of the copy the same temperature and no calibration. */
+  /** Gives all questions of the copy the same temperature and nothing else. */
   writeTemperature(temperature: number): void {
     const everywhere = Object.fromEntries(KINDS.map((kind) => [kind, temperature]));
-    const text = changed(this.#text, ['temperature'], everywhere);
-    this.#write(CONFIG, changed(text, ['calibration'], undefined));
+    let text = changed(this.#text, ['temperature'], everywhere);
+    for (const name of ['temperature_by_options', 'noul_bias', 'calibration']) text = changed(text, [name], undefined);
+    this.#write(CONFIG, text);
   }
 
   /**

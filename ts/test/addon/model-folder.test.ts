@@ -230,6 +230,11 @@ const CONFIGS: readonly Spoilt[] = [
     spoil: set('calibration', { abc: own }),
     problem: /^calibration\.abc: needs a temperature .* and biases from -1000000 to 1000000$/,
   })),
+  ...['named', 'question', 'statement'].map((form) => ({
+    what: `has a bias of ${form} nouls that overflows`,
+    spoil: set('noul_bias', { [form]: -1e7 }),
+    problem: new RegExp(`^noul_bias\\.${form}: must be from -1000000 to 1000000$`),
+  })),
   {
     what: 'has a config.json of 17 MiB',
     spoil: set('note', ' '.repeat(17 * 2 ** 20)),

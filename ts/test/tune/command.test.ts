@@ -27,6 +27,8 @@ const KEY = createHash('sha256')
   .update('["choice","Which team?",[["9","payments"],["10","bugs"],["1","pricing"]]]')
   .digest('hex');
 
+const REFUND_KEY = createHash('sha256').update('["noul","Money back?",[["false",null],["true",null]]]').digest('hex');
+
 /** Returns the probabilities of the teams that a model gives each state. */
 async function teamsOf(engine: Engine, texts: readonly string[]): Promise<number[][]> {
   const found: number[][] = [];
@@ -171,6 +173,44 @@ suite('svc tune', { concurrency: 2 }, () => {
     assert.equal(again.stderr, 'no question gets a calibration, so c is not written\n');
     assert.deepEqual(readdirSync(folder).toSorted(), ['a', 'deep', 'labelled.jsonl']);
   });
+
+  for (const [what, question, one, other] of [
+    [
+      'a temperature for the number of options like one for the type',
+      TEAM,
+      { temperature: { choice: 2, score: 1, noul: 1 } },
+      {
+        temperature: { choice: 1, score: 1, noul: 1 },
+        temperature_by_options: [{ type: 'choice', min: 3, max: null, temperature: 2 }],
+      },
+    ],
+    [
+      'a bias for the form of a question like one for the question',
+      REFUND,
+      { calibration: { [REFUND_KEY]: { temperature: 1.5, bias: [0, 0.7] } } },
+      { temperature: { choice: 1, score: 1, noul: 1.5 }, noul_bias: { question: 0.7, statement: -3 } },
+    ],
+  ] as const) {
+    test(`begins with ${what}`, async (t) => {
+      const folder = temporaryFolder(t);
+      const numbers = randomNumbers(11);
+      const label = () => (question === TEAM ? TEAM_OPTIONS[Math.floor(3 * numbers() ** 2)] : numbers() < 0.2);
+      const file = join(folder, 'labelled.jsonl');
+      const rows = states(300).map((text) => rowOf(text, question, label()));
+      writeFileSync(file, `${rows.join('\n')}\n`);
+      const reports = await Promise.all(
+        [one, other].map(async (entries, index) => {
+          const model = copyOfFixture(t, 'marker');
+          const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8'));
+          writeFileSync(join(model, 'config.json'), JSON.stringify({ ...config, ...entries }));
+          return tune(t, folder, '--json', '--data', file, '--model', model, '--out', `out${index}`);
+        }),
+      );
+      const [first, second] = reports.map(({ stdout }) => JSON.parse(stdout)[0]);
+      assert.deepEqual(second, first);
+      assert.ok(first.calibration !== undefined, JSON.stringify(first));
+    });
+  }
 
   test('reads CSV as it reads JSON lines, and prints the report as JSON', async (t) => {
     const model = copyOfFixture(t, 'marker');

@@ -45,6 +45,8 @@ pub(super) struct Manifest {
     pub(super) temperature: PerKind<f64>,
     #[serde(default)]
     pub(super) temperature_by_options: Vec<OptionTemperature>,
+    #[serde(default)]
+    noul_bias: NoulBias,
     special_ids: Option<SpecialIds>,
     pub(super) sha256: Option<String>,
     #[serde(default)]
@@ -88,6 +90,19 @@ pub(super) struct OptionTemperature {
     temperature: f64,
 }
 
+/// The biases of a noul's `true`, which are added to its scaled logit, by the form of its
+/// instructions.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct NoulBias {
+    /// They name a part of the state between backticks.
+    named: f64,
+    /// They end with a question mark.
+    question: f64,
+    /// All others.
+    statement: f64,
+}
+
 impl Manifest {
     /// Whether it says what digests some of the model's files have.
     pub(super) fn names_digests(&self) -> bool {
@@ -102,6 +117,19 @@ impl Manifest {
         };
         let found = self.temperature_by_options.iter().find(has);
         found.map_or(*self.temperature.get(kind), |it| it.temperature)
+    }
+
+    /// Returns the biases of the outcomes of a question, or none.
+    pub(super) fn bias(&self, kind: Kind, instructions: &str) -> Option<[f64; 2]> {
+        if kind != Kind::Noul {
+            return None;
+        }
+        let bias = match instructions {
+            named if named.contains('`') => self.noul_bias.named,
+            question if question.trim_end().ends_with('?') => self.noul_bias.question,
+            _ => self.noul_bias.statement,
+        };
+        (bias != 0.0).then_some([0.0, bias])
     }
 }
 
@@ -593,6 +621,7 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
         }
     }
     let usable = |temperature: f64| unusable(temperature).is_none();
+    let is_far = |bias: &f64| !(-MAX_SCALE..=MAX_SCALE).contains(bias);
     for kind in Kind::ALL {
         if let Some(wanted) = unusable(*manifest.temperature.get(kind)) {
             return Err(folder.bad_config(format!("temperature.{kind}: {wanted}")));
@@ -606,6 +635,22 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
             )));
         }
     }
+    let NoulBias {
+        named,
+        question,
+        statement,
+    } = manifest.noul_bias;
+    for (form, bias) in [
+        ("named", named),
+        ("question", question),
+        ("statement", statement),
+    ] {
+        if is_far(&bias) {
+            return Err(folder.bad_config(format!(
+                "noul_bias.{form}: must be from -{MAX_SCALE} to {MAX_SCALE}"
+            )));
+        }
+    }
     for (key, value) in &manifest.calibration {
         if key.chars().nth(MAX_NAME_CHARS).is_some() {
             let problem =
@@ -616,7 +661,6 @@ pub(super) fn check(folder: &Folder, manifest: &Manifest) -> Result<(), Error> {
             let problem = format!("calibration.{key}: must have at most {MAX_BIASES} biases");
             return Err(folder.bad_config(problem));
         }
-        let is_far = |bias: &f64| !(-MAX_SCALE..=MAX_SCALE).contains(bias);
         if !usable(value.temperature) || value.bias.iter().any(is_far) {
             return Err(folder.bad_config(format!(
                 "calibration.{key}: needs a temperature greater than 0, from {} to {MAX_SCALE}, and biases from \

@@ -159,6 +159,7 @@ impl Backend for Model {
                 .calibration
                 .get(&hex(&Sha256::digest(question.canonical_json())))
         };
+        let biased = manifest.bias(question.kind, &question.instructions);
         let calibration = match own {
             Some(own) => Calibration {
                 temperature: own.temperature,
@@ -166,7 +167,7 @@ impl Backend for Model {
             },
             None => Calibration {
                 temperature: manifest.temperature(question.kind, question.outcomes.len()),
-                bias: &[],
+                bias: biased.as_ref().map_or(&[], |bias| bias.as_slice()),
             },
         };
         Answer::decode(logits, calibration)
