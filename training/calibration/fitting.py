@@ -15,8 +15,8 @@ from .metrics import Array, best_temperature, negative_log_likelihood
 # The file of the fitted values.
 CALIBRATION = "calibration.json"
 
-# The most options of each bin (the last has no limit), and the bins' names in config.json.
-BINS = ((2, "2"), (5, "3-5"), (10, "6-10"), (10**9, "11+"))
+# The fewest and the most options of each bin; the last has no limit.
+BINS = ((2, 2), (3, 5), (6, 10), (11, None))
 FORMS = ("named", "question", "statement")
 # Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
 FEWEST_ROWS, FEWEST_SOURCES = 60, 4
@@ -24,17 +24,27 @@ WIDEST_BIAS = 2.0
 Fit = dict[str, float]
 
 
+class OfOptions(TypedDict):
+    """The temperature of a type's questions with `min` to `max` options; None is no limit."""
+
+    type: str
+    min: int
+    max: int | None
+    temperature: float
+
+
 class Calibration(TypedDict):
-    """The entries of config.json that say how logits become probabilities."""
+    """The entries of config.json that say how logits become probabilities: the softmax of logits / temperature, with a
+    noul's bias of "yes" added before the softmax."""
 
     temperature: Fit
-    temperature_by_options: NotRequired[dict[str, Fit]]
-    bias: NotRequired[dict[str, Fit]]
+    temperature_by_options: NotRequired[list[OfOptions]]
+    noul_bias: NotRequired[Fit]
 
 
-def bin_of(count: int) -> str:
-    """Returns the name of the bin for a number of options."""
-    return next(name for most, name in BINS if count <= most)
+def holds(least: int, most: int | None, count: int) -> bool:
+    """Whether a number of options is in a bin."""
+    return least <= count and (most is None or count <= most)
 
 
 def form_of(instructions: str) -> str:
@@ -115,8 +125,8 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
     that better describe sources on which they were not fitted."""
     everything = Fitted(rows, logits, labels)
     temperature: Fit = dict.fromkeys(TYPE_IDS, 1.0)
-    by_options: dict[str, Fit] = {}
-    bias: dict[str, Fit] = {}
+    by_options: list[OfOptions] = []
+    bias: Fit = {}
     for kind in TYPE_IDS:
         own = everything.where(of_type(kind))
         if not own.rows:
@@ -124,10 +134,10 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
         whole = own.temperature()
         temperature[kind] = round(whole * shift, 4)
         if kind == "noul":
-            bias = {kind: biases(own, whole)}
+            bias = {form: round(value / temperature[kind], 4) for form, value in biases(own, whole).items()}
         else:
-            by_options[kind] = {name: round(value * shift, 4) for name, value in bins(own, whole).items()}
-    return {"temperature": temperature, "temperature_by_options": by_options, "bias": bias}
+            by_options += bins(kind, own, whole, shift)
+    return {"temperature": temperature, "temperature_by_options": by_options, "noul_bias": bias}
 
 
 def of_type(kind: str) -> Callable[[Row], bool]:
@@ -135,9 +145,9 @@ def of_type(kind: str) -> Callable[[Row], bool]:
     return lambda row: row.question["type"] == kind
 
 
-def in_bin(name: str) -> Callable[[Row], bool]:
+def in_bin(least: int, most: int | None) -> Callable[[Row], bool]:
     """Returns whether a row's number of options is in a bin."""
-    return lambda row: bin_of(option_count(row.question)) == name
+    return lambda row: holds(least, most, option_count(row.question))
 
 
 def of_form(form: str) -> Callable[[Row], bool]:
@@ -145,17 +155,19 @@ def of_form(form: str) -> Callable[[Row], bool]:
     return lambda row: form_of(row.question["instructions"]) == form
 
 
-def bins(own: Fitted, whole: float) -> Fit:
+def bins(kind: str, own: Fitted, whole: float, shift: float) -> list[OfOptions]:
     """Returns the temperatures of the bins for which an own temperature is better than the common one."""
-    found: Fit = {}
-    for _, name in BINS:
-        part = own.where(in_bin(name))
+    found: list[OfOptions] = []
+    for least, most in BINS:
+        part = own.where(in_bin(least, most))
+        said = "as all"
         if part.enough():
             common = left_out(part, lambda _: whole, Fitted.loss)
             if left_out(part, Fitted.temperature, Fitted.loss) < common:
-                found[name] = part.temperature()
-        said = f"temperature {found[name]}" if name in found else "as all"
-        print(f"  {name} options: {len(part.rows)} rows of {len(part.sources())} sources", said)
+                temperature = round(part.temperature() * shift, 4)
+                found.append({"type": kind, "min": least, "max": most, "temperature": temperature})
+                said = f"temperature {temperature}"
+        print(f"  {kind}, {least} to {most} options: {len(part.rows)} rows of {len(part.sources())} sources", said)
     return found
 
 
@@ -196,11 +208,13 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
 
 def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
     """Returns the logits and the temperature with which a question is answered."""
-    kind = question["type"]
+    kind, count = question["type"], option_count(question)
     temperature = config["temperature"][kind]
+    for one in config.get("temperature_by_options", []):
+        if one["type"] == kind and holds(one["min"], one["max"], count):
+            temperature = one["temperature"]
+            break
     if kind == "noul":
-        form = form_of(question.get("instructions", ""))
-        bias = config.get("bias", {}).get(kind, {}).get(form, 0.0)
-        return logits + np.array([0.0, bias]), temperature
-    own = config.get("temperature_by_options", {}).get(kind, {})
-    return logits, own.get(bin_of(option_count(question)), temperature)
+        bias = config.get("noul_bias", {}).get(form_of(question.get("instructions", "")), 0.0)
+        return logits + np.array([0.0, bias * temperature]), temperature
+    return logits, temperature

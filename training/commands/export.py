@@ -8,7 +8,7 @@ from ..calibration.fitting import CALIBRATION, Calibration
 from ..data.layout import TYPE_IDS
 from ..data.rows import HELD_OUT, read_rows
 from ..folder.graph import build
-from ..folder.writer import About, Entry, write_folder
+from ..folder.writer import About, write_folder
 from ..model.encoder import Model
 from ..model.int8_matmul import Ranges
 from ..model.served import keep_integers, served_ranges
@@ -16,10 +16,6 @@ from ..model.weights import load_model
 from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample
 
 MAX_BYTES = 26_000_000
-BY_FORM_HELP = (
-    "config.json also has temperatures by the number of options and what is added to yes by the form of a question; "
-    "for servers that know them"
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="file that `train --int8` wrote (default: the folder's own, or those of --samples held-out rows)",
     )
-    parser.add_argument("--by-form", action="store_true", help=BY_FORM_HELP)
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
 
 
@@ -74,10 +69,10 @@ def fitted(folder: Path) -> Calibration:
     return {"temperature": dict.fromkeys(TYPE_IDS, 1.0)}
 
 
-def by_form(found: Calibration) -> dict[str, Entry]:
-    """Returns the other fitted values besides the temperatures of the types."""
-    others = {"temperature_by_options": found.get("temperature_by_options", {}), "bias": found.get("bias", {})}
-    return {name: value for name, value in others.items() if any(value.values())}
+def besides(found: Calibration) -> dict[str, object]:
+    """Returns the fitted values besides the temperatures of the types."""
+    others = {"temperature_by_options": found.get("temperature_by_options"), "noul_bias": found.get("noul_bias")}
+    return {name: value for name, value in others.items() if value}
 
 
 def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
@@ -103,8 +98,7 @@ def run(args: argparse.Namespace) -> None:
     if args.checkpoint.is_dir() and ranges is not None and args.weight_bits == 8:
         keep_integers(graph, args.checkpoint, inputs=not args.ranges)
     found = fitted(beside)
-    more = by_form(found) if args.by_form else {}
-    write_folder(args.out, graph, About(args.name, args.version, found["temperature"], more))
+    write_folder(args.out, graph, About(args.name, args.version, found["temperature"], besides(found)))
     size = (args.out / "model.onnx").stat().st_size
     print(f"{args.out}: {size / 1e6:.2f} MB")
     if size > MAX_BYTES and not args.fp32:

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 from .answers import Results
+from .figures import CALIBRATED_FROM, JUDGED
 from .plots import Points, plot
 
 TEXTS = Path(__file__).parent / "card.md"
 CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
+CHOSE = "Sets by which models were chosen, so that new data will be somewhat harder:"
+LOOKED_AT_ONCE = "Sets that are looked at once for each model that is to be shipped, and choose nothing:"
 
 
 def percent(share: float) -> str:
@@ -21,13 +24,20 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def sets_table(results: Results) -> str:
-    """Returns a table of every set's accuracy with its interval, its baselines and its calibration."""
+def halves(results: Results) -> tuple[list[str], list[str]]:
+    """Returns the names of the sets that chose between models, and of those that were looked at once."""
+    names = list(results["sets"])
+    return [name for name in names if name not in JUDGED], [name for name in names if name in JUDGED]
+
+
+def sets_table(results: Results, names: list[str]) -> str:
+    """Returns a table of the accuracy of some sets with its interval, its baselines and its calibration."""
     against = results.get("against")
     theirs = (against["name"], "its ECE") if against else ()
     head = ("set", "rows", "accuracy", "95 %", "majority", "random", "ECE", *theirs)
     rows = []
-    for name, one in results["sets"].items():
+    for name in names:
+        one = results["sets"][name]
         low, high = one["interval"]
         row = [name, str(one["rows"]), percent(one["accuracy"]), f"{percent(low)} to {percent(high)}"]
         row += [percent(one["majority"]), percent(one["random"]), f"{one['calibration_error']:.3f}"]
@@ -38,18 +48,92 @@ def sets_table(results: Results) -> str:
     return table(head, rows)
 
 
-def together_text(results: Results) -> str:
-    """Returns the mean figures, and the gain from abstaining."""
+def half_text(results: Results, names: list[str]) -> str:
+    """Returns the mean figures of some sets."""
+    sets = [results["sets"][name] for name in names]
+    mean = sum(one["accuracy"] for one in sets) / len(sets)
+    lines = [f"Mean accuracy over these sets: {percent(mean)} %."]
+    large = [one["calibration_error"] for one in sets if one["rows"] >= CALIBRATED_FROM]
+    if large:
+        error = sum(large) / len(large)
+        lines.append(f"Mean expected calibration error of those with {CALIBRATED_FROM} rows or more: {error:.3f}.")
+    return " ".join(lines)
+
+
+def both_halves(results: Results) -> str:
+    """Returns the tables and the means of the sets that chose between models, and of those that were looked at once."""
+    parts = []
+    for names, told in zip(halves(results), (CHOSE, LOOKED_AT_ONCE)):
+        if names:
+            parts += [told, sets_table(results, names), half_text(results, names)]
+    return "\n\n".join(parts)
+
+
+def thresholds_table(results: Results) -> str:
+    """Returns a table of the yes/no sets: how good the order is, and how good the threshold."""
+    head = ("yes/no set", "area under the curve", "accuracy", "at the best threshold", "yes said", "yes right")
+    rows = []
+    for name, one in results["sets"].items():
+        if "area" in one:
+            shares = (one["accuracy"], one["best_threshold_accuracy"], one["yes_said"], one["yes_right"])
+            rows.append((name, f"{one['area']:.3f}", *map(percent, shares)))
+    return table(head, rows) if rows else ""
+
+
+def choices_table(results: Results) -> str:
+    """Returns a table of the choice sets beside the untrained base model's cosines."""
+    head = ("choice set", "accuracy", "cosine", "among 16", "cosine among 16", "without none", "cosine without none")
+    rows = []
+    for name, base in results.get("cosine", {}).items():
+        own = results["sets"].get(name)
+        if own:
+            row = [name, percent(own["accuracy"]), percent(base["accuracy"])]
+            row += [percent(one["among_16"]) if "among_16" in one else "" for one in (own, base)]
+            row += [percent(one["without_none"]) if "without_none" in one else "" for one in (own, base)]
+            rows.append(tuple(row))
+    return table(head, rows) if rows else ""
+
+
+def falls(results: Results, notes: dict[str, str]) -> str:
+    """Returns a list of the sets on which the model is worse than another one, or than always giving the most frequent
+    label; `notes` says why, by set."""
+    against = results.get("against")
+    lines = []
+    for name, one in results["sets"].items():
+        other = against["sets"].get(name) if against else None
+        worse = []
+        if against and other and one["accuracy"] < other["interval"][0]:
+            worse.append(f"{percent(other['accuracy'])} of {against['name']}")
+        if one["interval"][1] < one["majority"]:
+            worse.append(f"{percent(one['majority'])} of the most frequent label")
+        if worse:
+            why = f" {notes[name]}" if name in notes else ""
+            lines.append(f"- {name}: {percent(one['accuracy'])} instead of {' and '.join(worse)}.{why}")
+    return "\n".join(["It is worse than that on these sets:", "", *lines]) if lines else ""
+
+
+def jevbench_text(results: Results) -> str:
+    """Returns JevBench's scores of the whole and of its parts, or an empty text if it was not run."""
+    found = results.get("jevbench")
+    if not found or found["overall"] is None:
+        return ""
+    parts = [f"{name} {percent(value)}" for name, value in scored(found["pillars"]) + scored(found["relations"])]
+    return f"JevBench 0.1.0, suite jevbench-mini: {percent(found['overall'])} of 100; {', '.join(parts)}."
+
+
+def scored(scores: dict[str, float | None]) -> list[tuple[str, float]]:
+    """Returns the scores of the parts that were scored."""
+    return [(name, value) for name, value in scores.items() if value is not None]
+
+
+def abstaining_text(results: Results) -> str:
+    """Returns the gain from abstaining, over all sets."""
     one = results["together"]
-    error, removed = one["mean_calibration_error"], percent(one["removed_by_probability"])
-    lines = [f"Mean accuracy over the sets: {percent(one['mean_accuracy'])} %."]
-    if error is not None:
-        lines.append(f"Mean expected calibration error over the sets of 500 rows or more: {error:.3f}.")
+    removed = percent(one["removed_by_probability"])
     by_act = f"; by the act head, {percent(one['removed_by_act'])} %." if "removed_by_act" in one else "."
-    lines.append(
+    return (
         f"Abstaining on the fifth of the answers with the lowest probability removes {removed} % of the errors{by_act}"
     )
-    return " ".join(lines)
 
 
 def coherence_table(results: Results) -> str:
@@ -117,14 +201,19 @@ def plots(results: Results) -> dict[str, str]:
     }
 
 
-def card(results: Results, fp32: Results | None) -> str:
-    """Returns the card of a model, compared with the same weights in fp32 if their results are given."""
+def card(results: Results, fp32: Results | None, notes: dict[str, str]) -> str:
+    """Returns the card of a model, compared with the same weights in fp32 if their results are given; `notes` says of
+    some sets why the model is bad at them."""
     text = TEXTS.read_text(encoding="utf-8").format(
         name=results["name"],
         version=results["version"],
         megabytes=f"{results['bytes'] / 1e6:.1f}",
-        sets=sets_table(results),
-        together=together_text(results),
+        sets=both_halves(results),
+        falls=falls(results, notes),
+        thresholds=thresholds_table(results),
+        choices=choices_table(results),
+        abstaining=abstaining_text(results),
+        jevbench=jevbench_text(results),
         coherence=coherence_table(results),
         cases=cases_text(results),
         bias=bias_text(results),
@@ -132,4 +221,6 @@ def card(results: Results, fp32: Results | None) -> str:
         needle=needle_text(results),
         temperature=", ".join(f"{kind} {value}" for kind, value in results["temperature"].items()),
     )
-    return text.replace("\n\n\n", "\n\n")
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    return text

@@ -17,6 +17,8 @@ from ..data.wording import NONE_NAMES
 # choosing.
 JUDGED = frozenset({"hatecheck", "finentity", "deepset_pi_train", "isarcasm_A_en", "infotabs_alpha2", "mmlu_test"})
 CANDIDATES = 16
+# Sets with fewer rows say little about calibration.
+CALIBRATED_FROM = 500
 # The smallest probability in a loss.
 SMALLEST = 1e-12
 NONE = frozenset(name.lower() for name in NONE_NAMES) | {"no_nodes_detected"}
@@ -173,7 +175,7 @@ def without_none(rows: list[Row], scores: list[metrics.Array]) -> float | None:
     return float(np.mean(right)) if right else None
 
 
-def together(sets: dict[str, Figures], found: list[Judged], calibrated_from: int = 500) -> Together:
+def together(sets: dict[str, Figures], found: list[Judged], calibrated_from: int = CALIBRATED_FROM) -> Together:
     """Returns the means over the sets, and calibration and abstention over all rows."""
     right, confidence = right_and_confidence(found)
     large = [one["calibration_error"] for one in sets.values() if one["rows"] >= calibrated_from]

@@ -14,8 +14,13 @@ from typing import TypedDict, cast
 SUITE = "jevbench-mini"
 SECONDS_TO_START = 120
 
-# JevBench's scores by name; those of parts hold others.
-Scores = dict[str, "float | Scores"]
+
+class Scores(TypedDict):
+    """The scores of JevBench's report that are read, 0 to 1; None if too many answers are missing."""
+
+    overall: float | None
+    pillars: dict[str, float | None]
+    relations: dict[str, float | None]
 
 
 class Report(TypedDict):

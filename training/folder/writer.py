@@ -1,7 +1,6 @@
 """Writes a model folder: graph, tokenizer, config and reference answers."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +11,6 @@ from ..model.encoder import HEAD_DIM, HEADS, LAYERS
 from .golden import requests
 from .reader import Folder, digest
 
-# An entry of config.json.
-Entry = str | float | Mapping[str, "Entry"]
-
 
 @dataclass(frozen=True)
 class About:
@@ -24,10 +20,10 @@ class About:
     name: str
     version: str
     temperature: dict[str, float]
-    more: dict[str, Entry] = field(default_factory=dict)
+    more: dict[str, object] = field(default_factory=dict)
 
 
-def make_config(folder: Path, about: About) -> dict[str, Entry]:
+def make_config(folder: Path, about: About) -> dict[str, object]:
     """Returns the content of `config.json` that describes the folder's files."""
     return {
         "name": about.name,

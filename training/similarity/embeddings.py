@@ -47,11 +47,11 @@ def plain(state: State) -> str:
     return max([whole, *(plain(part) for part in parts)], key=len)
 
 
-def meanings_of(texts: list[str], teacher: Path | None) -> torch.Tensor:
+def meanings_of(texts: list[str], teacher: Path | None, bf16: bool = False) -> torch.Tensor:
     """Returns the embeddings that define similarity: the base model's, concatenated with the teacher's if there is one,
     so that a cosine is the mean of both."""
-    own = embedded(texts, bf16=teacher is not None)
-    return own if teacher is None else torch.cat([own, taught(teacher, texts)], dim=1) / math.sqrt(2)
+    own = embedded(texts, bf16=bf16)
+    return own if teacher is None else torch.cat([own, taught(teacher, texts, bf16=bf16)], dim=1) / math.sqrt(2)
 
 
 def cosines_of(asked: list[tuple[State, Choice]]) -> list[np.ndarray]:

@@ -175,9 +175,9 @@ def noul_row(rng: Random, compared: Compared) -> Row:
     return Row(LIKENESS, compared.text, question, soft[1] >= 0.5, soft)
 
 
-def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None) -> Iterator[Row]:
+def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None, bf16: bool = False) -> Iterator[Row]:
     """Yields about `count` rows, three for each text; those of one text follow each other. `teacher` is the folder of a
-    larger sentence encoder."""
+    larger sentence encoder; `bf16` computes embeddings with products in bfloat16."""
     rng = Random(seed)
     texts = texts_of(rng, rows)
     texts = rng.sample(texts, min(len(texts), -(-count // 3)))
@@ -185,7 +185,8 @@ def likeness(rows: list[Row], seed: int, count: int, teacher: Path | None = None
         return
     phrases = phrases_of(rng, rows, texts)
     kinds, shares = list(phrases), [KINDS[kind].share for kind in phrases]
-    meanings, named = meanings_of(texts, teacher), {kind: meanings_of(own, teacher) for kind, own in phrases.items()}
+    meanings = meanings_of(texts, teacher, bf16)
+    named = {kind: meanings_of(own, teacher, bf16) for kind, own in phrases.items()}
     for text, meaning in zip(texts, meanings):
         for number in range(3):
             kind = rng.choices(kinds, shares)[0]

@@ -107,7 +107,7 @@ def named(loaded: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 @torch.no_grad()
 def taught(
-    folder: Path, texts: list[str], longest: int = 128, max_tokens: int = 8192, bf16: bool = True
+    folder: Path, texts: list[str], longest: int = 128, max_tokens: int = 8192, bf16: bool = False
 ) -> torch.Tensor:
     """Returns the teacher's embeddings of texts, each of length 1 [texts, width]; only the first `longest` tokens of a
     text are read."""

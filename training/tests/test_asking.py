@@ -159,11 +159,11 @@ def test_only_what_helps_sources_that_were_left_out_is_fitted():
             logits.append(own * (3.0 if many == 12 else 1.0))
             labels.append(label)
     found = calibrated(rows, logits, labels)
-    assert set(found["bias"]["noul"]) == {"statement"} and found["bias"]["noul"]["statement"] == pytest.approx(
-        1.0, abs=0.35
-    )
-    wide, narrow = found["temperature_by_options"]["choice"]["11+"], found["temperature_by_options"]["choice"]["2"]
-    assert wide == pytest.approx(3.0, rel=0.25) and narrow == pytest.approx(1.0, rel=0.25)
-    moved, temperature = applied({**found}, rows[0].question, np.array([0.0, 0.0]))
-    assert moved[1] == found["bias"]["noul"]["statement"] and temperature == found["temperature"]["noul"]
+    temperature = found["temperature"]["noul"]
+    assert found["noul_bias"] == {"statement": pytest.approx(1.0 / temperature, abs=0.35)}
+    by_options = {one["min"]: one["temperature"] for one in found["temperature_by_options"]}
+    assert by_options == {2: pytest.approx(1.0, rel=0.25), 11: pytest.approx(3.0, rel=0.25)}
+    moved, used = applied({**found}, rows[0].question, np.array([0.0, 0.0]))
+    assert moved[1] == pytest.approx(found["noul_bias"]["statement"] * temperature) and used == temperature
+    assert applied({**found}, rows[2].question, logits[2])[1] == by_options[2]
     assert applied({"temperature": {"choice": 2.0}}, rows[2].question, logits[2])[1] == 2.0

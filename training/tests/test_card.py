@@ -1,0 +1,79 @@
+"""The parts of the model card that follow from the figures of single sets."""
+
+from training.calibration.metrics import interval
+from training.evaluate.answers import Compared, Results
+from training.evaluate.card import both_halves, choices_table, falls, jevbench_text, thresholds_table
+from training.evaluate.figures import Figures
+
+ROWS = 1000
+
+
+def figures(accuracy: float, majority: float, calibration_error: float = 0.05) -> Figures:
+    """Returns the figures of a set of `ROWS` rows."""
+    return {
+        "rows": ROWS,
+        "accuracy": accuracy,
+        "interval": interval(round(accuracy * ROWS), ROWS),
+        "majority": majority,
+        "random": 0.5,
+        "loss": 0.5,
+        "calibration_error": calibration_error,
+        "right": "",
+        "removed_by_probability": 0.3,
+    }
+
+
+def results() -> Results:
+    """Returns results of two sets that choose and one that is looked at once."""
+    sets = {"sst2_dev": figures(0.8, 0.54), "hatecheck": figures(0.6, 0.7, 0.15), "cfpb_1000": figures(0.5, 0.2, 0.07)}
+    sets["sst2_dev"] |= {"area": 0.9, "best_threshold_accuracy": 0.85, "yes_said": 0.4, "yes_right": 0.54}
+    sets["cfpb_1000"]["among_16"] = 0.61
+    first: dict[str, Compared] = {
+        name: {"accuracy": 0.75, "interval": interval(750, ROWS), "calibration_error": 0.1, "gained": 0, "lost": 0}
+        for name in ("hatecheck", "sst2_dev")
+    }
+    return {
+        "name": "svc-small",
+        "version": "9.9.9",
+        "temperature": {},
+        "sha256": "",
+        "bytes": 0,
+        "sets": sets,
+        "cosine": {"cfpb_1000": {"accuracy": 0.4, "among_16": 0.58}},
+        "against": {"name": "svc-small 0.1.0", "sets": first, "mean_calibration_error": None},
+        "jevbench": {"overall": 0.651, "pillars": {"REP": 0.508, "CHO": None}, "relations": {"complement": 0.125}},
+    }
+
+
+def test_a_card_keeps_the_sets_apart_that_chose_and_that_were_looked_at_once():
+    chose, once = both_halves(results()).split("Sets that are looked at once")
+    assert "sst2_dev" in chose and "cfpb_1000" in chose and "hatecheck" not in chose
+    assert "Mean accuracy over these sets: 65.0 %." in chose and "rows or more: 0.060." in chose
+    assert "hatecheck" in once and "Mean accuracy over these sets: 60.0 %." in once
+
+
+def test_a_card_names_the_sets_at_which_another_model_or_the_most_frequent_label_is_better_and_says_why():
+    text = falls(results(), {"hatecheck": "It hides nothing."})
+    wrong = (
+        "- hatecheck: 60.0 instead of 75.0 of svc-small 0.1.0 and 70.0 of the most frequent label. It hides nothing."
+    )
+    assert text.split("\n") == ["It is worse than that on these sets:", "", wrong]
+
+
+def test_a_card_without_such_sets_says_nothing_of_them():
+    found = results()
+    del found["sets"]["hatecheck"]
+    assert falls(found, {}) == ""
+
+
+def test_a_card_has_the_order_and_the_threshold_of_yes_and_no():
+    assert thresholds_table(results()).endswith("| sst2_dev | 0.900 | 80.0 | 85.0 | 40.0 | 54.0 |")
+
+
+def test_a_card_has_the_base_models_cosines_beside_choices():
+    assert choices_table(results()).endswith("| cfpb_1000 | 50.0 | 40.0 | 61.0 | 58.0 |  |  |")
+
+
+def test_a_card_has_the_scores_of_jevbench_and_of_its_parts():
+    said = "JevBench 0.1.0, suite jevbench-mini: 65.1 of 100; REP 50.8, complement 12.5."
+    assert jevbench_text(results()) == said
