@@ -209,11 +209,12 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
 def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
     """Returns the logits and the temperature with which a question is answered."""
     kind, count = question["type"], option_count(question)
-    temperature = config["temperature"][kind]
-    for one in config.get("temperature_by_options", []):
-        if one["type"] == kind and holds(one["min"], one["max"], count):
-            temperature = one["temperature"]
-            break
+    own = (
+        one["temperature"]
+        for one in config.get("temperature_by_options", [])
+        if one["type"] == kind and holds(one["min"], one["max"], count)
+    )
+    temperature = next(own, config["temperature"][kind])
     if kind == "noul":
         bias = config.get("noul_bias", {}).get(form_of(question.get("instructions", "")), 0.0)
         return logits + np.array([0.0, bias * temperature]), temperature

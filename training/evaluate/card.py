@@ -1,10 +1,11 @@
 """The model card: its tables, its texts and its plots."""
 
 import json
+import re
 from pathlib import Path
 
 from .answers import Results
-from .figures import CALIBRATED_FROM, JUDGED
+from .figures import CALIBRATED_FROM, JUDGED, means
 from .plots import Points, plot
 
 TEXTS = Path(__file__).parent / "card.md"
@@ -50,12 +51,9 @@ def sets_table(results: Results, names: list[str]) -> str:
 
 def half_text(results: Results, names: list[str]) -> str:
     """Returns the mean figures of some sets."""
-    sets = [results["sets"][name] for name in names]
-    mean = sum(one["accuracy"] for one in sets) / len(sets)
-    lines = [f"Mean accuracy over these sets: {percent(mean)} %."]
-    large = [one["calibration_error"] for one in sets if one["rows"] >= CALIBRATED_FROM]
-    if large:
-        error = sum(large) / len(large)
+    accuracy, error = means([results["sets"][name] for name in names])
+    lines = [f"Mean accuracy over these sets: {percent(accuracy)} %."]
+    if error is not None:
         lines.append(f"Mean expected calibration error of those with {CALIBRATED_FROM} rows or more: {error:.3f}.")
     return " ".join(lines)
 
@@ -221,6 +219,4 @@ def card(results: Results, fp32: Results | None, notes: dict[str, str]) -> str:
         needle=needle_text(results),
         temperature=", ".join(f"{kind} {value}" for kind, value in results["temperature"].items()),
     )
-    while "\n\n\n" in text:
-        text = text.replace("\n\n\n", "\n\n")
-    return text
+    return re.sub("\n{3,}", "\n\n", text)

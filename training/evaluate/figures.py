@@ -2,6 +2,7 @@
 answers, and the accuracy among sixteen options."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from random import Random
 from typing import NotRequired, TypedDict
@@ -175,13 +176,20 @@ def without_none(rows: list[Row], scores: list[metrics.Array]) -> float | None:
     return float(np.mean(right)) if right else None
 
 
+def means(sets: Collection[Figures], calibrated_from: int = CALIBRATED_FROM) -> tuple[float, float | None]:
+    """Returns the mean accuracy of the sets, and the mean calibration error of those with enough rows, or None if there
+    are none."""
+    large = [one["calibration_error"] for one in sets if one["rows"] >= calibrated_from]
+    return float(np.mean([one["accuracy"] for one in sets])), float(np.mean(large)) if large else None
+
+
 def together(sets: dict[str, Figures], found: list[Judged], calibrated_from: int = CALIBRATED_FROM) -> Together:
     """Returns the means over the sets, and calibration and abstention over all rows."""
     right, confidence = right_and_confidence(found)
-    large = [one["calibration_error"] for one in sets.values() if one["rows"] >= calibrated_from]
+    accuracy, error = means(sets.values(), calibrated_from)
     figures: Together = {
-        "mean_accuracy": float(np.mean([one["accuracy"] for one in sets.values()])),
-        "mean_calibration_error": float(np.mean(large)) if large else None,
+        "mean_accuracy": accuracy,
+        "mean_calibration_error": error,
         "bins": metrics.bins(confidence, right),
         "coverage": metrics.coverage(confidence, right),
         "removed_by_probability": metrics.errors_removed(confidence, right),
