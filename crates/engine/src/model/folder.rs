@@ -119,17 +119,15 @@ impl Manifest {
         found.map_or(*self.temperature.get(kind), |it| it.temperature)
     }
 
-    /// Returns the biases of the outcomes of a question, or none.
-    pub(super) fn bias(&self, kind: Kind, instructions: &str) -> Option<[f64; 2]> {
-        if kind != Kind::Noul {
-            return None;
-        }
+    /// Returns the biases of the first outcomes of a question; the others have none.
+    pub(super) fn bias(&self, kind: Kind, instructions: &str) -> [f64; 2] {
         let bias = match instructions {
+            _ if kind != Kind::Noul => 0.0,
             named if named.contains('`') => self.noul_bias.named,
             question if question.trim_end().ends_with('?') => self.noul_bias.question,
             _ => self.noul_bias.statement,
         };
-        (bias != 0.0).then_some([0.0, bias])
+        [0.0, bias]
     }
 }
 

@@ -159,16 +159,19 @@ impl Backend for Model {
                 .calibration
                 .get(&hex(&Sha256::digest(question.canonical_json())))
         };
-        let biased = manifest.bias(question.kind, &question.instructions);
+        let of_form;
         let calibration = match own {
             Some(own) => Calibration {
                 temperature: own.temperature,
                 bias: &own.bias,
             },
-            None => Calibration {
-                temperature: manifest.temperature(question.kind, question.outcomes.len()),
-                bias: biased.as_ref().map_or(&[], |bias| bias.as_slice()),
-            },
+            None => {
+                of_form = manifest.bias(question.kind, &question.instructions);
+                Calibration {
+                    temperature: manifest.temperature(question.kind, question.outcomes.len()),
+                    bias: &of_form,
+                }
+            }
         };
         Answer::decode(logits, calibration)
     }
