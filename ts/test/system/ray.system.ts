@@ -5,11 +5,12 @@ import { suite, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { runPython, runScript } from './python.ts';
+import { runPython } from './python.ts';
 
 const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
 const ROWS = 2400;
+const TIMEOUT_MS = 15 * 60_000;
 
 // On a busy machine, a node of the cluster takes longer to start than the 30 s that Ray waits by default.
 Object.assign(process.env, { RAY_raylet_start_wait_time_s: '240' });
@@ -29,7 +30,8 @@ interface Written {
 
 suite('the pipeline on Ray', () => {
   test('writes each row once, with its answer, whatever of the cluster is killed', async (t) => {
-    const { code, stdout, stderr } = await runScript('ray_cluster.py', [temporaryFolder(t), SVC]);
+    const cluster = join(REPOSITORY, 'ts', 'test', 'system', 'ray_cluster.py');
+    const { code, stdout, stderr } = await runPython([cluster, temporaryFolder(t), SVC], { timeoutMs: TIMEOUT_MS });
     assert.equal(code, 0, stderr);
     const { said, killed, left, rows } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Written;
     assert.equal(said, `out: ${ROWS} rows`);

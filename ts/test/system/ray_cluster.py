@@ -19,6 +19,7 @@ from ray.cluster_utils import Cluster
 DECIDE = Path(__file__).parents[3] / "deploy" / "ray" / "decide.py"
 
 FILES, ROWS = 40, 60
+LONGEST_WAIT_S = 600
 
 
 def make_input(folder: Path) -> None:
@@ -53,10 +54,11 @@ def descendants(words: str) -> list[int]:
     return [pid for pid, (_, command) in all_of_them.items() if words in command and is_below(pid)]
 
 
-def until(condition) -> None:
-    end = time.monotonic() + 200
+def until(condition, what: str) -> None:
+    """Waits for a condition; on a busy machine, the workers alone take minutes to start."""
+    end = time.monotonic() + LONGEST_WAIT_S
     while not condition():
-        assert time.monotonic() < end, "it does not come to pass"
+        assert time.monotonic() < end, f"{what}: it does not come to pass"
         time.sleep(0.05)
 
 
@@ -66,10 +68,10 @@ def disturb(cluster: Cluster, node, output: Path, killed: list[str]) -> None:
 
     kills = {"serve --listen": "server", "ray::Server": "actor", "ray::Map": "task", "ray::Machines": "registry"}
     for files, (words, name) in enumerate(kills.items()):
-        until(lambda: written() >= 3 + 4 * files and descendants(words))
+        until(lambda: written() >= 3 + 4 * files and descendants(words), f"{3 + 4 * files} files and a {name}")
         os.kill(descendants(words)[0], signal.SIGKILL)
         killed.append(name)
-    until(lambda: written() >= 20)
+    until(lambda: written() >= 20, "20 files")
     cluster.remove_node(node, allow_graceful=False)
     killed.append("node")
 
