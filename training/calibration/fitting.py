@@ -15,8 +15,9 @@ from .metrics import Array, best_temperature, negative_log_likelihood
 # The file of the fitted values.
 CALIBRATION = "calibration.json"
 
-# The fewest and the most options of each bin; the last has no limit.
-BINS = ((2, 2), (3, 5), (6, 10), (11, None))
+# The fewest and the most options of each bin; the last has no limit. Up to five options share one temperature: with one
+# for two and another for three, the ratio of two options would change when a third is left out.
+BINS = ((6, 10), (11, None))
 FORMS = ("named", "question", "statement")
 # Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
 FEWEST_ROWS, FEWEST_SOURCES = 60, 4
@@ -135,8 +136,9 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
         temperature[kind] = round(whole * shift, 4)
         if kind == "noul":
             bias = {form: round(value / temperature[kind], 4) for form, value in biases(own, whole).items()}
-        else:
-            by_options += bins(kind, own, whole, shift)
+        elif found := bins(kind, own, whole, shift):
+            by_options += found
+            temperature[kind] = round(own.where(in_none_of(found)).temperature() * shift, 4)
     return {"temperature": temperature, "temperature_by_options": by_options, "noul_bias": bias}
 
 
@@ -148,6 +150,11 @@ def of_type(kind: str) -> Callable[[Row], bool]:
 def in_bin(least: int, most: int | None) -> Callable[[Row], bool]:
     """Returns whether a row's number of options is in a bin."""
     return lambda row: holds(least, most, option_count(row.question))
+
+
+def in_none_of(bins_found: list[OfOptions]) -> Callable[[Row], bool]:
+    """Returns whether a row's number of options is in none of these bins."""
+    return lambda row: not any(holds(one["min"], one["max"], option_count(row.question)) for one in bins_found)
 
 
 def of_form(form: str) -> Callable[[Row], bool]:
