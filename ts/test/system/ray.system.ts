@@ -9,11 +9,16 @@ import { runPython } from './python.ts';
 
 const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
-const ROWS = 2400;
+const ROWS = 1440;
 const TIMEOUT_MS = 15 * 60_000;
 
-// On a busy machine, a node of the cluster takes longer to start than the 30 s that Ray waits by default.
-Object.assign(process.env, { RAY_raylet_start_wait_time_s: '240' });
+Object.assign(process.env, {
+  // On a busy machine, a node of the cluster takes longer to start than the 30 s that Ray waits by default.
+  RAY_raylet_start_wait_time_s: '240',
+  // By default, Ray ends an idle worker after a second if a node has more of them than processors, and starts another
+  // one for the next task; a start takes seconds of a processor.
+  RAY_num_workers_soft_limit: '16',
+});
 
 interface Row {
   readonly id: number;

@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster
 
 DECIDE = Path(__file__).parents[3] / "deploy" / "ray" / "decide.py"
 
-FILES, ROWS = 40, 60
+FILES, ROWS = 24, 60
 LONGEST_WAIT_S = 600
 
 
@@ -68,10 +68,11 @@ def disturb(cluster: Cluster, node, output: Path, killed: list[str]) -> None:
 
     kills = {"serve --listen": "server", "ray::Server": "actor", "ray::Map": "task", "ray::Machines": "registry"}
     for files, (words, name) in enumerate(kills.items()):
-        until(lambda: written() >= 3 + 4 * files and descendants(words), f"{3 + 4 * files} files and a {name}")
+        wanted = 2 + 3 * files
+        until(lambda: written() >= wanted and descendants(words), f"{wanted} files and a {name}")
         os.kill(descendants(words)[0], signal.SIGKILL)
         killed.append(name)
-    until(lambda: written() >= 20, "20 files")
+    until(lambda: written() >= 14, "14 files")
     cluster.remove_node(node, allow_graceful=False)
     killed.append("node")
 
