@@ -30,10 +30,10 @@ class Chances:
     spaced_json_below: float = 0.8
     indented_json_below: float = 0.84
     # Of a claim.
-    claim_denied: float = 0.16
+    claim_denied: float = 0.08
     claim_in_state: float = 0.2
     # Of a question.
-    question_denied: float = 0.14
+    question_denied: float = 0.07
     question_in_state: float = 0.3
     question_agreed: float = 0.1
     capital_letter: float = 0.5

@@ -17,23 +17,23 @@ from .recipes import kind_of, long_document, make_group, matching
 # The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
 # know (csqa2, creak), have a small share.
 WEIGHTS = {
-    "generated": 14,
-    "likeness": 24,
+    "generated": 20,
+    "likeness": 22,
     "own": 60,
-    "mnli_dev:verdict": 5,
-    "snli_dev:verdict": 2,
-    "cad_nli:verdict": 2.5,
-    "conjnli_adv:verdict": 1,
+    "mnli_dev:verdict": 14,
+    "snli_dev:verdict": 3,
+    "cad_nli:verdict": 4,
+    "conjnli_adv:verdict": 1.5,
     "negation_nli:verdict": 0.8,
     "med_help:verdict": 0.8,
     "megaveridicality:verdict": 0.5,
-    "infotabs:verdict": 3.5,
+    "infotabs:verdict": 6,
     "tabfact_val:verdict": 0.8,
-    "fever_symmetric:verdict": 1,
-    "fool_me_twice:verdict": 1.8,
+    "fever_symmetric:verdict": 1.5,
+    "fool_me_twice:verdict": 2.4,
     "folio:verdict": 0.5,
     "perspectrum:verdict": 2,
-    "boolq_train1886:passage": 3.5,
+    "boolq_train1886:passage": 4.5,
     "condaqa:passage": 4.5,
     "strategyqa:passage": 0.5,
     "logicbench_aug:passage": 0.7,
@@ -42,21 +42,21 @@ WEIGHTS = {
     "pros_cons:feeling": 2,
     "product_reviews:feeling": 1.2,
     "vader_rated:feeling": 4,
-    "movie_reviews:feeling": 1.2,
-    "cad_sentiment:feeling": 1.8,
-    "tsa_md:feeling": 0.7,
-    "newsmtsc:feeling": 2,
+    "movie_reviews:feeling": 2,
+    "cad_sentiment:feeling": 2.5,
+    "tsa_md:feeling": 1.5,
+    "newsmtsc:feeling": 4,
     "poem_sentiment:feeling": 0.3,
     "emobank:feeling": 1,
-    "spamassassin:property": 1.8,
-    "prompt_injection_mix:property": 1.8,
-    "clickbait:property": 1.2,
-    "mustard:property": 0.8,
+    "spamassassin:property": 3,
+    "prompt_injection_mix:property": 5,
+    "clickbait:property": 2,
+    "mustard:property": 0.4,
     "query_wellformedness:property": 0.8,
-    "davidson:property": 2.4,
-    "toxigen:property": 1.2,
+    "davidson:property": 4,
+    "toxigen:property": 2.5,
     "product_reviews:property": 0.6,
-    "goemotions:choice": 3,
+    "goemotions:choice": 2,
     "hwu64_fold1:choice": 3,
     "snips:choice": 0.7,
     "sgd:choice": 1.5,
@@ -102,15 +102,15 @@ WEIGHTS = {
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
 # Long texts, which are made when they are needed; there are few of them, because they take long to read.
-DOCUMENTS, DOCUMENT_WEIGHT = "documents", 1.3
+DOCUMENTS, DOCUMENT_WEIGHT = "documents", 0.6
 # Records with questions that imply each other.
-RULES, RULE_WEIGHT = "rules", 2.5
+RULES, RULE_WEIGHT = "rules", 10
 # Comments with and without attacks.
 COMMENTS, COMMENT_WEIGHT = "comments", 2.5
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
-STATE_LIMITS = (192, 254, 254, 254, 448)
+STATE_LIMITS = (64, 96, 128, 128, 224)
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group.

@@ -1,5 +1,5 @@
 """Asks about properties of a text: spam, an attack, clickbait, sarcasm, a good question, abuse. Each is claimed and
-asked about from both sides, in equal shares."""
+asked about from both sides, and holds for half of the texts, so that neither side tells anything about the answer."""
 
 from dataclasses import dataclass
 from random import Random
@@ -27,7 +27,9 @@ class Chances:
     """The probabilities of the questions about a property, and of what generated comments say. Fields that end in
     `_below` divide one draw: each is the upper end of its part."""
 
-    positive: float = 0.5
+    # The side that names the property: with both sides equally often, a small encoder learns too slowly what they are
+    # about, because an answer then hangs on the side as much as on the text.
+    positive: float = 0.8
     said: float = 0.55
     chosen: float = 0.3
     hate_of_abuse: float = 0.35
@@ -88,9 +90,9 @@ def property_of(row: Row) -> tuple[Property, float] | None:
 
 
 def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
-    """Returns one to three questions about one property of a text."""
+    """Returns two to five yes/no questions about one property of a text, and at times a choice."""
     into = staged(rng, row.state, known.nouns)
-    for _ in range(rng.choice((1, 2, 2, 3))):
+    for _ in range(rng.choice((2, 3, 4, 5))):
         ask(rng, into, known, holds)
     if rng.random() < CHANCES.chosen:
         into.ask(choose(rng, into, known, holds))

@@ -20,7 +20,8 @@ class Chances:
     `_below` divide one draw: each is the upper end of its part."""
 
     person_named: float = 0.5
-    positive: float = 0.5
+    # The favourable side, as in `properties`: most of the time, so that an answer hangs on the text from the start.
+    positive: float = 0.75
     said: float = 0.55
     neither_offered: float = 0.5
     # Of a rating.
@@ -197,11 +198,11 @@ def felt(rng: Random, row: Row, feeling: Feeling) -> Group:
     into = staged(rng, state, NOUNS.get(row.source, ("review", "comment", "opinion", "text")))
     if isinstance(state, dict) and "sentence" in state and len(state) > 1:
         into.key, into.noun = "sentence", "sentence"
-    makers = [sides, rated, claimed, claimed, rated]
+    makers = [sides, rated, claimed, claimed, rated, claimed]
     if feeling.side == 0:
         # "Neither" is a clear answer only if it is offered as an option.
         makers = [sides, rated]
-    for make in rng.sample(makers, min(len(makers), rng.choice((1, 2, 2, 3)))):
+    for make in rng.sample(makers, min(len(makers), rng.choice((2, 3, 3, 4)))):
         make(rng, into, feeling)
     nouls = [(i, asked) for i, asked in enumerate(into.asked) if asked.question["type"] == "noul"]
     if len(nouls) == 2:

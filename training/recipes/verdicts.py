@@ -19,10 +19,12 @@ class Chances:
     right, and half as often otherwise: the three verdicts are equally frequent, so yes and no are equally frequent."""
 
     opaque_names: float = 0.12
+    # Of the question for the verdict: most texts that a search finds leave a claim open, so half of the verdicts are.
+    open_judged: float = 1.0
+    settled_judged: float = 0.5
     # Of evidence and claim that are both in the state.
     claim_in_state: float = 0.45
     claim_first: float = 0.35
-    related: float = 0.7
     supported_claimed: float = 0.6
     refuted_claimed: float = 0.45
     open_claimed: float = 0.3
@@ -30,7 +32,6 @@ class Chances:
     # Of a claim in the instructions.
     evidence_has_key: float = 0.5
     record_has_key: float = 0.4
-    judged: float = 0.5
     asked_as_it_stands: float = 0.62
     turned_into_question: float = 0.5
     support_claimed: float = 0.42
@@ -243,7 +244,7 @@ def evidence_keys(evidence: State) -> tuple[str, ...]:
 def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
     """Asks about a claim that stands in the instructions."""
     judging = Judging(into, label, lambda wording: filled(wording, claim))
-    if rng.random() < CHANCES.judged:
+    if rng.random() < (CHANCES.open_judged if label == OPEN else CHANCES.settled_judged):
         judging.verdict = judging.ask_verdict(rng, wordings.VERDICT)
     # The claim is asked as it stands only if the text settles it, because "open" is not a clear no.
     if label != OPEN and rng.random() < CHANCES.asked_as_it_stands:
@@ -270,7 +271,7 @@ def beside(rng: Random, row: Row, label: int) -> Scene:
     if label == NOT_SUPPORTED or (row.source in TWO_WAY and (label == SUPPORTED or rng.random() < CHANCES.two_way)):
         ask_whether_it_follows(rng, judging)
         return into
-    if rng.random() < CHANCES.related:
+    if rng.random() < (CHANCES.open_judged if label == OPEN else CHANCES.settled_judged):
         judging.verdict = judging.ask_verdict(rng, wordings.RELATE)
     judging.ask_claims(rng, IN_STATE)
     if not into.asked:
