@@ -241,10 +241,15 @@ def evidence_keys(evidence: State) -> tuple[str, ...]:
     return wordings.EVIDENCE_KEYS if isinstance(evidence, str) else wordings.RECORD_KEYS
 
 
+def is_judged(rng: Random, label: int) -> bool:
+    """Draws whether the verdict on a claim is asked for."""
+    return rng.random() < (CHANCES.open_judged if label == OPEN else CHANCES.settled_judged)
+
+
 def instructed(rng: Random, into: Scene, claim: str, label: int) -> None:
     """Asks about a claim that stands in the instructions."""
     judging = Judging(into, label, lambda wording: filled(wording, claim))
-    if rng.random() < (CHANCES.open_judged if label == OPEN else CHANCES.settled_judged):
+    if is_judged(rng, label):
         judging.verdict = judging.ask_verdict(rng, wordings.VERDICT)
     # The claim is asked as it stands only if the text settles it, because "open" is not a clear no.
     if label != OPEN and rng.random() < CHANCES.asked_as_it_stands:
@@ -271,7 +276,7 @@ def beside(rng: Random, row: Row, label: int) -> Scene:
     if label == NOT_SUPPORTED or (row.source in TWO_WAY and (label == SUPPORTED or rng.random() < CHANCES.two_way)):
         ask_whether_it_follows(rng, judging)
         return into
-    if rng.random() < (CHANCES.open_judged if label == OPEN else CHANCES.settled_judged):
+    if is_judged(rng, label):
         judging.verdict = judging.ask_verdict(rng, wordings.RELATE)
     judging.ask_claims(rng, IN_STATE)
     if not into.asked:
