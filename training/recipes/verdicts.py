@@ -1,5 +1,5 @@
 """Asks about a claim and its evidence: a text, a record, a table, rules or a study. The questions are three-way
-verdicts and a yes/no for each of them, in equal shares."""
+verdicts, half of which are open, and a yes/no for each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -41,7 +41,7 @@ const environment = (url: string, home: string) => ({
 });
 
 async function runCalls(calls: readonly Call[], env: Readonly<Record<string, string>>): Promise<Result[]> {
-  const { code, stdout, stderr } = await runScript('hub_client.py', [], JSON.stringify(calls), env);
+  const { code, stdout, stderr } = await runScript('hub_client.py', [], { input: JSON.stringify(calls), env });
   assert.equal(code, 0, stderr);
   return JSON.parse(stdout);
 }

@@ -7,13 +7,7 @@ import { type Ended, type RunOptions, runCommand } from '../addon/program.ts';
 export const FIXTURES = join(REPOSITORY, 'crates', 'engine', 'tests', 'fixtures');
 
 /** Runs a script of this folder. */
-export function runScript(
-  name: string,
-  args: readonly string[],
-  input?: string,
-  env: Readonly<Record<string, string>> = {},
-): Promise<Ended> {
-  const options = input === undefined ? { env } : { env, input };
+export function runScript(name: string, args: readonly string[], options: RunOptions = {}): Promise<Ended> {
   return runPython([join(REPOSITORY, 'ts', 'test', 'system', name), ...args], options);
 }
 

@@ -5,7 +5,7 @@ import { suite, test } from 'node:test';
 import { REPOSITORY } from '../addon/model-folders.ts';
 import { LiveServer } from '../real/live-server.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
-import { runPython } from './python.ts';
+import { runPython, runScript } from './python.ts';
 
 const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
@@ -35,8 +35,8 @@ interface Written {
 
 suite('the pipeline on Ray', () => {
   test('writes each row once, with its answer, whatever of the cluster is killed', async (t) => {
-    const cluster = join(REPOSITORY, 'ts', 'test', 'system', 'ray_cluster.py');
-    const { code, stdout, stderr } = await runPython([cluster, temporaryFolder(t), SVC], { timeoutMs: TIMEOUT_MS });
+    const args = [temporaryFolder(t), SVC];
+    const { code, stdout, stderr } = await runScript('ray_cluster.py', args, { timeoutMs: TIMEOUT_MS });
     assert.equal(code, 0, stderr);
     const { said, killed, left, rows } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Written;
     assert.equal(said, `out: ${ROWS} rows`);

@@ -34,7 +34,8 @@ test('Python and the server give the same answers, to the reference requests and
   const golden = goldenLines(defaultModel());
   const others = Array.from({ length: 200 }, (_, n) => differentRequest(n));
   const bodies = [...golden.map(({ body }) => body), ...others];
-  const { code, stdout, stderr } = await runScript('answer.py', [FIXTURES, defaultModel()], JSON.stringify(bodies));
+  const input = JSON.stringify(bodies);
+  const { code, stdout, stderr } = await runScript('answer.py', [FIXTURES, defaultModel()], { input });
   assert.deepEqual([code, stderr], [0, '']);
   const lines = stdout.trimEnd().split('\n');
   assert.equal(lines.length, bodies.length);

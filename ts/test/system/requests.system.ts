@@ -12,7 +12,7 @@ for (const env of [{}, { SVC_API_KEY: KEY }]) {
     const server = await LiveServer.start(t, { env });
     const { answers } = JSON.parse(await server.answer(THREE_TYPES, { Authorization: `Bearer ${KEY}` }));
     const url = new URL('/v1/systemone', server.url).href;
-    const { stdout, stderr } = await runScript('requests_client.py', [url, KEY], THREE_TYPES);
+    const { stdout, stderr } = await runScript('requests_client.py', [url, KEY], { input: THREE_TYPES });
     const sent = stdout
       .trimEnd()
       .split('\n')

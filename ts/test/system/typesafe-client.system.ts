@@ -35,7 +35,7 @@ interface Call {
 /** Returns the outcomes of the client's calls. */
 async function calls(list: readonly Call[]) {
   const input = JSON.stringify(list.map((call) => ({ api_key: KEY, ...call })));
-  const { stdout, stderr } = await runScript('typesafe_client.py', [], input);
+  const { stdout, stderr } = await runScript('typesafe_client.py', [], { input });
   const lines = stdout.trimEnd().split('\n');
   assert.equal(lines.length, list.length, stderr);
   return lines.map((line) => JSON.parse(line));

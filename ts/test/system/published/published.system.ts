@@ -4,12 +4,9 @@ import { join } from 'node:path';
 import { suite, test } from 'node:test';
 import { tryReferences } from '../../../src/model/references.ts';
 import { startEngine } from '../../addon/model-folders.ts';
-import { FAMILIES, PUBLISHED, publishedGolden } from '../../addon/published-folders.ts';
+import { assertNear, FAMILIES, PUBLISHED, publishedGolden } from '../../addon/published-folders.ts';
 import { runPython } from '../python.ts';
 import { askOracle, compareWithOracle, tinyFolder } from './oracle.ts';
-
-/** Processors round products of 32-bit floats differently. */
-const FLOAT_TOLERANCE = 1e-5;
 
 suite('the code of its maker and the engine give the same answers to 300 requests', () => {
   for (const [family, oracle] of Object.entries(FAMILIES)) test(family, (t) => compareWithOracle(t, oracle));
@@ -30,10 +27,7 @@ suite('the committed answers are those that the code of the maker gives to the c
         const got = answers[index];
         assert.equal(got?.error === undefined, expected.error === undefined);
         for (const [id, probabilities] of Object.entries(expected.answers ?? {})) {
-          for (const [label, value] of Object.entries(probabilities)) {
-            const difference = Math.abs((got?.answers?.[id]?.[label] ?? Number.NaN) - value);
-            assert.ok(difference <= FLOAT_TOLERANCE, `${id}: ${label} is off by ${difference}`);
-          }
+          assertNear(got?.answers?.[id], probabilities, id);
         }
       }
     });
