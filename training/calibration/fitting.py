@@ -133,12 +133,12 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
         if not own.rows:
             continue
         whole = own.temperature()
-        temperature[kind] = round(whole * shift, 4)
+        found = [] if kind == "noul" else bins(kind, own, whole, shift)
+        by_options += found
+        common = own.where(in_none_of(found)).temperature() if found else whole
+        temperature[kind] = round(common * shift, 4)
         if kind == "noul":
             bias = {form: round(value / temperature[kind], 4) for form, value in biases(own, whole).items()}
-        elif found := bins(kind, own, whole, shift):
-            by_options += found
-            temperature[kind] = round(own.where(in_none_of(found)).temperature() * shift, 4)
     return {"temperature": temperature, "temperature_by_options": by_options, "noul_bias": bias}
 
 

@@ -9,7 +9,9 @@ import { runPython, runScript } from './python.ts';
 
 const SVC = `${process.execPath} ${join(REPOSITORY, 'bin', 'svc.js')}`;
 const DECIDE = join(REPOSITORY, 'deploy', 'ray', 'decide.py');
-const ROWS = 1440;
+const FILES = 24;
+const ROWS_OF_FILE = 60;
+const ROWS = FILES * ROWS_OF_FILE;
 const TIMEOUT_MS = 15 * 60_000;
 
 Object.assign(process.env, {
@@ -35,7 +37,7 @@ interface Written {
 
 suite('the pipeline on Ray', () => {
   test('writes each row once, with its answer, whatever of the cluster is killed', async (t) => {
-    const args = [temporaryFolder(t), SVC];
+    const args = [temporaryFolder(t), SVC, String(FILES), String(ROWS_OF_FILE)];
     const { code, stdout, stderr } = await runScript('ray_cluster.py', args, { timeoutMs: TIMEOUT_MS });
     assert.equal(code, 0, stderr);
     const { said, killed, left, rows } = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Written;

@@ -1,6 +1,7 @@
 """Runs deploy/ray on a cluster of two nodes on this machine, and kills a server, a worker and a node meanwhile.
 
-ray_cluster.py FOLDER COMMAND: FOLDER gets the input and the output; the last line names the killed processes, as JSON.
+ray_cluster.py FOLDER COMMAND FILES ROWS: FOLDER gets the input, which has FILES files of ROWS rows each, and the output;
+the last line names the killed processes, as JSON.
 """
 
 import json
@@ -18,14 +19,13 @@ from ray.cluster_utils import Cluster
 
 DECIDE = Path(__file__).parents[3] / "deploy" / "ray" / "decide.py"
 
-FILES, ROWS = 24, 60
 LONGEST_WAIT_S = 600
 
 
-def make_input(folder: Path) -> None:
+def make_input(folder: Path, files: int, rows: int) -> None:
     folder.mkdir()
-    for file in range(FILES):
-        ids = [file * ROWS + row for row in range(ROWS)]
+    for file in range(files):
+        ids = [file * rows + row for row in range(rows)]
         texts = [f"Ticket {n}: I was charged {n % 7} times, and nobody answers" for n in ids]
         pq.write_table(pa.table({"id": pa.array(ids, pa.int64()), "text": texts}), folder / f"{file:03}.parquet")
 
@@ -78,8 +78,8 @@ def disturb(cluster: Cluster, node, output: Path, killed: list[str]) -> None:
 
 
 def main() -> None:
-    folder, command = Path(sys.argv[1]), sys.argv[2]
-    make_input(folder / "in")
+    folder, command, files, rows_of_file = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    make_input(folder / "in", files, rows_of_file)
     Path(folder, "questions.json").write_text(
         json.dumps(
             {
@@ -92,7 +92,7 @@ def main() -> None:
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
     node = cluster.add_node(num_cpus=2)
     args = ["in", "out", "--questions", "questions.json", "--state", "text", "--batch-rows", "16"]
-    args += ["--task-rows", str(ROWS), "--svc", command]
+    args += ["--task-rows", str(rows_of_file), "--svc", command]
     env = {**os.environ, "RAY_ADDRESS": cluster.address}
     pipeline = subprocess.Popen(
         [sys.executable, str(DECIDE), *args], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
