@@ -30,6 +30,8 @@ class Chances:
     # Of a condition on a number.
     between: float = 0.12
     no_equality: float = 0.9
+    multiple: float = 0.5
+    larger: float = 0.5
     # Of a condition on a name.
     own_name: float = 0.5
     is_name_below: float = 0.45
@@ -135,6 +137,8 @@ COMPARE: tuple[tuple[tuple[str, ...], Callable[[int, int], bool]], ...] = (
     (("at most", "no more than", "up to", "{} or less", "<="), lambda a, b: a <= b),
     (("exactly", "equal to", "="), lambda a, b: a == b),
 )
+# By how much a threshold is a multiple or a part of a value.
+FACTORS = (1.3, 6)
 # Fields that may be null, and tags.
 NULLABLE = ("assignee", "approved_by", "error", "phone", "coupon")
 TAGS = ("new", "legacy", "beta", "eu", "gift", "bulk", "test")
@@ -202,9 +206,13 @@ def nested(rng: Random, flat: Fields) -> State:
 
 
 def near(rng: Random, value: int, high: int) -> int:
-    """Returns a threshold that equals the value, is next to it, or is further away."""
+    """Returns a threshold that equals the value, is next to it, or is further away; half of them are a multiple or a
+    part of it, since a comparison is learned from those that are easy."""
     far = max(21, high // 2)
     close, far_off = (rng.randint(1, 20), -rng.randint(1, 20)), (rng.randint(20, far), -rng.randint(20, far))
+    if rng.random() < CHANCES.multiple and abs(value) > 1:
+        factor = rng.uniform(*FACTORS)
+        return round(value * factor if rng.random() < CHANCES.larger else value / factor)
     return value + rng.choice((0, 1, -1, *close, *far_off))
 
 

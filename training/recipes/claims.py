@@ -8,6 +8,7 @@ from ..data.groups import Group
 from ..data.rows import Row
 from .asking import Scene, asked_noul, capitalized, pick, questioned, said, scene
 from .passages import CAN, CANNOT
+from .properties import ask_absent
 from .targets import LABEL, VOTES
 
 
@@ -18,6 +19,7 @@ class Chances:
     question_in_state: float = 0.5
     can_be_answered: float = 0.5
     strengthens: float = 0.5
+    absent_property: float = 0.12
 
 
 CHANCES = Chances()
@@ -129,6 +131,7 @@ def claimed(rng: Random, rows: list[Row]) -> Group:
     into = stage(rng, first)
     for row in rows[: rng.choice((1, 2, 3))]:
         one(rng, into, row)
+    ask_absent(rng, into, first.source, CHANCES.absent_property)
     if into.key or len(into.parts) == 1:
         return into.group(rng, first.source)
     return Group(first.source, words.render(rng, into.parts), into.asked, into.ties)

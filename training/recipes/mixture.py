@@ -51,7 +51,7 @@ WEIGHTS = {
     "spamassassin:property": 3,
     "prompt_injection_mix:property": 5,
     "clickbait:property": 2,
-    "mustard:property": 0.4,
+    "mustard:property": 0.6,
     "query_wellformedness:property": 0.8,
     "davidson:property": 4,
     "toxigen:property": 2.5,
@@ -104,9 +104,9 @@ DEFAULT_WEIGHT = 1.0
 # Long texts, which are made when they are needed; there are few of them, because they take long to read.
 DOCUMENTS, DOCUMENT_WEIGHT = "documents", 0.6
 # Records with questions that imply each other.
-RULES, RULE_WEIGHT = "rules", 10
+RULES, RULE_WEIGHT = "rules", 12
 # Comments with and without attacks.
-COMMENTS, COMMENT_WEIGHT = "comments", 2.5
+COMMENTS, COMMENT_WEIGHT = "comments", 4
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})

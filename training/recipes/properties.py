@@ -33,6 +33,7 @@ class Chances:
     said: float = 0.55
     chosen: float = 0.3
     hate_of_abuse: float = 0.35
+    absent: float = 0.35
     tied: float = 0.3
     # Of a generated comment.
     hate_below: float = 0.2
@@ -62,6 +63,24 @@ BY_SOURCE = {
     "query_wellformedness": WELL_FORMED,
     "davidson": TOXIC,
     "toxigen": HATE,
+}
+# Properties that no text of a source has, whatever else it is: bad texts of one kind are not bad in every way.
+ABSENT = {
+    "spamassassin": (ATTACK, SARCASM),
+    "prompt_injection_mix": (SPAM, SARCASM, CLICKBAIT),
+    "clickbait": (ATTACK, SARCASM, HATE),
+    "mustard": (SPAM, ATTACK, HATE),
+    "query_wellformedness": (SPAM, ATTACK, SARCASM, TOXIC, HATE),
+    "davidson": (SPAM, ATTACK),
+    "toxigen": (SPAM, ATTACK, CLICKBAIT),
+    "product_reviews": (ATTACK, HATE),
+    "persona": (SPAM, ATTACK, CLICKBAIT),
+    "nlupp": (SPAM, ATTACK, SARCASM, HATE),
+    "sgd": (SPAM, ATTACK, SARCASM, TOXIC),
+    "multidogo": (SPAM, ATTACK, SARCASM),
+    "slurp_devtest": (SPAM, ATTACK, SARCASM, TOXIC),
+    "home_intents": (SPAM, ATTACK, SARCASM, TOXIC),
+    "cfpb_other": (SPAM, ATTACK, CLICKBAIT, HATE),
 }
 HOLDING_LABELS = frozenset({"spam", "attack", "injection", "clickbait", "sarcastic", "offensive", "hate_speech"})
 OPINION_ASKED = ("gives an opinion", "praise or criticism", "judge the product")
@@ -98,6 +117,7 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
         into.ask(choose(rng, into, known, holds))
     if row.source == "davidson" and rng.random() < CHANCES.hate_of_abuse:
         ask(rng, into, HATE, row.soft[0] if row.soft else float(row.label == "hate_speech"))
+    ask_absent(rng, into, row.source, CHANCES.absent)
     if len(into.asked) > 1 and rng.random() < CHANCES.tied:
         into.ties += tie_of((0, into.asked[0]), (1, into.asked[1]))
     return into.group(rng, row.source)
@@ -161,6 +181,12 @@ def ask(rng: Random, into: Scene, known: Property, holds: float) -> int:
     if rng.random() < CHANCES.said:
         return said(rng, into, pick(rng, known.holds if positive else known.fails).format(it), yes)
     return questioned(rng, into, pick(rng, known.asked if positive else known.opposed).format(it), yes)
+
+
+def ask_absent(rng: Random, into: Scene, source: str, chance: float) -> None:
+    """Asks, with the given probability, about a property that no text of the source has."""
+    if source in ABSENT and rng.random() < chance:
+        ask(rng, into, rng.choice(ABSENT[source]), 0.0)
 
 
 def choose(rng: Random, into: Scene, known: Property, holds: float) -> Asked:
