@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.442723,
-    probabilities: { false: 0.557277, true: 0.442723 },
-    confidence: 0.114554,
-    answer_confidence: 0.557277,
-    action: { act_probability: 0.674228 },
+    noul: 0.453375,
+    probabilities: { false: 0.546625, true: 0.453375 },
+    confidence: 0.09325,
+    answer_confidence: 0.546625,
+    action: { act_probability: 0.601952 },
   },
   anger: {
     type: 'score',
-    score: 1.022634,
-    probabilities: { 0: 0.008125, 1: 0.961116, 2: 0.030759 },
-    confidence: 0.941674,
-    answer_confidence: 0.961116,
+    score: 1.047152,
+    probabilities: { 0: 0.011807, 1: 0.929234, 2: 0.058959 },
+    confidence: 0.893851,
+    answer_confidence: 0.929234,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.983896 },
+    action: { act_probability: 0.848267 },
   },
 };
 
