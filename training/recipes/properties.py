@@ -1,5 +1,6 @@
 """Asks about properties of a text: spam, an attack, clickbait, sarcasm, a good question, abuse. Each is claimed and
-asked about from both sides, and holds for half of the texts, so that neither side tells anything about the answer."""
+asked about from both sides. A source's own property holds for half of the texts, so that neither side tells anything
+about the answer; at times, texts are also asked about properties that none of their source has."""
 
 from dataclasses import dataclass
 from random import Random
@@ -175,7 +176,7 @@ def staged(rng: Random, state: State, nouns: tuple[str, ...]) -> Scene:
 
 
 def ask(rng: Random, into: Scene, known: Property, holds: float) -> int:
-    """Asks one question about a property, from a side that tells nothing about the answer."""
+    """Asks one question about a property, from a side that is drawn without a look at the answer."""
     positive, it = rng.random() < CHANCES.positive, into.it(rng)
     yes = holds if positive else 1 - holds
     if rng.random() < CHANCES.said:
