@@ -20,7 +20,7 @@ CALIBRATION = "calibration.json"
 BINS = ((6, 10), (11, None))
 FORMS = ("named", "question", "statement")
 # Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
-FEWEST_ROWS, FEWEST_SOURCES = 60, 4
+FEWEST_ROWS, FEWEST_SOURCES = 200, 4
 WIDEST_BIAS = 2.0
 Fit = dict[str, float]
 
@@ -179,8 +179,8 @@ def bins(kind: str, own: Fitted, whole: float, shift: float) -> list[OfOptions]:
 
 
 def biases(own: Fitted, whole: float) -> Fit:
-    """Returns the bias of "yes" for each form of question for which the sources agree and a bias helps sources that
-    were left out."""
+    """Returns the bias of "yes" for each form of question for which the sources agree, so that they ask for more of it
+    than they differ by, and for which a bias helps sources that were left out."""
     found: Fit = {}
     for form in FORMS:
         part = own.where(of_form(form))
@@ -188,7 +188,7 @@ def biases(own: Fitted, whole: float) -> Fit:
             continue
         alone = [part.where(of_source(source)).bias(whole) for source in part.sources()]
         mean, spread = float(np.mean(alone)), float(np.std(alone))
-        alike = abs(mean) > 2 * spread / np.sqrt(len(alone))
+        alike = abs(mean) > spread
         biased = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole))
         unbiased = left_out(part, lambda _: 0.0, lambda out, _: out.loss(whole))
         if alike and biased < unbiased:

@@ -15,7 +15,7 @@ from .asking import DENYING, filled, pick, whole
 class Chances:
     """The probabilities of the ways in which a question is asked again."""
 
-    mirrored: float = 0.25
+    mirrored: float = 0.35
     changed_letters: float = 0.6
     retyped_as_choice: float = 0.5
     # Of two questions in one.

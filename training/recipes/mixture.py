@@ -12,25 +12,25 @@ from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled
 from .pools import make_pools
-from .recipes import kind_of, long_document, make_group, matching
+from .recipes import filed, kind_of, long_document, make_group, matching
 
 # The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
 # know (csqa2, creak), have a small share, and mustard, whose sarcasm of two shows does not carry over to other texts.
 WEIGHTS = {
     "generated": 20,
-    "likeness": 22,
+    "likeness": 24,
     "own": 60,
-    "mnli_dev:verdict": 14,
+    "mnli_dev:verdict": 16,
     "snli_dev:verdict": 3,
     "cad_nli:verdict": 4,
     "conjnli_adv:verdict": 1.5,
     "negation_nli:verdict": 0.8,
     "med_help:verdict": 0.8,
     "megaveridicality:verdict": 0.5,
-    "infotabs:verdict": 6,
+    "infotabs:verdict": 8,
     "tabfact_val:verdict": 0.8,
-    "fever_symmetric:verdict": 1.5,
-    "fool_me_twice:verdict": 2.4,
+    "fever_symmetric:verdict": 2.5,
+    "fool_me_twice:verdict": 3.5,
     "folio:verdict": 0.5,
     "perspectrum:verdict": 2,
     "boolq_train1886:passage": 4.5,
@@ -106,7 +106,9 @@ DOCUMENTS, DOCUMENT_WEIGHT = "documents", 0.6
 # Records with questions that imply each other.
 RULES, RULE_WEIGHT = "rules", 12
 # Comments with and without attacks.
-COMMENTS, COMMENT_WEIGHT = "comments", 4
+COMMENTS, COMMENT_WEIGHT = "comments", 6
+# Issues of software projects, beside those among the generated rows.
+ISSUES, ISSUE_WEIGHT = "issues", 3
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
@@ -143,7 +145,7 @@ class Mixture:
             kind: weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) >= FEWEST_PAIRS
         }
         weights |= {f"match:{kind}": weight for kind, weight in matched.items()}
-        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT}
+        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT, ISSUES: ISSUE_WEIGHT}
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -170,6 +172,8 @@ class Mixture:
             return ruled(rng, RULES), name
         if name == COMMENTS:
             return properties.moderated(rng, COMMENTS), name
+        if name == ISSUES:
+            return filed(rng, ISSUES), name
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:")), "match"
         kind = name.rpartition(":")[2] if ":" in name else "plain"

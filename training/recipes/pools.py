@@ -34,12 +34,12 @@ Pair = tuple[State, str]
 @dataclass
 class Pools:
     """Pools across sources: label sets (name to description), plain texts, pairs of a state and a text that fits it,
-    claims by the words in them, and questions over passages by source."""
+    claims by source and the words in them, and questions over passages by source."""
 
     labels: list[dict[str, str]]
     texts: list[str]
     pairs: dict[str, list[Pair]]
-    claims: dict[str, list[Row]]
+    claims: dict[str, dict[str, list[Row]]]
     questions: dict[str, list[Row]]
 
 

@@ -82,6 +82,7 @@ ABSENT = {
     "slurp_devtest": (SPAM, ATTACK, SARCASM, TOXIC),
     "home_intents": (SPAM, ATTACK, SARCASM, TOXIC),
     "cfpb_other": (SPAM, ATTACK, CLICKBAIT, HATE),
+    "comments": (SPAM, SPAM, ATTACK, SARCASM),
 }
 HOLDING_LABELS = frozenset({"spam", "attack", "injection", "clickbait", "sarcastic", "offensive", "hate_speech"})
 OPINION_ASKED = ("gives an opinion", "praise or criticism", "judge the product")
@@ -126,13 +127,15 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
 
 def moderated(rng: Random, source: str) -> Group:
     """Returns a generated comment: half of them attack somebody, and most of the others name somebody's identity, which
-    is no attack. The question whether groups are attacked is added if the answer is known."""
+    is no attack. The question whether groups are attacked is added if the answer is known, and at times one about a
+    property that no comment has."""
     kind, text = commented(rng)
     into = scene(rng, text, TOXIC.nouns)
     for _ in range(rng.choice((1, 2, 2))):
         ask(rng, into, TOXIC, float(kind != comments.NONE))
     if kind != "contempt" and rng.random() < CHANCES.hate_asked:
         ask(rng, into, HATE, float(kind == "hate"))
+    ask_absent(rng, into, source, CHANCES.absent)
     return into.group(rng, source)
 
 

@@ -9,6 +9,7 @@ from ..data.groups import Asked, Group, one_hot
 from ..data.question import choice, label_index, option_count, with_instructions
 from ..data.rows import LIKENESS, Row
 from ..generate.documents import document
+from ..generate.issues import issue
 from . import passages, properties, sentiment, verdicts
 from .choices import choices, renamed, sure_choice
 from .claims import claimed
@@ -16,8 +17,7 @@ from .levels import ask_levels
 from .mirrored import mirror
 from .pools import Pools
 from .targets import target_of
-from .unsettled import SOURCE as CLAIMS
-from .unsettled import unsettled
+from .unsettled import FACTS, INFERENCE, unsettled
 
 # Sources whose rows are asked as they stand, because they already vary or are a user's own.
 PLAIN = frozenset({"generated", "own"})
@@ -33,6 +33,7 @@ class Chances:
 
     # A text that a search finds often settles nothing.
     unsettled: float = 0.7
+    fact_unsettled: float = 0.7
     typos: float = 0.25
     # Of a text among others.
     without_names: float = 0.5
@@ -74,6 +75,14 @@ def long_document(rng: Random, pools: Pools) -> Group:
         Asked(question, one_hot(option_count(question), label_index(question, label))) for question, label in answered
     ]
     return Group("documents", state, asked)
+
+
+def filed(rng: Random, source: str) -> Group:
+    """Returns a generated issue and a question about it."""
+    state, question, label = issue(rng)
+    group = Group(source, words.render(rng, state), [Asked(question, target_of(Row(source, state, question, label)))])
+    mirror(rng, group)
+    return group
 
 
 def alike(rng: Random, rows: list[Row]) -> Group:
@@ -163,8 +172,9 @@ def group_of(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
 def judged(rng: Random, rows: list[Row], pools: Pools) -> Group:
     """Returns the questions about claims; at times the first claim is moved to a text that does not settle it."""
     row = rows[0]
-    is_open = row.source == CLAIMS and verdicts.label_of(row) == verdicts.OPEN
-    if is_open and rng.random() < CHANCES.unsettled:
+    is_open = row.source == INFERENCE and verdicts.label_of(row) == verdicts.OPEN
+    chance = CHANCES.unsettled if is_open else CHANCES.fact_unsettled if row.source in FACTS else 0.0
+    if rng.random() < chance:
         moved = unsettled(rng, row, pools.claims)
         return verdicts.judged(rng, [moved] if moved is not row else rows)
     return verdicts.judged(rng, rows)

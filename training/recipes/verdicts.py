@@ -1,5 +1,5 @@
 """Asks about a claim and its evidence: a text, a record, a table, rules or a study. The questions are three-way
-verdicts, half of which are open, and a yes/no for each of them."""
+verdicts, nearly half of which are open, and a yes/no for each of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ class Chances:
     right, and half as often otherwise: the three verdicts are equally frequent, so yes and no are equally frequent."""
 
     opaque_names: float = 0.12
-    # Of the question for the verdict: most texts that a search finds leave a claim open, so half of the verdicts are.
+    # Of the question for the verdict: most texts that a search finds leave a claim open, so nearly half of the verdicts
+    # do.
     open_judged: float = 1.0
-    settled_judged: float = 0.5
+    settled_judged: float = 0.42
     # Of evidence and claim that are both in the state.
     claim_in_state: float = 0.45
     claim_first: float = 0.35

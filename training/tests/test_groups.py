@@ -14,8 +14,10 @@ from training.generate.rows import generated
 from training.model.batches import collate
 from training.model.weights import load_model
 from training.recipes import emotions
-from training.recipes.mixture import DOCUMENTS, Mixture
+from training.recipes.asking import Draw
+from training.recipes.mixture import DOCUMENTS, ISSUES, Mixture
 from training.recipes.unsettled import by_word, unsettled
+from training.recipes.wordings.verdicts import NAMES
 from training.train.loss import NEAR, WHOLE, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
@@ -140,11 +142,62 @@ def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
         Row("mnli_dev", {"premise": premise, "hypothesis": claim}, question, "entailment") for premise, claim in pairs
     ]
     claims = by_word(rows)
-    assert set(claims) == {"island", "harbour"}
+    assert set(claims["mnli_dev"]) == {"island", "harbour"} and not claims["fool_me_twice"]
     moved = unsettled(Random(1), rows[0], claims)
     assert moved.label == "neutral" and moved.state == {"premise": pairs[0][0], "hypothesis": pairs[1][1]}
     # A single common word, or none, does not make a common matter.
     assert unsettled(Random(1), rows[1], claims) is rows[1] and unsettled(Random(1), rows[2], claims) is rows[2]
+
+
+def test_a_claim_that_any_row_puts_beside_a_text_is_not_moved_there():
+    choice = {
+        "type": "choice",
+        "instructions": "Check `claim` against `passage`.",
+        "criteria": dict.fromkeys(("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ""),
+    }
+    claim_that = {"type": "noul", "instructions": "`passage` disproves `claim`."}
+    text, elsewhere = "The singer recorded the album in Bristol.", "The album sold well."
+    known, settling, open_claim = (f"The singer recorded {it}." for it in ("in Bristol", "in London", "two operas"))
+    rows = [
+        Row("fool_me_twice", {"claim": known, "passage": text}, choice, "SUPPORTS"),
+        Row("fool_me_twice", {"claim": settling, "passage": text}, claim_that, True),
+        Row("fool_me_twice", {"claim": settling, "passage": elsewhere}, choice, "SUPPORTS"),
+        Row("fool_me_twice", {"claim": open_claim, "passage": elsewhere}, choice, "SUPPORTS"),
+    ]
+    rows += [
+        Row("fool_me_twice", {"claim": f"Stone number {i}.", "passage": "-"}, choice, "REFUTES") for i in range(400)
+    ]
+    claims = by_word(rows)
+    for seed in range(20):
+        moved = unsettled(Random(seed), rows[0], claims)
+        assert moved.label == "neutral" and moved.state == {"claim": open_claim, "passage": text}
+
+
+def test_sources_that_check_facts_leave_claims_open_as_often_as_others_do():
+    question = {
+        "type": "choice",
+        "instructions": "Check `claim` against `passage`.",
+        "criteria": dict.fromkeys(("SUPPORTS", "NOT_ENOUGH_INFO", "REFUTES"), ""),
+    }
+    rows = [
+        Row(
+            "fool_me_twice",
+            {"claim": f"{place} is near {river}, {far}.", "passage": f"{place} lies at {river}, {far}."},
+            question,
+            label,
+        )
+        for place, river in ((letter * 6, letter * 7) for letter in "abcdefgh")
+        for far, label in (("too", "SUPPORTS"), ("not", "REFUTES"))
+    ]
+    mixture, rng, is_open = Mixture(rows, seed=1), Draw(1), []
+    mixture.names, mixture.weights = ["fool_me_twice:verdict"], [1.0]
+    open_names = {frozenset(names): names[1] for names in NAMES}
+    for _ in range(600):
+        for asked in mixture.draw(rng)[0].asked:
+            options = option_keys(asked.question)
+            if name := open_names.get(frozenset(options)):
+                is_open.append(options[asked.target.index(max(asked.target))] == name)
+    assert len(is_open) > 200 and 0.4 < np.mean(is_open) < 0.9
 
 
 def test_an_emotion_tells_the_sentiment():
@@ -184,6 +237,11 @@ def test_long_texts_are_read_to_their_end():
     assert len(rows) > 1
     for row in rows:
         assert sum(part > 0 for part in row.part) == sum(map(len, layout.chunks(row.group.state, layout.STATE_MAX)))
+
+
+def test_issues_of_projects_are_drawn_and_asked_about():
+    rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 400) if row.group.source == ISSUES]
+    assert len(rows) > 1 and all(row.group.asked for row in rows)
 
 
 def test_a_pool_follows_from_seed_and_place():
