@@ -22,6 +22,8 @@ FORMS = ("named", "question", "statement")
 # Fewer rows, or rows of fewer sources, tell nothing about a bin or a form.
 FEWEST_ROWS, FEWEST_SOURCES = 200, 4
 WIDEST_BIAS = 2.0
+# The sources agree on a bias if its mean over them is at least so many standard errors from 0.
+SURE = 3.0
 Fit = dict[str, float]
 
 
@@ -179,8 +181,8 @@ def bins(kind: str, own: Fitted, whole: float, shift: float) -> list[OfOptions]:
 
 
 def biases(own: Fitted, whole: float) -> Fit:
-    """Returns the bias of "yes" for each form of question for which the sources agree, so that they ask for more of it
-    than they differ by, and for which a bias helps sources that were left out."""
+    """Returns the bias of "yes" for each form of question for which the sources agree and a bias helps sources that
+    were left out."""
     found: Fit = {}
     for form in FORMS:
         part = own.where(of_form(form))
@@ -188,7 +190,7 @@ def biases(own: Fitted, whole: float) -> Fit:
             continue
         alone = [part.where(of_source(source)).bias(whole) for source in part.sources()]
         mean, spread = float(np.mean(alone)), float(np.std(alone))
-        alike = abs(mean) > spread
+        alike = abs(mean) > SURE * spread / np.sqrt(len(alone))
         biased = left_out(part, lambda rest: rest.bias(whole), lambda out, bias: out.moved(bias).loss(whole))
         unbiased = left_out(part, lambda _: 0.0, lambda out, _: out.loss(whole))
         if alike and biased < unbiased:

@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.453375,
-    probabilities: { false: 0.546625, true: 0.453375 },
-    confidence: 0.09325,
-    answer_confidence: 0.546625,
-    action: { act_probability: 0.601952 },
+    noul: 0.61928,
+    probabilities: { false: 0.38072, true: 0.61928 },
+    confidence: 0.23856,
+    answer_confidence: 0.61928,
+    action: { act_probability: 0.525243 },
   },
   anger: {
     type: 'score',
-    score: 1.047152,
-    probabilities: { 0: 0.011807, 1: 0.929234, 2: 0.058959 },
-    confidence: 0.893851,
-    answer_confidence: 0.929234,
+    score: 1.02291,
+    probabilities: { 0: 0.003177, 1: 0.970736, 2: 0.026087 },
+    confidence: 0.956104,
+    answer_confidence: 0.970736,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.848267 },
+    action: { act_probability: 0.800678 },
   },
 };
 

@@ -46,12 +46,12 @@ suite('docs/calibration.md', () => {
     assert.equal(BLOCKS.length, 5);
     const model = copyOfFixture(t, 'marker');
     const engine = await startEngine(t, { model });
-    const question = '{"type":"noul","instructions":"The text is toxic."}';
+    const question = '{"type":"noul","instructions":"The message is spam."}';
     const random = randomNumbers(3);
     const rows = await Promise.all(
       states(300).map(async (text) => {
-        const body = `{"state":${JSON.stringify(text)},"questions":{"toxic":${question}}}`;
-        const { noul } = JSON.parse(textOf(await engine.decide(Buffer.from(body)))).answers.toxic;
+        const body = `{"state":${JSON.stringify(text)},"questions":{"spam":${question}}}`;
+        const { noul } = JSON.parse(textOf(await engine.decide(Buffer.from(body)))).answers.spam;
         return `{"state":${JSON.stringify(text)},"q":${question},"label":${random() < noul ** 3}}`;
       }),
     );
