@@ -56,7 +56,9 @@ def unsettled(rng: Random, row: Row, claims: dict[str, dict[str, list[Row]]]) ->
         return row
     text, key, _ = parts
     # The texts of facts are each beside several claims.
-    own, shared, closeness = set(), Counter[str](), Counter[str]()
+    own: set[str] = set()
+    shared: Counter[str] = Counter()
+    closeness: dict[str, float] = defaultdict(float)
     for those in (claims[row.source].get(word, []) for word in words_of(text)):
         for other, _, claim in filter(None, map(split, those)):
             shared[claim] += 1

@@ -280,8 +280,8 @@ def test_rows_are_the_same_from_csv_and_from_json_lines(tmp_path):
     assert one == two and len(one) == 150
 
 
-# Only the rows tell that red things are x. The embedded model goes by the texts of options, and a checkpoint whose heads
-# are untrained has to learn what options are, so both need a while.
+# Only the rows tell that red things are x. The embedded model goes by the texts of options, and one with new heads has
+# to learn what options are: both need a while.
 @pytest.mark.parametrize(("kind", "steps"), [("checkpoint", 96), ("folder in int8", 80)])
 def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, steps, tmp_path):
     start, served = EMBEDDED, tmp_path / "served"
