@@ -7,7 +7,7 @@ from ..data.question import option_count
 from ..data.rows import Row, State
 from ..data.wording import NONE_LIKE, humanized
 from . import passages
-from .unsettled import by_word
+from .unsettled import Claims, by_word
 
 # Sources of what people want from a service.
 INTENTS = frozenset(
@@ -39,7 +39,7 @@ class Pools:
     labels: list[dict[str, str]]
     texts: list[str]
     pairs: dict[str, list[Pair]]
-    claims: dict[str, dict[str, list[Row]]]
+    claims: Claims
     questions: dict[str, list[Row]]
 
 

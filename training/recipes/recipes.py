@@ -17,7 +17,7 @@ from .levels import ask_levels
 from .mirrored import mirror
 from .pools import Pools
 from .targets import target_of
-from .unsettled import FACTS, INFERENCE, unsettled
+from .unsettled import INFERENCE, unsettled
 
 # Sources whose rows are asked as they stand, because they already vary or are a user's own.
 PLAIN = frozenset({"generated", "own"})
@@ -173,7 +173,7 @@ def judged(rng: Random, rows: list[Row], pools: Pools) -> Group:
     """Returns the questions about claims; at times the first claim is moved to a text that does not settle it."""
     row = rows[0]
     is_open = row.source == INFERENCE and verdicts.label_of(row) == verdicts.OPEN
-    chance = CHANCES.unsettled if is_open else CHANCES.fact_unsettled if row.source in FACTS else 0.0
+    chance = CHANCES.unsettled if is_open else CHANCES.fact_unsettled if row.source in verdicts.FACTS else 0.0
     if rng.random() < chance:
         moved = unsettled(rng, row, pools.claims)
         return verdicts.judged(rng, [moved] if moved is not row else rows)

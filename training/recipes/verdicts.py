@@ -20,7 +20,7 @@ class Chances:
 
     opaque_names: float = 0.12
     # Of the question for the verdict: most texts that a search finds leave a claim open, so nearly half of the verdicts
-    # do.
+    # are that it is open.
     open_judged: float = 1.0
     settled_judged: float = 0.42
     # Of evidence and claim that are both in the state.
@@ -91,8 +91,10 @@ SOURCES = frozenset(
 )
 # Sources whose "no" only means that the claim does not follow.
 TWO_WAY = frozenset({"med_help", "megaveridicality", "negation_nli"})
+# Sources that check facts: each of their texts settles the claims beside it.
+FACTS = frozenset({"fever_symmetric", "fool_me_twice"})
 # Sources whose yes/no rows ask the claim itself, and words in instructions by which yes means that it is refuted.
-CLAIM_ASKED = frozenset({"fever_symmetric", "fool_me_twice", "folio"})
+CLAIM_ASKED = FACTS | {"folio"}
 REFUTING = ("rule out", "contradict", "cannot both", "false according", "refute")
 
 
@@ -204,7 +206,7 @@ def label_of(row: Row) -> int | None:
         return REFUTED if row.label else None
     if row.label:
         return SUPPORTED
-    return REFUTED if row.source in ("fever_symmetric", "fool_me_twice") else NOT_SUPPORTED
+    return REFUTED if row.source in FACTS else NOT_SUPPORTED
 
 
 def judged(rng: Random, rows: list[Row]) -> Group:
