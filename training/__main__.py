@@ -1,10 +1,25 @@
-"""`python -m training COMMAND`: data, train, look, average, calibrate, export, settle, evaluate, card, finetune."""
+"""`python -m training COMMAND`: data, train, prepare, teach, distil, look, average, calibrate, export, settle,
+evaluate, card, finetune."""
 
 import argparse
 import importlib
 import sys
 
-COMMANDS = ("data", "train", "look", "average", "calibrate", "export", "settle", "evaluate", "card", "finetune")
+COMMANDS = (
+    "data",
+    "train",
+    "prepare",
+    "teach",
+    "distil",
+    "look",
+    "average",
+    "calibrate",
+    "export",
+    "settle",
+    "evaluate",
+    "card",
+    "finetune",
+)
 
 
 def main(arguments: list[str] | None = None) -> None:

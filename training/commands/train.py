@@ -21,15 +21,13 @@ from ..recipes.mixture import Mixture
 from ..similarity.eye import fit_similarity, texts_of, widen
 from ..train.checkpoint import STATE, STEPS, Average, Progress, Run, planned_steps, resume, save
 from ..train.log import Log
-from ..train.loss import eye_loss, loss_of
-from ..train.optimizer import Rates, make_optimizer, share_of_rate
+from ..train.loss import learned
+from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
 
 # The groups whose inputs give the ranges of a run in int8.
 RANGE_GROUPS = 512
 # The steps after which a line of the log is written.
 LOGGED_STEPS = 50
-# The longest gradient.
-LONGEST_GRADIENT = 1.0
 DECAY_HELP = (
     "steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)"
 )
@@ -181,21 +179,8 @@ def stop_event() -> threading.Event:
 
 def step(current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
     """Makes one update of the weights and of their average, at this share of the peak rates."""
-    model, optimizer = current.model, current.optimizer
-    for group in optimizer.param_groups:
-        group["lr"] = group["peak"] * rate
-    with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):
-        x, values = model.encode(batch)
-        cosines = model.cosines(values, batch)
-        logits = model.weighed(x, cosines, batch)
-    loss = loss_of(logits, batch, args.consistency)
-    if args.eye:
-        loss = loss + args.eye * eye_loss(cosines, batch)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()
-    trained = [value for value in model.parameters() if value.requires_grad]
-    torch.nn.utils.clip_grad_norm_(trained, LONGEST_GRADIENT)
-    optimizer.step()
-    log.add(batch, logits, cosines, loss.item())
+    found = learned(current.model, batch, args.consistency, args.eye, args.bf16)
+    update(current.optimizer, found.loss, rate)
+    log.add(batch, found.logits, found.cosines, found.loss.item())
     current.progress.step += 1
-    current.average.update(model, current.progress.step)
+    current.average.update(current.model, current.progress.step)

@@ -1,6 +1,7 @@
 """Generates comments that attack somebody and comments that do not, from statements with known meaning, and a
 moderator's questions about them."""
 
+import re
 from dataclasses import dataclass
 from random import Random
 
@@ -268,6 +269,7 @@ IDENTITIES = (
     "conservative",
     "liberal",
 )
+IDENTITY = re.compile(rf"\b({'|'.join(IDENTITIES)})(s?)\b", re.IGNORECASE)
 ABOUT = (
     "my sister is {i}",
     "as a {i} man I felt welcome here",
@@ -431,6 +433,12 @@ def said(rng: Random, template: str) -> str:
     """Returns a statement about somebody or something."""
     person, people, thing = rng.choice(PERSON), rng.choice(PEOPLE), rng.choice(THING)
     return template.format(p=person, g=people, t=thing, i=rng.choice(IDENTITIES), q=rng.choice(NAMES))
+
+
+def about_others(rng: Random, text: str) -> str:
+    """Returns a text that names other identities: each one that it names is replaced everywhere by the same other."""
+    others: dict[str, str] = {}
+    return IDENTITY.sub(lambda found: others.setdefault(found[1].lower(), rng.choice(IDENTITIES)) + found[2], text)
 
 
 def written(rng: Random, kind: str) -> State:

@@ -28,9 +28,8 @@ class Ties:
 class Batch:
     """Groups in one batch.
 
-    Shapes: `ids` … `types` [rows, length]; `allowed` [rows, 1, length, length], true if a token sees another;
-    `markers`, `real`, `target`, `meant` [questions, options], `markers` as indices into rows x length; `whole`
-    [questions].
+    Shapes: `ids` … `option` [rows, length]; `markers`, `real`, `target`, `meant` [questions, options], `markers` as
+    indices into rows x length; `whole` [questions].
     """
 
     ids: torch.Tensor
@@ -38,7 +37,6 @@ class Batch:
     types: torch.Tensor
     part: torch.Tensor
     option: torch.Tensor
-    allowed: torch.Tensor
     markers: torch.Tensor
     real: torch.Tensor
     target: torch.Tensor
@@ -54,23 +52,22 @@ class Batch:
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
         return replace(self, ties=self.ties.to(device), **tensors)
 
+    def allowed(self) -> torch.Tensor:
+        """Returns which tokens see which [rows, 1, length, length]: a chunk sees itself; a question sees the state, its
+        own head and, inside an option, that option."""
+        key_part, key_option = self.part[:, None, :], self.option[:, None, :]
+        own = (self.part[:, :, None] == key_part) & ((key_option == 0) | (self.option[:, :, None] == key_option))
+        # Padding (part 0) sees padding, because a row of the mask without a true value gives NaN.
+        return (own | ((self.part[:, :, None] < 0) & (key_part > 0)))[:, None]
+
     def token_count(self) -> int:
         """Returns the number of tokens that are not padding."""
         return int((self.part != 0).sum())
 
 
-def allowed(part: torch.Tensor, option: torch.Tensor) -> torch.Tensor:
-    """Returns which tokens see which [rows, 1, length, length]: a chunk sees itself; a question sees the state, its own
-    head and, inside an option, that option."""
-    key_part, key_option = part[:, None, :], option[:, None, :]
-    own = (part[:, :, None] == key_part) & ((key_option == 0) | (option[:, :, None] == key_option))
-    # Padding (part 0) sees padding, because a row of the mask without a true value gives NaN.
-    return (own | ((part[:, :, None] < 0) & (key_part > 0)))[:, None]
-
-
-def collate(rows: list[Encoded]) -> Batch:
-    """Returns rows as one batch, padded to the longest row."""
-    length = max(len(row.ids) for row in rows)
+def collate(rows: list[Encoded], multiple: int = 1) -> Batch:
+    """Returns rows as one batch, padded to the longest row, or to the next multiple of a length that a device likes."""
+    length = -(-max(len(row.ids) for row in rows) // multiple) * multiple
 
     def padded(name: str, filler: int = 0) -> torch.Tensor:
         return torch.tensor([getattr(row, name) + [filler] * (length - len(row.ids)) for row in rows])
@@ -88,14 +85,12 @@ def collate(rows: list[Encoded]) -> Batch:
         real[place, :count] = True
         target[place, :count] = torch.tensor(row.group.asked[i].target)
         meant[place, row.group.asked[i].meant] = True
-    part, option = padded("part"), padded("option")
     return Batch(
         ids=padded("ids", PAD),
         positions=padded("positions"),
         types=padded("types"),
-        part=part,
-        option=option,
-        allowed=allowed(part, option),
+        part=padded("part"),
+        option=padded("option"),
         markers=markers,
         real=real,
         target=target,

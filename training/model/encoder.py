@@ -67,7 +67,8 @@ class Model(nn.Module):
         """Returns the last layer's output and values, both [rows, length, width]."""
         x = self.norm(self.word(batch.ids) + self.position(batch.positions) + self.kind(batch.types))
         values, growth = x, self.growth(batch)
-        unseen = torch.zeros_like(batch.allowed, dtype=x.dtype).masked_fill(~batch.allowed, float("-inf"))
+        allowed = batch.allowed()
+        unseen = torch.zeros_like(allowed, dtype=x.dtype).masked_fill(~allowed, float("-inf"))
         for layer in self.layers:
             x, values = layer(x, unseen, growth)
         return x, values
@@ -118,8 +119,10 @@ def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, unsee
     """Returns the values [rows, heads, length, head dimension] that each token sees, mixed.
 
     PyTorch's fused attention takes most of the time of a training step on a processor, since it is made for longer
-    rows; these products take a quarter of that.
+    rows; these products take a quarter of that. On a GPU the fused one is fast, and its long rows need little memory.
     """
+    if query.is_cuda:
+        return F.scaled_dot_product_attention(query, key, value, unseen.to(query.dtype))
     scores = (query * HEAD_DIM**-0.5) @ key.transpose(-1, -2)
     return (scores + unseen.to(scores.dtype)).softmax(-1) @ value
 

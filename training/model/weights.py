@@ -66,7 +66,7 @@ def load_model(path: Path | None = None, base_share: float = 0.0) -> Model:
 
     Weights that neither has keep their initial values.
     """
-    base = base_weights()
+    base = base_weights() if path is None or base_share else {}
     if path is None:
         weights = dict(base)
     else:

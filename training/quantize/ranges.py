@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -41,9 +42,14 @@ def sample(rows: list[Row], count: int) -> list[Encoded]:
     return [encode(unlabelled(row.source, row.state, row.question), STATE_MAX) for row in chosen]
 
 
-@torch.no_grad()
 def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict[str, list[torch.Tensor]]:
     """Returns the inputs of each product [tokens, width], without padding, as a list of batches."""
+    return inputs_in(model, (collate(group) for group in by_length(rows, max_tokens)))
+
+
+@torch.no_grad()
+def inputs_in(model: Model, batches: Iterable[Batch]) -> dict[str, list[torch.Tensor]]:
+    """Returns the inputs of each product [tokens, width], without padding, for each of the batches."""
     seen: dict[str, list[torch.Tensor]] = defaultdict(list)
     current: list[Batch] = []
 
@@ -55,9 +61,9 @@ def inputs_of(model: Model, rows: list[Encoded], max_tokens: int = 4096) -> dict
         for name, layer in products(model).items()
     ]
     try:
-        for group in by_length(rows, max_tokens):
-            current.append(collate(group))
-            model.eval()(current[-1])
+        for batch in batches:
+            current.append(batch)
+            model.eval()(batch)
     finally:
         for hook in hooks:
             hook.remove()
@@ -78,8 +84,12 @@ def ranges_of(inputs: dict[str, list[torch.Tensor]], percentile: float) -> Range
         tail = (100 - percentile) / 100
         return torch.quantile(flat, tail).item(), torch.quantile(flat, 1 - tail).item()
 
-    found = {name: [ends(batch) for batch in batches] for name, batches in inputs.items()}
-    return {name: (min(low for low, _ in both), max(high for _, high in both)) for name, both in found.items()}
+    return {name: widest([ends(batch) for batch in batches]) for name, batches in inputs.items()}
+
+
+def widest(ranges: Sequence[Ends]) -> Ends:
+    """Returns the range from the lowest to the highest end."""
+    return min(low for low, _ in ranges), max(high for _, high in ranges)
 
 
 def simulate(model: Model, ranges: Ranges) -> None:

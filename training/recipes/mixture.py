@@ -18,17 +18,17 @@ from .recipes import filed, kind_of, long_document, make_group, matching
 # know (csqa2, creak), have a small share, and mustard, whose sarcasm of two shows does not carry over to other texts.
 WEIGHTS = {
     "generated": 20,
-    "likeness": 24,
+    "likeness": 28,
     "own": 60,
-    "mnli_dev:verdict": 16,
-    "snli_dev:verdict": 3,
-    "cad_nli:verdict": 4,
+    "mnli_dev:verdict": 20,
+    "snli_dev:verdict": 6,
+    "cad_nli:verdict": 5,
     "conjnli_adv:verdict": 1.5,
     "negation_nli:verdict": 0.8,
     "med_help:verdict": 0.8,
     "megaveridicality:verdict": 0.5,
     "infotabs:verdict": 8,
-    "tabfact_val:verdict": 0.8,
+    "tabfact_val:verdict": 1.5,
     "fever_symmetric:verdict": 2.5,
     "fool_me_twice:verdict": 3.5,
     "folio:verdict": 0.5,
@@ -44,7 +44,7 @@ WEIGHTS = {
     "vader_rated:feeling": 4,
     "movie_reviews:feeling": 2,
     "cad_sentiment:feeling": 2.5,
-    "tsa_md:feeling": 1.5,
+    "tsa_md:feeling": 2,
     "newsmtsc:feeling": 4,
     "poem_sentiment:feeling": 0.3,
     "emobank:feeling": 1,
@@ -70,7 +70,7 @@ WEIGHTS = {
     "masc_genre:choice": 1,
     "csabstruct:choice": 1,
     "cfpb_other:choice": 0.8,
-    "commonsenseqa:choice": 0.6,
+    "commonsenseqa:choice": 1.2,
     "splunk:choice": 0.3,
     "evidence_inference:choice": 0.7,
     "persona:claim": 1.2,
@@ -106,7 +106,7 @@ DOCUMENTS, DOCUMENT_WEIGHT = "documents", 0.6
 # Records with questions that imply each other.
 RULES, RULE_WEIGHT = "rules", 12
 # Comments with and without attacks.
-COMMENTS, COMMENT_WEIGHT = "comments", 6
+COMMENTS, COMMENT_WEIGHT = "comments", 8
 # Issues of software projects, beside those among the generated rows.
 ISSUES, ISSUE_WEIGHT = "issues", 3
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.

@@ -42,11 +42,15 @@ class Chances:
     harmless_about_identity: float = 0.75
     second_statement: float = 0.5
     second_about_identity: float = 0.5
+    # Of a text of `ABUSIVE` that names one.
+    other_identity: float = 0.6
     as_written: float = 0.85
     hate_asked: float = 0.7
 
 
 CHANCES = Chances()
+# Sources of abuse, whose texts are as abusive about others.
+ABUSIVE = frozenset({"davidson", "toxigen"})
 # Words in the instructions of a yes/no row by which yes means that the property does not hold.
 OPPOSITES = {
     "spamassassin": ("genuine", "legitimate", "inbox"),
@@ -112,7 +116,10 @@ def property_of(row: Row) -> tuple[Property, float] | None:
 
 def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
     """Returns two to five yes/no questions about one property of a text, and at times a choice."""
-    into = staged(rng, row.state, known.nouns)
+    state = row.state
+    if row.source in ABUSIVE and isinstance(state, str) and rng.random() < CHANCES.other_identity:
+        state = comments.about_others(rng, state)
+    into = staged(rng, state, known.nouns)
     for _ in range(rng.choice((2, 3, 4, 5))):
         ask(rng, into, known, holds)
     if rng.random() < CHANCES.chosen:

@@ -25,21 +25,23 @@ class Layer(nn.Module):
         self.up, self.down = nn.Linear(WIDTH, INNER), nn.Linear(INNER, WIDTH)
         self.norm1, self.norm2 = nn.LayerNorm(WIDTH, EPSILON), nn.LayerNorm(WIDTH, EPSILON)
 
-    def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        """Returns the layer's output [rows, length, width]."""
+    def forward(self, x: torch.Tensor, bias: torch.Tensor, dropout: float = 0.0) -> torch.Tensor:
+        """Returns the layer's output [rows, length, width]; `dropout` of what the layer adds is left out in
+        training."""
         rows, length, _ = x.shape
         query, key, value = (
             part(x).view(rows, length, HEADS, -1).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias.to(query.dtype))
-        x = self.norm1(x + self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH)))
-        return self.norm2(x + self.down(F.gelu(self.up(x))))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        mixed = self.out(mixed.transpose(1, 2).reshape(rows, length, WIDTH))
+        x = self.norm1(x + F.dropout(mixed, dropout, self.training))
+        return self.norm2(x + F.dropout(self.down(F.gelu(self.up(x))), dropout, self.training))
 
 
-class Teacher(nn.Module):
-    """Sentence embeddings of length 1: the mean of the last layer's output."""
+class Encoder(nn.Module):
+    """The encoder of all-mpnet-base-v2."""
 
-    def __init__(self, folder: Path, longest: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self.word, self.position, self.norm = (
             nn.Embedding(VOCABULARY, WIDTH),
@@ -48,7 +50,32 @@ class Teacher(nn.Module):
         )
         self.distance = nn.Embedding(BUCKETS, HEADS)
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
+
+    def read(self, folder: Path) -> None:
+        """Loads the weights of the archive's folder."""
         self.load_state_dict(named(load_file(folder / "model.safetensors")))
+
+    def encode(self, ids: torch.Tensor, places: torch.Tensor, sees: torch.Tensor, dropout: float = 0.0) -> torch.Tensor:
+        """Returns the last layer's output [rows, length, width] for tokens at `places` [rows, length], each of which
+        sees others [rows, 1, 1 or length, length]."""
+        x = self.norm(self.word(ids) + self.position(places + PAD + 1))
+        bias = self.distance(buckets(places)).permute(0, 3, 1, 2).masked_fill(~sees, -1e9)
+        # Fused attention asks for the type of the products, row after row.
+        device = x.device.type
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        bias = bias.to(dtype, memory_format=torch.contiguous_format)
+        for layer in self.layers:
+            x = layer(x, bias, dropout)
+        return x
+
+
+class Teacher(nn.Module):
+    """Sentence embeddings of length 1: the mean of the last layer's output."""
+
+    def __init__(self, folder: Path, longest: int) -> None:
+        super().__init__()
+        self.encoder = Encoder()
+        self.encoder.read(folder)
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(longest)
@@ -56,19 +83,16 @@ class Teacher(nn.Module):
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """Returns the embeddings of rows of ids, padded with `PAD` [rows, width]."""
         real = ids != PAD
-        places = torch.where(real, torch.arange(ids.shape[1]) + PAD + 1, PAD)
-        x = self.norm(self.word(ids) + self.position(places))
-        bias = self.distance(buckets(ids.shape[1])).permute(2, 0, 1)[None].masked_fill(~real[:, None, None, :], -1e9)
-        for layer in self.layers:
-            x = layer(x, bias)
+        places = torch.where(real, torch.arange(ids.shape[1]), -1)
+        x = self.encoder.encode(ids, places, real[:, None, None, :])
         return F.normalize((x.float() * real[..., None]).sum(1) / real.sum(1, keepdim=True), dim=-1)
 
 
-def buckets(length: int) -> torch.Tensor:
-    """Returns the bucket of each distance between two tokens [length, length]. Half of the buckets are for tokens
-    behind; near distances have a bucket each, far ones share buckets by their logarithm."""
-    places = torch.arange(length)
-    behind = places[:, None] - places[None, :]
+def buckets(places: torch.Tensor) -> torch.Tensor:
+    """Returns the bucket of each distance between two tokens at places [rows, length] as [rows, length, length]. Half
+    of the buckets are for tokens behind; near distances have a bucket each, far ones share buckets by their
+    logarithm."""
+    behind = places[:, :, None] - places[:, None, :]
     half, near = BUCKETS // 2, BUCKETS // 4
     far = behind.abs()
     logarithmic = near + (far.clamp(min=1).float().div(near).log() / math.log(FARTHEST / near) * (half - near)).long()

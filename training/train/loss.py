@@ -1,9 +1,12 @@
 """The loss of a batch."""
 
+from dataclasses import dataclass
+
 import torch
 from torch.nn import functional as F
 
 from ..model.batches import Batch
+from ..model.encoder import Model
 
 # Tied probabilities that differ by less than this are drawn together by the square of their difference, others by the
 # difference itself: a square alone hardly moves probabilities that differ by a tenth.
@@ -12,6 +15,28 @@ NEAR = 0.1
 SHARP = 14.0
 # The weight of the differences of whole distributions in the loss, and the smallest probability in them.
 WHOLE, SMALLEST = 0.2, 1e-4
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The answers to a batch, those of the similarity term alone, and the loss."""
+
+    logits: torch.Tensor
+    cosines: torch.Tensor
+    loss: torch.Tensor
+
+
+def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bool) -> Learned:
+    """Returns the answers to a batch and their loss, with the weights of what ties answers together and of the
+    similarity term alone."""
+    with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
+        x, values = model.encode(batch)
+        cosines = model.cosines(values, batch)
+        logits = model.weighed(x, cosines, batch)
+    loss = loss_of(logits, batch, consistency)
+    if eye:
+        loss = loss + eye * eye_loss(cosines, batch)
+    return Learned(logits, cosines, loss)
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """The optimizer, and the rate of each weight at each step."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,8 @@ from ..model.encoder import LAYERS, Model
 SHARPNESS_RATE = 2e-3
 # The smallest share of the peak rate.
 SMALLEST_SHARE = 1e-3
+# The longest gradient.
+LONGEST_GRADIENT = 1.0
 
 
 @dataclass(frozen=True)
@@ -32,12 +35,28 @@ def make_optimizer(model: Model, rates: Rates) -> torch.optim.Optimizer:
     if rates.frozen:
         for part in (model.position, model.kind, model.norm, *model.layers[: rates.frozen]):
             part.requires_grad_(False)
+    return adamw((rate_of(name, rates), value) for name, value in model.named_parameters())
+
+
+def adamw(rated: Iterable[tuple[float, torch.nn.Parameter]]) -> torch.optim.Optimizer:
+    """Returns AdamW for weights with their peak rates; those that need no gradient are left out."""
     by_rate: dict[float, list[torch.nn.Parameter]] = defaultdict(list)
-    for name, value in model.named_parameters():
+    for rate, value in rated:
         if value.requires_grad:
-            by_rate[rate_of(name, rates)].append(value)
+            by_rate[rate].append(value)
     groups = [{"params": values, "lr": rate, "peak": rate} for rate, values in sorted(by_rate.items())]
     return torch.optim.AdamW(groups, weight_decay=0.01, betas=(0.9, 0.98), fused=True)
+
+
+def update(optimizer: torch.optim.Optimizer, loss: torch.Tensor, rate: float) -> None:
+    """Makes one update of the weights, at this share of the peak rates."""
+    for group in optimizer.param_groups:
+        group["lr"] = group["peak"] * rate
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    trained = [value for group in optimizer.param_groups for value in group["params"]]
+    torch.nn.utils.clip_grad_norm_(trained, LONGEST_GRADIENT)
+    optimizer.step()
 
 
 def rate_of(name: str, rates: Rates) -> float:

@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.61928,
-    probabilities: { false: 0.38072, true: 0.61928 },
-    confidence: 0.23856,
-    answer_confidence: 0.61928,
-    action: { act_probability: 0.525243 },
+    noul: 0.469329,
+    probabilities: { false: 0.530671, true: 0.469329 },
+    confidence: 0.061342,
+    answer_confidence: 0.530671,
+    action: { act_probability: 0.527561 },
   },
   anger: {
     type: 'score',
-    score: 1.02291,
-    probabilities: { 0: 0.003177, 1: 0.970736, 2: 0.026087 },
-    confidence: 0.956104,
-    answer_confidence: 0.970736,
+    score: 0.989352,
+    probabilities: { 0: 0.049055, 1: 0.912538, 2: 0.038407 },
+    confidence: 0.868807,
+    answer_confidence: 0.912538,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.800678 },
+    action: { act_probability: 0.843326 },
   },
 };
 

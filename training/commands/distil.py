@@ -1,0 +1,116 @@
+"""`distil`: trains the small model on prepared batches, on labels and on the answers of a larger encoder."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import torch
+from torch.nn import functional as F
+
+from ..distil.prepared import read_all, stream
+from ..distil.reader import Reader, load_reader
+from ..distil.timed import Clock, Log, checked, prepare_device, share_at
+from ..distil.words import in_other_words, near_words
+from ..model.batches import Batch
+from ..model.encoder import Model
+from ..model.int8_matmul import Ranges
+from ..model.weights import load_model, save_model
+from ..quantize.ranges import PERCENTILE, RANGES, inputs_in, ranges_of, simulate, widest, write_ranges
+from ..train.checkpoint import WEIGHTS, Average
+from ..train.loss import learned
+from ..train.optimizer import Rates, make_optimizer, update
+from .teach import LONGEST
+
+# The shares of the time in which the rate rises and falls.
+WARM_UP, DECAY = 0.05, 0.7
+# The batches that give the ranges of a run in int8.
+RANGE_BATCHES = 6
+TAUGHT_HELP = "share of the larger encoder's answer in the target of a labelled question (default: %(default)s)"
+REWORDED_HELP = "share of the batches in which words are replaced by near ones, and which it answers alone"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's options."""
+    parser.add_argument("--batches", type=Path, required=True, help="folder that `prepare` writes, or has written")
+    parser.add_argument("--teacher", type=Path, required=True, help="file that `teach` wrote")
+    parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint, the log and the ranges")
+    parser.add_argument("--seconds", type=float, required=True, help="how long to train")
+    parser.add_argument("--rate", type=float, default=3e-4, help="peak learning rate of the last layer")
+    parser.add_argument("--head-rate", type=float, default=5e-4)
+    parser.add_argument("--last-rate", type=float, default=0.0, help="share of the rates at the end")
+    parser.add_argument(
+        "--layer-decay", type=float, default=0.9, help="each layer's share of the rate of the one above"
+    )
+    parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are")
+    parser.add_argument("--consistency", type=float, default=1.0, help="weight of what ties answers together")
+    parser.add_argument("--eye", type=float, default=0.5, help="weight of the loss of the similarity term alone")
+    parser.add_argument("--taught", type=float, default=0.6, help=TAUGHT_HELP)
+    parser.add_argument("--reworded", type=float, default=0.4, help=REWORDED_HELP)
+    parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
+    parser.add_argument("--int8", action="store_true", help="compute as int8 will")
+    parser.add_argument("--first", type=int, default=0, help="number of the first pool")
+    parser.add_argument("--check", type=Path, help="folder with held-out batches to answer at the end")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda")
+
+
+@torch.no_grad()
+def answered(batch: Batch, reader: Reader, share: float, device: str) -> Batch:
+    """Returns a batch whose targets are the larger encoder's answers where there is no label, and elsewhere a mean of
+    both; what sentence encoders have answered stays."""
+    if batch.ids.shape[1] > LONGEST:
+        return batch
+    with torch.autocast("cuda", torch.bfloat16, enabled=device == "cuda"):
+        answers = F.softmax(reader(batch), dim=-1)
+    labelled = (batch.target.sum(-1) > 0)[:, None]
+    mixed = torch.where(labelled, (1 - share) * batch.target + share * answers, answers)
+    return replace(batch, target=torch.where(batch.whole[:, None], batch.target, mixed))
+
+
+def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> Iterator[tuple[Batch, Batch]]:
+    """Yields each batch as it was labelled and as it is to be learned."""
+    draws = torch.Generator().manual_seed(args.seed)
+    for batch in stream(args.batches, args.device, args.first):
+        is_short = batch.ids.shape[1] <= LONGEST
+        if is_short and torch.rand((), generator=draws).item() < args.reworded:
+            batch = in_other_words(batch, near)
+        yield batch, answered(batch, reader, args.taught, args.device)
+
+
+def ranges_in(model: Model, batches: list[Batch]) -> Ranges:
+    """Returns the ranges of the products' inputs in batches, one after the other since they are large."""
+    found = [ranges_of(inputs_in(model, [batch]), PERCENTILE) for batch in batches]
+    return {name: widest([ranges[name] for ranges in found]) for name in found[0]}
+
+
+def run(args: argparse.Namespace) -> None:
+    """Trains until the time is over, and writes the averaged weights, with `--int8` also the ranges."""
+    torch.manual_seed(args.seed)
+    prepare_device()
+    args.out.mkdir(parents=True, exist_ok=True)
+    model, reader = load_model(args.start).to(args.device), load_reader(args.teacher).to(args.device).eval()
+    if args.int8:
+        ranges = ranges_in(model, list(islice(stream(args.batches, args.device, args.first), RANGE_BATCHES)))
+        write_ranges(args.out / RANGES, ranges)
+        simulate(model, ranges)
+    near = near_words(model.word.weight)
+    optimizer = make_optimizer(model.train(), Rates(args.rate, args.head_rate, args.layer_decay, args.frozen))
+    # int8 is computed in float32: bfloat16 cannot tell all of the 256 places of an input apart.
+    bf16 = args.device == "cuda" and not args.int8
+    average, log, clock = Average(model, args.average), Log(args.out / "log.jsonl"), Clock(args.seconds)
+    for labelled, batch in batches_of(args, reader, near):
+        done = clock.done()
+        if done >= 1:
+            break
+        found = learned(model, batch, args.consistency, args.eye, bf16)
+        update(optimizer, found.loss, share_at(done, WARM_UP, DECAY, args.last_rate))
+        log.add(labelled, found.logits, found.loss, done)
+        average.update(model, log.step)
+    model.load_state_dict(average.weights)
+    save_model(model, args.out / WEIGHTS)
+    if args.check:
+        print(json.dumps(checked(model.eval(), read_all(args.check, args.device))))

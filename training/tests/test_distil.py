@@ -1,0 +1,141 @@
+import json
+from dataclasses import fields
+from random import Random
+
+import pytest
+import torch
+
+from training.commands.distil import answered
+from training.data.groups import Asked, Group, one_hot
+from training.data.layout import encode, tokenizer
+from training.data.question import noul
+from training.data.rows import TRAIN, read_rows
+from training.distil.crossed import crossed
+from training.distil.prepared import Sizes, batches_of, path_of, read, write
+from training.distil.reader import ids_of, load_reader, places_of, save_reader, sees_of
+from training.distil.timed import Clock, share_at
+from training.distil.words import in_other_words, near_words
+from training.model.batches import Ties, collate
+from training.model.weights import load_model, save_model
+from training.recipes.mixture import Mixture
+from training.similarity import teacher
+
+from .command import command
+from .every_source import every_source
+
+SMALL = Sizes(pool=48, tokens=512, longest=512)
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    return Mixture(list(every_source()), 5)
+
+
+@pytest.fixture
+def small_reader(monkeypatch):
+    """Returns an untrained reader with one layer."""
+    monkeypatch.setattr(teacher, "LAYERS", 1)
+    monkeypatch.setattr("training.distil.reader.LAYERS", 1)
+    from training.distil.reader import Reader
+
+    return Reader()
+
+
+def two_questions():
+    """Returns a batch of one group: a state and two yes/no questions."""
+    asked = [Asked(noul(words), one_hot(2, 1)) for words in ("It is cold.", "The shop is closed today.")]
+    return collate([encode(Group("own", "The shop opens at nine.", asked))], 8)
+
+
+def test_what_is_asked_about_another_text_has_no_answer_and_names_no_part_of_it(mixture):
+    found = crossed(Random(1), mixture, 40)
+    assert len(found) == 40 and all(row.group.source.startswith("crossed:") for row in found)
+    for asked in (asked for row in found for asked in row.group.asked):
+        assert sum(asked.target) == 0 and "`" not in asked.question["instructions"]
+
+
+def test_a_file_holds_the_batches_that_its_pool_gives(mixture, tmp_path):
+    batches = batches_of(mixture, 3, SMALL)
+    write(tmp_path, 3, batches)
+    again = read(path_of(tmp_path, 3), "cpu")
+    assert len(again) == len(batches) > 3
+    for one, other in zip(batches, again):
+        assert one.ids.shape[1] % 8 == 0
+        for field in fields(one):
+            value, same = getattr(one, field.name), getattr(other, field.name)
+            if isinstance(value, torch.Tensor):
+                assert value.dtype == same.dtype and torch.allclose(value.float(), same.float(), atol=1e-3)
+            elif isinstance(value, Ties):
+                assert torch.equal(value.terms, same.terms) and torch.equal(value.signs, same.signs)
+            else:
+                assert value == same
+
+
+def test_every_question_follows_the_state_for_the_larger_encoder():
+    batch = two_questions()
+    part, places, ids, sees = batch.part[0], places_of(batch)[0], ids_of(batch)[0], sees_of(batch)[0, 0]
+    state = int((part > 0).sum())
+    for number in (-1, -2):
+        own = (part == number).nonzero().flatten()
+        assert places[own].tolist() == list(range(state, state + len(own)))
+        # It sees the state and all of itself, and nothing of the other question.
+        assert [part[i].item() for i in sees[own[-1]].nonzero().flatten()] == [1] * state + [number] * len(own)
+    words = tokenizer()
+    vocabulary = [words.id_to_token(i) for i in batch.ids[0].tolist()]
+    assert ids[vocabulary.index("[CLS]")] == teacher.START and ids[vocabulary.index("[SEP]")] == teacher.END
+    assert ids[vocabulary.index("[MASK]")] == teacher.VOCABULARY - 1
+    assert ids[vocabulary.index("shop")] == words.token_to_id("shop") + 4
+
+
+def test_other_words_are_near_ones_and_leave_options_and_answers_out():
+    torch.manual_seed(0)
+    near, batch = near_words(load_model().word.weight), two_questions()
+    words = tokenizer()
+    assert words.token_to_id("excellent") in near[words.token_to_id("good")]
+    assert near[words.token_to_id("[MASK]")].unique().tolist() == [words.token_to_id("[MASK]")]
+    changed = torch.zeros_like(batch.ids, dtype=torch.bool)
+    for _ in range(60):
+        other = in_other_words(batch, near)
+        changed |= other.ids != batch.ids
+        assert other.target.sum() == 0 and not len(other.ties.at_most)
+    assert changed[0, batch.part[0] > 0].sum() > 3 and not changed[batch.option > 0].any()
+
+
+def test_the_larger_encoder_answers_what_has_no_label_and_is_mixed_into_labels(small_reader):
+    batch = two_questions()
+    batch.target[1] = 0
+    small_reader.eval()
+    own = torch.softmax(small_reader(batch), -1)
+    mixed = answered(batch, small_reader, 0.25, "cpu").target
+    assert torch.allclose(mixed[0], 0.75 * torch.tensor([0.0, 1.0]) + 0.25 * own[0], atol=1e-6)
+    assert torch.allclose(mixed[1], own[1], atol=1e-6)
+
+
+def test_the_rate_follows_the_time():
+    clock = Clock(10)
+    assert 0 <= clock.done() < clock.done() < 0.1
+    assert share_at(0.025, 0.05, 0.5) == 0.5 and share_at(0.3, 0.05, 0.5) == 1
+    assert share_at(0.75, 0.05, 0.5) == 0.5 and share_at(1, 0.05, 0.5, 0.2) == pytest.approx(0.2)
+
+
+def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_learns_from_it(small_reader, tmp_path):
+    command("data", out=tmp_path / "rows", generated=600, likeness=0)
+    assert sum(1 for _ in read_rows(tmp_path / "rows" / TRAIN)) > 400
+    options = {"rows": tmp_path / "rows", "size": 16, "batch_tokens": 256, "crossed": 0, "processes": 2}
+    command("prepare", out=tmp_path / "batches", pools=40, **options)
+    command("prepare", "--held-out", out=tmp_path / "held", pools=1, **options)
+    assert len(list((tmp_path / "batches").glob("*.pt"))) == 40
+    save_reader(small_reader, tmp_path / "untrained.safetensors")
+    untrained, taught = tmp_path / "untrained.safetensors", tmp_path / "taught.safetensors"
+    shared = {"batches": tmp_path / "batches", "check": tmp_path / "held", "device": "cpu"}
+    command("teach", start=untrained, out=taught, seconds=4, **shared)
+    before, after = load_reader(untrained).state_dict(), load_reader(taught).state_dict()
+    assert [name for name in before if not torch.equal(before[name], after[name])]
+    assert torch.equal(before["encoder.word.weight"], after["encoder.word.weight"])
+    start, out = tmp_path / "start.safetensors", tmp_path / "run"
+    save_model(load_model(), start)
+    command("distil", "--int8", teacher=taught, start=start, out=out, seconds=4, **shared)
+    ranges = json.loads((tmp_path / "run/ranges.json").read_text(encoding="utf-8"))
+    assert len(ranges) == 24 and all(low < 0 < high for low, high in ranges.values())
+    moved = load_model(tmp_path / "run/checkpoint.safetensors").state_dict()
+    assert not torch.equal(moved["layers.5.up.weight"], load_model().state_dict()["layers.5.up.weight"])
