@@ -10,6 +10,7 @@ import numpy as np
 from ..data.layout import TYPE_IDS
 from ..data.question import ServedQuestion, option_count
 from ..data.rows import Row
+from ..data.unified import plain, unified
 from .metrics import Array, best_temperature, negative_log_likelihood
 
 # The file of the fitted values.
@@ -43,6 +44,7 @@ class Calibration(TypedDict):
     temperature: Fit
     temperature_by_options: NotRequired[list[OfOptions]]
     noul_bias: NotRequired[Fit]
+    unify: NotRequired[bool]
 
 
 def holds(least: int, most: int | None, count: int) -> bool:
@@ -55,7 +57,7 @@ def form_of(instructions: str) -> str:
     statement."""
     if "`" in instructions:
         return "named"
-    return "question" if instructions.rstrip().endswith("?") else "statement"
+    return "question" if "?" in instructions else "statement"
 
 
 def weights_of(rows: list[Row]) -> Array:
@@ -145,8 +147,8 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
 
 
 def of_type(kind: str) -> Callable[[Row], bool]:
-    """Returns whether a row's question is of a type."""
-    return lambda row: row.question["type"] == kind
+    """Returns whether a row's question is of a type and read as such."""
+    return lambda row: row.question["type"] == kind == unified(row.question).question["type"]
 
 
 def in_bin(least: int, most: int | None) -> Callable[[Row], bool]:
@@ -216,15 +218,18 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
 
 
 def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
-    """Returns the logits and the temperature with which a question is answered."""
-    kind, count = question["type"], option_count(question)
+    """Returns the logits, in the order of the question's options, and the temperature with which it is answered."""
+    reading = unified(question) if config.get("unify") else plain(question)
+    kind, count = reading.question["type"], option_count(reading.question)
     own = (
         one["temperature"]
         for one in config.get("temperature_by_options", [])
         if one["type"] == kind and holds(one["min"], one["max"], count)
     )
     temperature = next(own, config["temperature"][kind])
+    # Options that are read as one share its probability evenly.
+    bias = -np.log([float(reading.places.count(place)) for place in reading.places])
     if kind == "noul":
-        bias = config.get("noul_bias", {}).get(form_of(question.get("instructions", "")), 0.0)
-        return logits + np.array([0.0, bias * temperature]), temperature
-    return logits, temperature
+        of_yes = config.get("noul_bias", {}).get(form_of(question.get("instructions", "")), 0.0)
+        bias += np.array([of_yes * place for place in reading.places])
+    return logits + bias * temperature, temperature

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer
 from .groups import Asked, Group
 from .question import Question, ServedQuestion, option_count
 from .rows import State
+from .unified import unified
 
 CLS, SEP, PAD, MASK = 101, 102, 0, 103
 CHUNK, HEAD_MAX, OPTION_MAX, STATE_MAX, RUN_TOKENS = 256, 128, 48, 16384, 512
@@ -77,10 +78,12 @@ def option_texts(question: ServedQuestion) -> list[str]:
 
 
 def encode_question(question: ServedQuestion) -> tuple[list[int], list[list[int]]]:
-    """Returns the head's tokens and each option's, markers included."""
-    prefix = HEAD_PREFIX[question["type"]]
+    """Returns the head's tokens and each option's, markers included, as the question is read."""
+    reading = unified(question)
+    prefix = HEAD_PREFIX[reading.question["type"]]
     head = [CLS, *tokens(prefix + question.get("instructions", ""))[: HEAD_MAX - 2], SEP]
-    return head, [[MASK, *tokens(text)[: OPTION_MAX - 1]] for text in option_texts(question)]
+    options = [[MASK, *tokens(text)[: OPTION_MAX - 1]] for text in option_texts(reading.question)]
+    return head, [options[place] for place in reading.places]
 
 
 def chunks(state: str, limit: int) -> list[list[int]]:

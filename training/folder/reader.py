@@ -18,6 +18,7 @@ from ..calibration.metrics import Array, softmax
 from ..data.layout import option_texts, state_text
 from ..data.question import ServedQuestion, option_keys
 from ..data.rows import State
+from ..data.unified import plain, unified
 
 # A name and a question for each answer.
 Questions = dict[str, ServedQuestion]
@@ -127,8 +128,9 @@ class Folder:
 
     def ask(self, state: str, question: ServedQuestion) -> Answer:
         """Returns the answer to a question about a state."""
-        past, special, kind = self.prefill(state), self.config["special_ids"], question["type"]
-        texts = option_texts(question)
+        reading = unified(question) if self.config.get("unify") else plain(question)
+        past, special, kind = self.prefill(state), self.config["special_ids"], reading.question["type"]
+        texts = option_texts(reading.question)
         order = list(range(len(texts)))
         if kind == "choice":
             order.sort(key=lambda i: texts[i].encode())
@@ -144,7 +146,7 @@ class Folder:
             if act is None and len(found) > 1:
                 act = float(softmax(found[1].astype(np.float64))[0])
             count += len(sequence.ids)
-        return Answer(logits, act, count)
+        return Answer(logits[reading.places], act, count)
 
     def split(self, head: int, options: list[list[int]]) -> list[list[int]]:
         """Returns the options of each run, which are as many as fit into `run_tokens`."""

@@ -41,6 +41,7 @@ def make_config(folder: Path, about: About) -> dict[str, object]:
         "layers": LAYERS,
         "heads": HEADS,
         "head_dim": HEAD_DIM,
+        "unify": True,
         "sha256": digest(folder / "model.onnx"),
         "files": {"tokenizer.json": digest(folder / "tokenizer.json")},
     }

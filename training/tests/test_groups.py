@@ -233,7 +233,7 @@ def test_a_long_text_says_what_its_questions_ask_for():
 
 
 def test_long_texts_are_read_to_their_end():
-    rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 400) if row.group.source == DOCUMENTS]
+    rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 1200) if row.group.source == DOCUMENTS]
     assert len(rows) > 1
     for row in rows:
         assert sum(part > 0 for part in row.part) == sum(map(len, layout.chunks(row.group.state, layout.STATE_MAX)))

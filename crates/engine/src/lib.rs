@@ -19,6 +19,7 @@ pub mod onnx;
 pub mod pace;
 pub mod question;
 pub mod queue;
+pub mod reading;
 pub mod session;
 pub mod stages;
 pub mod stop;

@@ -15,7 +15,7 @@ import {
   type Reply,
   type StateResult,
 } from './contract.ts';
-import type { NativeEngine, NativeReply } from './native.ts';
+import type { NativeEngine, NativeQuestion, NativeReply } from './native.ts';
 import { engineFolder, missingEngine, missingModel, modelFolder, requireHere, unsupportedPlatform } from './parts.ts';
 
 type Addon = typeof import('./native.ts');
@@ -86,12 +86,12 @@ export function engineErrorCodes(): string[] {
 }
 
 /**
- * Returns the canonical JSON of each question in the body of a request,
+ * Returns each question in the body of a request with its canonical JSON,
  * `[type, instructions, [[name, description], …]]`: its sha256 is the key of the question's calibration.
  *
  * @throws EngineError when the body is no request that can be answered.
  */
-export function canonicalQuestions(body: Buffer): readonly string[] {
+export function canonicalQuestions(body: Buffer): readonly NativeQuestion[] {
   const { questions = [], failure } = loadAddon().canonicalQuestions(body);
   if (failure) throw new EngineError(failure);
   return questions;

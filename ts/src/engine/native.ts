@@ -40,9 +40,9 @@ export interface NativeCall {
   readonly timeoutMs?: number | undefined;
 }
 
-/** The canonical JSON of each question, or the reason why there is none. */
+/** The questions of a request, or the reason why there are none. */
 export interface NativeCanonical {
-  readonly questions?: readonly string[] | undefined;
+  readonly questions?: readonly NativeQuestion[] | undefined;
   readonly failure?: NativeFailure | undefined;
 }
 
@@ -238,6 +238,16 @@ export interface NativeOptions {
  */
 export type NativePrecision = 'fp32' | 'fp16';
 
+/** A question where it is a key. */
+export interface NativeQuestion {
+  /** The canonical JSON; its sha256 is the key of the question's calibration. */
+  readonly canonical: string;
+  /** The type as which a model reads it that reads questions that ask the same alike. */
+  readonly unifiedKind: string;
+  /** For each outcome of the question its place among those that such a model reads. */
+  readonly unifiedPlaces: readonly number[];
+}
+
 /**
  * The outcome of a request: either `body`, `timing` and `counts`, or `failure`. The outcome of a
  * load has at most a failure, and the result of one state of a batch no `body`.
@@ -269,10 +279,7 @@ export interface NativeTiming {
 /** The treatment of a text that is longer than the model's window. */
 export type NativeTruncate = 'count' | 'error';
 
-/**
- * Returns the canonical JSON of the questions in the body of a request; its sha256 is the key of
- * their calibration.
- */
+/** Returns the questions in the body of a request, where they are keys. */
 export declare function canonicalQuestions(body: Buffer): NativeCanonical;
 
 /** Returns every error code that the engine can report. */

@@ -19,7 +19,7 @@ import { applyEdits, type JSONPath, modify } from 'jsonc-parser';
 import { errorCode } from '../files/system-error.ts';
 import { Refusal } from '../refusal.ts';
 import type { Calibration } from './fit.ts';
-import type { AskedQuestion, Kind } from './labels.ts';
+import type { AskedQuestion, Kind, Reading } from './labels.ts';
 import { linesWithout } from './reference-lines.ts';
 
 const CONFIG = 'config.json';
@@ -42,16 +42,19 @@ interface OptionTemperature {
 
 /** The parts of `config.json` about temperatures and biases. */
 interface ModelConfig {
+  readonly layout?: string;
   readonly temperature?: Partial<Readonly<Record<Kind, number>>>;
   readonly temperature_by_options?: readonly OptionTemperature[];
   readonly noul_bias?: { readonly named?: number; readonly question?: number; readonly statement?: number };
   readonly calibration?: Readonly<Record<string, Calibration>>;
+  /** Whether the layout `shared-state` reads questions that ask the same alike. */
+  readonly unify?: boolean;
 }
 
 /** Returns the form of a noul's instructions, as the engine tells them apart. */
 function formOf(instructions: string): 'named' | 'question' | 'statement' {
   if (instructions.includes('`')) return 'named';
-  return instructions.trimEnd().endsWith('?') ? 'question' : 'statement';
+  return instructions.includes('?') ? 'question' : 'statement';
 }
 
 export interface Destination {
@@ -131,17 +134,31 @@ export class FolderCopy {
   }
 
   /** Returns the calibration of a question in the copied model: its own, or that of its type, length and form. */
-  calibrationOf({ key, kind, instructions, options }: AskedQuestion): Calibration {
+  calibrationOf(question: AskedQuestion): Calibration {
+    const { key, instructions } = question;
     const { calibration, temperature, temperature_by_options: byOptions = [], noul_bias: biases = {} } = this.#config;
     const own = calibration?.[key];
     if (own) return { temperature: own.temperature, bias: own.bias ?? [] };
+    const { kind, places } = this.#readingOf(question);
+    const count = new Set(places).size;
     const fits = ({ type, min, max }: OptionTemperature) =>
-      type === kind && min <= options.length && options.length <= (max ?? Number.POSITIVE_INFINITY);
+      type === kind && min <= count && count <= (max ?? Number.POSITIVE_INFINITY);
     const bias = kind === 'noul' ? (biases[formOf(instructions)] ?? 0) : 0;
     return {
       temperature: byOptions.find(fits)?.temperature ?? temperature?.[kind] ?? 1,
-      bias: bias === 0 ? [] : [0, bias],
+      bias: bias === 0 ? [] : places.map((place) => place * bias),
     };
+  }
+
+  /** Whether the model reads several options of a question as one. */
+  readsAsOne(question: AskedQuestion): boolean {
+    const { places } = this.#readingOf(question);
+    return new Set(places).size < places.length;
+  }
+
+  #readingOf({ kind, options, unified }: AskedQuestion): Reading {
+    const { layout, unify } = this.#config;
+    return layout === 'shared-state' && unify ? unified : { kind, places: [...options.keys()] };
   }
 
   /** Gives all questions of the copy the same temperature and nothing else. */

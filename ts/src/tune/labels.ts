@@ -23,6 +23,15 @@ export interface AskedQuestion {
   readonly options: readonly string[];
   /** The question as a row spells it. */
   readonly json: string;
+  /** The way in which a model reads it that reads questions that ask the same alike. */
+  readonly unified: Reading;
+}
+
+/** A way in which a model reads a question. */
+export interface Reading {
+  readonly kind: Kind;
+  /** For each option its place among those that are read; options that are read as one share theirs. */
+  readonly places: readonly number[];
 }
 
 export interface LabelledRow {
@@ -156,10 +165,12 @@ class RowReader {
 function askedQuestion(path: string, json: string, where: string): AskedQuestion {
   try {
     const body = `{"state":"","questions":{${JSON.stringify(where)}:${json}}}`;
-    const [canonical = ''] = canonicalQuestions(Buffer.from(body));
+    const [question] = canonicalQuestions(Buffer.from(body));
+    const { canonical = '', unifiedKind, unifiedPlaces: places = [] } = question ?? {};
     const [kind, instructions, options] = JSON.parse(canonical) as [Kind, string, [string, string | null][]];
     const key = sha256Of(canonical);
-    return { key, kind, instructions, options: options.map(([name]) => name), json };
+    const unified = { kind: unifiedKind as Kind, places };
+    return { key, kind, instructions, options: options.map(([name]) => name), json, unified };
   } catch (error) {
     if (!(error instanceof EngineError)) throw error;
     const message = error.message.startsWith(where) ? error.message : `${where}: ${error.message}`;

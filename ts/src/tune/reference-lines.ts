@@ -16,7 +16,7 @@ function questionKeys(line: string): string[] {
   try {
     const { body } = JSON.parse(line);
     const request: string = typeof body === 'string' ? body : (memberText(line, 'request') ?? '');
-    return canonicalQuestions(Buffer.from(request)).map(sha256Of);
+    return canonicalQuestions(Buffer.from(request)).map(({ canonical }) => sha256Of(canonical));
   } catch {
     return [];
   }

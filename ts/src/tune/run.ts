@@ -22,6 +22,9 @@ const READING_TEMPERATURE = 16;
  */
 const TOLERANCE = 0.01;
 
+const SAME_DESCRIPTION =
+  'options with the same description are one to this model, so their probabilities cannot be fitted';
+
 export interface TuneRun {
   readonly rows: readonly LabelledRow[];
   readonly destination: Destination;
@@ -36,12 +39,15 @@ export interface TuneRun {
  * Returns the result for each question, in the order of the rows. The folder is written if at least one question has a
  * calibration.
  *
- * @throws Refusal when the folder cannot be read or written; the reason of `stop` when that signal has fired.
+ * @throws Refusal when the folder cannot be read or written, or when the model reads options of a question as one; the
+ * reason of `stop` when that signal has fired.
  */
 export async function runTune(run: TuneRun): Promise<Tuned[]> {
   requireFreeFolder(run.destination);
   const copy = new FolderCopy(run.destination);
   try {
+    const shared = run.rows.find(({ question }) => copy.readsAsOne(question));
+    if (shared) throw new Refusal(`${run.destination.data}: ${shared.where}: ${SAME_DESCRIPTION}`);
     const logits = await readLogits(run, copy);
     const tuned = judgeAll(run, { logits, copy });
     const calibrations = calibrationsOf(tuned);

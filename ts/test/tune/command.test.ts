@@ -212,6 +212,51 @@ suite('svc tune', { concurrency: 2 }, () => {
     });
   }
 
+  test('calibrates yes or no as a choice like a noul, where the model reads them alike', async (t) => {
+    const folder = temporaryFolder(t);
+    const model = copyOfFixture(t, 'shared-state-int8');
+    const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8'));
+    const biased = { ...config, noul_bias: { question: 0.7 } };
+    writeFileSync(join(model, 'config.json'), JSON.stringify(biased));
+    const numbers = randomNumbers(11);
+    const labels = states(300).map((text) => [text, numbers() < 0.2] as const);
+    const asked = {
+      noul: [REFUND, (label: boolean) => label],
+      choice: [
+        REFUND.replace('noul', 'choice').replace(/\}$/, ',"criteria":["yes","no"]}'),
+        (label: boolean) => (label ? 'yes' : 'no'),
+      ],
+    } as const;
+    const reports = await Promise.all(
+      Object.entries(asked).map(async ([name, [question, spelled]]) => {
+        const file = join(folder, `${name}.jsonl`);
+        writeFileSync(file, `${labels.map(([text, label]) => rowOf(text, question, spelled(label))).join('\n')}\n`);
+        const { stdout } = await tune(t, folder, '--json', '--data', file, '--model', model, '--out', name);
+        return JSON.parse(stdout)[0];
+      }),
+    );
+    const [noul, choice] = reports;
+    // Sums in another order differ in their last bits.
+    const rounded = (value: unknown) =>
+      JSON.stringify(value, (_, part) => (typeof part === 'number' ? part.toFixed(9) : part));
+    assert.equal(rounded([choice.before, choice.after]), rounded([noul.before, noul.after]));
+    assert.equal(choice.calibration.temperature, noul.calibration.temperature);
+    assert.deepEqual(choice.calibration.bias, noul.calibration.bias.toReversed());
+  });
+
+  test('refuses options of one description, where the model reads them as one', async (t) => {
+    const folder = temporaryFolder(t);
+    const model = copyOfFixture(t, 'shared-state-int8');
+    const question = '{"type":"choice","instructions":"Which team?","criteria":{"a":"money","b":"bugs","c":"money"}}';
+    const rows = states(60).map((text, index) => rowOf(text, question, index % 2 ? 'a' : 'b'));
+    const file = join(folder, 'labelled.jsonl');
+    writeFileSync(file, `${rows.join('\n')}\n`);
+    const { code, stderr } = await tune(t, folder, '--data', file, '--model', model, '--out', 'out');
+    const reason = 'options with the same description are one to this model, so their probabilities cannot be fitted';
+    assert.deepEqual([code, stderr], [1, `${file}: line 1: ${reason}\n`]);
+    assert.ok(!existsSync(join(folder, 'out')));
+  });
+
   test('reads CSV as it reads JSON lines, and prints the report as JSON', async (t) => {
     const model = copyOfFixture(t, 'marker');
     const { folder, file } = await labelledFile(t, model, 300);
@@ -375,10 +420,13 @@ suite('svc tune', { concurrency: 2 }, () => {
 suite('the canonical JSON of questions', () => {
   test('is one spelling in the order of the request', () => {
     const body = `{"state":null,"questions":{"b":${TEAM},"a":{"instructions":"é","type":"noul"}}}`;
-    assert.deepEqual(canonicalQuestions(Buffer.from(body)), [
-      '["choice","Which team?",[["9","payments"],["10","bugs"],["1","pricing"]]]',
-      '["noul","é",[["false",null],["true",null]]]',
-    ]);
+    assert.deepEqual(
+      canonicalQuestions(Buffer.from(body)).map(({ canonical }) => canonical),
+      [
+        '["choice","Which team?",[["9","payments"],["10","bugs"],["1","pricing"]]]',
+        '["noul","é",[["false",null],["true",null]]]',
+      ],
+    );
   });
 
   test('is not there for what is no request', () => {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::Error;
 use crate::decode::Logits;
 use crate::question::{Kind, Question, Request, State};
+use crate::reading::Reading;
 use crate::session::{Input, Interface, Outputs};
 use crate::tokenize::{Meter, Tokenizer, Tokens};
 
@@ -115,6 +116,11 @@ pub trait Layout: Send + Sync {
     /// Returns the inputs and outputs that the graph must have.
     fn interface(&self) -> &Interface;
 
+    /// Returns the form in which the layout reads a question. By default it reads each as it is.
+    fn reading<'q>(&self, question: &'q Question) -> Reading<'q> {
+        Reading::plain(question)
+    }
+
     /// Returns the questions' part of the rows.
     ///
     /// # Errors
@@ -129,7 +135,8 @@ pub trait Layout: Send + Sync {
         encode_each(self, tokenizer, questions, meter)
     }
 
-    /// Returns the rows of one question, as far as they do not depend on the state.
+    /// Returns the rows of one question in the form of its reading, as far as they do not depend on
+    /// the state.
     ///
     /// # Errors
     /// The errors of [`Layout::encode_questions`].

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::Error;
 use crate::question::{Kind, Outcome, Question, State};
+use crate::reading::Reading;
 use crate::session::{Input, Interface, KvPair};
 use crate::tokenize::{Meter, Tokenizer};
 
@@ -44,6 +45,9 @@ pub struct Settings {
     pub head_dim: usize,
     /// The special tokens.
     pub special_ids: SpecialIds,
+    /// Whether questions that ask the same in several forms are read in one.
+    #[serde(default)]
+    pub unify: bool,
 }
 
 impl Settings {
@@ -193,11 +197,20 @@ impl Layout for SharedState {
         &self.interface
     }
 
+    fn reading<'q>(&self, question: &'q Question) -> Reading<'q> {
+        match self.settings.unify {
+            true => Reading::unified(question),
+            false => Reading::plain(question),
+        }
+    }
+
     fn question(
         &self,
         encoder: &mut Encoder<'_, '_>,
         question: &Question,
     ) -> Result<QuestionRows, Error> {
+        let reading = self.reading(question);
+        let question = reading.question.as_ref();
         let head = self.head(encoder, question)?;
         let texts = question
             .outcomes

@@ -97,7 +97,7 @@ pub(super) struct OptionTemperature {
 struct NoulBias {
     /// They name a part of the state between backticks.
     named: f64,
-    /// They end with a question mark.
+    /// They contain a question mark.
     question: f64,
     /// All others.
     statement: f64,
@@ -119,15 +119,14 @@ impl Manifest {
         found.map_or(*self.temperature.get(kind), |it| it.temperature)
     }
 
-    /// Returns the biases of the first outcomes of a question; the others have none.
-    pub(super) fn bias(&self, kind: Kind, instructions: &str) -> [f64; 2] {
-        let bias = match instructions {
+    /// Returns the bias of a noul's `true`, 0 for other types.
+    pub(super) fn bias(&self, kind: Kind, instructions: &str) -> f64 {
+        match instructions {
             _ if kind != Kind::Noul => 0.0,
             named if named.contains('`') => self.noul_bias.named,
-            question if question.trim_end().ends_with('?') => self.noul_bias.question,
+            question if question.contains('?') => self.noul_bias.question,
             _ => self.noul_bias.statement,
-        };
-        [0.0, bias]
+        }
     }
 }
 

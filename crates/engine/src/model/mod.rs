@@ -159,21 +159,31 @@ impl Backend for Model {
                 .calibration
                 .get(&hex(&Sha256::digest(question.canonical_json())))
         };
-        let of_form;
-        let calibration = match own {
-            Some(own) => Calibration {
-                temperature: own.temperature,
-                bias: &own.bias,
-            },
-            None => {
-                of_form = manifest.bias(question.kind, &question.instructions);
-                Calibration {
-                    temperature: manifest.temperature(question.kind, question.outcomes.len()),
-                    bias: &of_form,
+        let reading = self.layout.reading(question);
+        let read = reading.question.as_ref();
+        let logits = Logits {
+            outcomes: reading.spread(&logits.outcomes),
+            action: logits.action,
+        };
+        let mut bias = reading.log_shares();
+        if let (None, [_, yes]) = (own, bias.as_mut_slice()) {
+            *yes += manifest.bias(read.kind, &read.instructions);
+        }
+        let mut bias = reading.spread(&bias);
+        let temperature = match own {
+            None => manifest.temperature(read.kind, read.outcomes.len()),
+            Some(own) => {
+                for (bias, own) in bias.iter_mut().zip(&own.bias) {
+                    *bias += own;
                 }
+                own.temperature
             }
         };
-        Answer::decode(logits, calibration)
+        let calibration = Calibration {
+            temperature,
+            bias: &bias,
+        };
+        Answer::decode(&logits, calibration)
     }
 
     fn info(&self) -> Option<&Info> {

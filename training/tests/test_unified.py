@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from training.calibration.fitting import applied
+from training.data.layout import encode_question
+from training.data.question import choice, noul, score
+from training.data.unified import plain, unified
+
+QUESTION = "Is it late?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "places"),
+    [
+        (choice(QUESTION, {"yes": "Yes", "no": "No"}), [1, 0]),
+        (choice(QUESTION, {"No": "", "Yes": "true"}), [0, 1]),
+        ({"type": "choice", "instructions": QUESTION, "criteria": ["true", "false"]}, [1, 0]),
+        (score(QUESTION, ["No", "Yes"]), [0, 1]),
+        (score(QUESTION, ["true", "false"]), [1, 0]),
+    ],
+)
+def test_yes_or_no_is_read_as_the_same_noul_in_every_form(asked, places):
+    reading = unified(asked)
+    assert reading.question == noul(QUESTION) and reading.places == places
+    head, sides = encode_question(noul(QUESTION))
+    assert encode_question(asked) == (head, [sides[place] for place in places])
+    config = {"temperature": {"noul": 2.0, "choice": 9.0, "score": 9.0}, "noul_bias": {"question": 0.5}, "unify": True}
+    logits, temperature = applied(config, asked, np.zeros(2))
+    assert temperature == 2.0 and logits.tolist() == [1.0 * place for place in places]
+    assert applied(config | {"unify": False}, asked, np.zeros(2))[1] == 9.0
+
+
+def test_the_meanings_of_the_sides_are_read_too():
+    meanings = {"true": "after noon", "false": "before noon"}
+    assert unified(choice(QUESTION, {"yes": "after noon", "no": "before noon"})).question == noul(QUESTION, meanings)
+
+
+def test_options_of_one_description_are_read_once_and_share_evenly():
+    asked = choice(QUESTION, {"tech": "bugs", "b": "money", "sales": "", "a": "money", "c": "money"})
+    reading = unified(asked)
+    assert reading.question == choice(QUESTION, {"tech": "bugs", "sales": "", "a": "money"})
+    assert reading.places == [0, 2, 1, 2, 2]
+    config = {"temperature": {"choice": 2.0}, "unify": True}
+    logits, temperature = applied(config, asked, np.zeros(5))
+    assert np.exp(logits / temperature) == pytest.approx([1, 1 / 3, 1, 1 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        noul(QUESTION, {"true": "no", "false": "yes"}),
+        choice(QUESTION, {"yes": "", "false": ""}),
+        choice(QUESTION, {"yes": "", "no": "", "maybe": ""}),
+        score(QUESTION, ["same", "same"]),
+    ],
+)
+def test_other_questions_are_read_as_they_are(asked):
+    assert unified(asked) == plain(asked)
