@@ -10,7 +10,7 @@ import numpy as np
 from ..data.layout import TYPE_IDS
 from ..data.question import ServedQuestion, option_count
 from ..data.rows import Row
-from ..data.unified import plain, unified
+from ..data.unified import reading_of, unified
 from .metrics import Array, best_temperature, negative_log_likelihood
 
 # The file of the fitted values.
@@ -219,7 +219,7 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
 
 def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:
     """Returns the logits, in the order of the question's options, and the temperature with which it is answered."""
-    reading = unified(question) if config.get("unify") else plain(question)
+    reading = reading_of(question, config.get("unify", False))
     kind, count = reading.question["type"], option_count(reading.question)
     own = (
         one["temperature"]

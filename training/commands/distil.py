@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from ..distil.prepared import read_all, stream
 from ..distil.reader import Reader, load_reader
-from ..distil.timed import Clock, Log, checked, prepare_device, share_at
+from ..distil.timed import Clock, Log, checked, prepare_device
 from ..distil.words import in_other_words, near_words
 from ..model.batches import Batch
 from ..model.encoder import Model
@@ -21,7 +21,7 @@ from ..model.weights import load_model, save_model
 from ..quantize.ranges import PERCENTILE, RANGES, inputs_in, ranges_of, simulate, widest, write_ranges
 from ..train.checkpoint import WEIGHTS, Average
 from ..train.loss import learned
-from ..train.optimizer import Rates, make_optimizer, update
+from ..train.optimizer import Rates, make_optimizer, share_at, update
 from .teach import LONGEST
 
 # The shares of the time in which the rate rises and falls.
@@ -59,13 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 @torch.no_grad()
-def answered(batch: Batch, reader: Reader, share: float, device: str) -> Batch:
+def answered(batch: Batch, reader: Reader, share: float) -> Batch:
     """Returns a batch whose targets are the larger encoder's answers where there is no label, and elsewhere a mean of
     both; what sentence encoders have answered stays."""
     if batch.ids.shape[1] > LONGEST:
         return batch
-    with torch.autocast("cuda", torch.bfloat16, enabled=device == "cuda"):
-        answers = F.softmax(reader(batch), dim=-1)
+    answers = F.softmax(reader(batch), dim=-1)
     labelled = (batch.target.sum(-1) > 0)[:, None]
     mixed = torch.where(labelled, (1 - share) * batch.target + share * answers, answers)
     return replace(batch, target=torch.where(batch.whole[:, None], batch.target, mixed))
@@ -78,7 +77,7 @@ def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> 
         is_short = batch.ids.shape[1] <= LONGEST
         if is_short and torch.rand((), generator=draws).item() < args.reworded:
             batch = in_other_words(batch, near)
-        yield batch, answered(batch, reader, args.taught, args.device)
+        yield batch, answered(batch, reader, args.taught)
 
 
 def ranges_in(model: Model, batches: list[Batch]) -> Ranges:

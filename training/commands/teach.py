@@ -8,10 +8,9 @@ import torch
 
 from ..distil.prepared import read_all, stream
 from ..distil.reader import Reader, depth_of, load_reader, save_reader
-from ..distil.timed import Clock, Log, checked, prepare_device, share_at
-from ..model.batches import Batch
+from ..distil.timed import Clock, Log, checked, prepare_device
 from ..train.loss import loss_of
-from ..train.optimizer import adamw, update
+from ..train.optimizer import adamw, share_at, update
 
 # Longer rows are not read by the larger encoder, which has 512 positions.
 LONGEST = 640
@@ -58,18 +57,13 @@ def run(args: argparse.Namespace) -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     reader = load_reader(args.start).to(args.device).train()
     optimizer, log, clock = optimizer_of(reader, args), Log(args.out.with_suffix(".jsonl")), Clock(args.seconds)
-
-    def score(batch: Batch) -> torch.Tensor:
-        with torch.autocast("cuda", torch.bfloat16, enabled=args.device == "cuda"):
-            return reader(batch)
-
     for batch in stream(args.batches, args.device, args.first):
         done = clock.done()
         if done >= 1:
             break
         if batch.ids.shape[1] > LONGEST:
             continue
-        logits = score(batch)
+        logits = reader(batch)
         loss = loss_of(logits, batch, args.consistency)
         update(optimizer, loss, share_at(done, WARM_UP, DECAY))
         log.add(batch, logits, loss, done)
@@ -77,4 +71,4 @@ def run(args: argparse.Namespace) -> None:
     if args.check:
         reader.eval()
         held_out = read_all(args.check, args.device)
-        print(json.dumps(checked(score, [batch for batch in held_out if batch.ids.shape[1] <= LONGEST])))
+        print(json.dumps(checked(reader, [batch for batch in held_out if batch.ids.shape[1] <= LONGEST])))

@@ -11,7 +11,7 @@ import torch
 from tqdm import tqdm
 
 from ..data.rows import TRAIN, Row, read_rows
-from ..model.batches import Batch, by_length, collate
+from ..model.batches import Batch, by_length, collate, mixed
 from ..model.encoder import Model
 from ..model.int8_matmul import Ranges
 from ..model.served import served_ranges
@@ -92,13 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
     """Yields batches without end from the progress of a run, and advances the progress."""
     while True:
-        rows = list(by_length(mixture.pool(progress.pool, pool), max_tokens))
-        # A fixed stride through the sorted lists mixes lengths, and depends only on the pool.
-        shift = progress.pool
-        order = sorted(range(len(rows)), key=lambda i: (i * 7919 + shift) % len(rows))
-        for place in order[progress.batch :]:
+        rows = mixed(list(by_length(mixture.pool(progress.pool, pool), max_tokens)), progress.pool)
+        for group in rows[progress.batch :]:
             progress.batch += 1
-            yield collate(rows[place])
+            yield collate(group)
         progress.pool, progress.batch = progress.pool + 1, 0
 
 

@@ -27,6 +27,11 @@ def unified(question: ServedQuestion) -> Reading:
     return yes_or_no(question) or with_each_description_once(question) or plain(question)
 
 
+def reading_of(question: ServedQuestion, unify: bool) -> Reading:
+    """Returns how a model reads a question, by the `unify` of its config.json."""
+    return unified(question) if unify else plain(question)
+
+
 def yes_or_no(question: ServedQuestion) -> Reading | None:
     """Returns a choice or a score between yes and no as a noul; None for other questions."""
     if question["type"] == "noul" or len(question["criteria"]) != 2:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from ..data.layout import Encoded
-from ..model.batches import Batch, Ties, by_length, collate
+from ..model.batches import Batch, Ties, by_length, collate, mixed
 from ..recipes.asking import Draw
 from ..recipes.mixture import Mixture
 from .crossed import crossed
@@ -50,9 +50,8 @@ def pool_of(mixture: Mixture, index: int, sizes: Sizes) -> list[Encoded]:
 
 def batches_of(mixture: Mixture, index: int, sizes: Sizes) -> list[Batch]:
     """Returns the batches of a pool, in an order that mixes their lengths."""
-    rows = list(by_length(pool_of(mixture, index, sizes), sizes.tokens))
-    order = sorted(range(len(rows)), key=lambda i: (i * 7919 + index) % len(rows))
-    return [collate(rows[place], MULTIPLE) for place in order]
+    rows = mixed(list(by_length(pool_of(mixture, index, sizes), sizes.tokens)), index)
+    return [collate(group, MULTIPLE) for group in rows]
 
 
 def path_of(folder: Path, index: int) -> Path:

@@ -33,9 +33,11 @@ class Reader(nn.Module):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Returns the logits [questions, options], with a large negative number in places without an option."""
-        x = self.encoder.encode(ids_of(batch), places_of(batch), sees_of(batch), DROPOUT)
-        marked = F.dropout(x.flatten(0, 1)[batch.markers], DROPOUT, self.training)
-        scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)
+        # A GPU multiplies in bfloat16.
+        with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=batch.ids.is_cuda):
+            x = self.encoder.encode(ids_of(batch), places_of(batch), sees_of(batch), DROPOUT)
+            marked = F.dropout(x.flatten(0, 1)[batch.markers], DROPOUT, self.training)
+            scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)
         return scores.float().masked_fill(~batch.real, -1e4)
 
 

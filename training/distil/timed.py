@@ -13,8 +13,6 @@ from ..model.batches import Batch
 
 # The steps after which a line of the log is written.
 LOGGED_STEPS = 100
-# The smallest share of the peak rate.
-SMALLEST_SHARE = 1e-3
 
 
 def prepare_device() -> None:
@@ -36,13 +34,6 @@ class Clock:
         """Returns the share of the time that is over, 0 at the first call."""
         self.began = self.began or time.monotonic()
         return (time.monotonic() - self.began) / self.seconds
-
-
-def share_at(done: float, warm_up: float, decay: float, last: float = 0.0) -> float:
-    """Returns the share of the peak rate when a share of the time is over: it rises in a straight line, stays, and
-    falls to the share `last`."""
-    falling = last + (1 - last) * (1 - done) / decay
-    return max(min(done / warm_up, falling, 1.0), SMALLEST_SHARE)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from ..calibration.metrics import Array, softmax
 from ..data.layout import option_texts, state_text
 from ..data.question import ServedQuestion, option_keys
 from ..data.rows import State
-from ..data.unified import plain, unified
+from ..data.unified import reading_of
 
 # A name and a question for each answer.
 Questions = dict[str, ServedQuestion]
@@ -128,7 +128,7 @@ class Folder:
 
     def ask(self, state: str, question: ServedQuestion) -> Answer:
         """Returns the answer to a question about a state."""
-        reading = unified(question) if self.config.get("unify") else plain(question)
+        reading = reading_of(question, self.config.get("unify", False))
         past, special, kind = self.prefill(state), self.config["special_ids"], reading.question["type"]
         texts = option_texts(reading.question)
         order = list(range(len(texts)))

@@ -125,3 +125,10 @@ def by_length(rows: list[Encoded], max_tokens: int) -> Iterator[list[Encoded]]:
         held.append(row)
     if held:
         yield held
+
+
+def mixed(batches: list[list[Encoded]], pool: int) -> list[list[Encoded]]:
+    """Returns the batches of a pool in an order that mixes their lengths: by a fixed stride, which depends only on the
+    pool's number."""
+    order = sorted(range(len(batches)), key=lambda i: (i * 7919 + pool) % len(batches))
+    return [batches[place] for place in order]

@@ -13,12 +13,13 @@ from training.data.rows import TRAIN, read_rows
 from training.distil.crossed import crossed
 from training.distil.prepared import Sizes, batches_of, path_of, read, write
 from training.distil.reader import ids_of, load_reader, places_of, save_reader, sees_of
-from training.distil.timed import Clock, share_at
+from training.distil.timed import Clock
 from training.distil.words import in_other_words, near_words
 from training.model.batches import Ties, collate
 from training.model.weights import load_model, save_model
 from training.recipes.mixture import Mixture
 from training.similarity import teacher
+from training.train.optimizer import share_at
 
 from .command import command
 from .every_source import every_source
@@ -106,7 +107,7 @@ def test_the_larger_encoder_answers_what_has_no_label_and_is_mixed_into_labels(s
     batch.target[1] = 0
     small_reader.eval()
     own = torch.softmax(small_reader(batch), -1)
-    mixed = answered(batch, small_reader, 0.25, "cpu").target
+    mixed = answered(batch, small_reader, 0.25).target
     assert torch.allclose(mixed[0], 0.75 * torch.tensor([0.0, 1.0]) + 0.25 * own[0], atol=1e-6)
     assert torch.allclose(mixed[1], own[1], atol=1e-6)
 

@@ -75,3 +75,10 @@ def share_of_rate(step: int, steps: int, warm_up: int, decay: int) -> float:
     zero at the end, which may be changed during the run."""
     left = (steps - step) / max(1, min(decay, steps // 2))
     return max(min((step + 1) / max(1, min(warm_up, steps // 4)), left, 1.0), SMALLEST_SHARE)
+
+
+def share_at(done: float, warm_up: float, decay: float, last: float = 0.0) -> float:
+    """Returns the share of the peak rate when a share of the time is over: it rises in a straight line, stays, and
+    falls to the share `last`."""
+    falling = last + (1 - last) * (1 - done) / decay
+    return max(min(done / warm_up, falling, 1.0), SMALLEST_SHARE)

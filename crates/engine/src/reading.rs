@@ -46,11 +46,12 @@ impl<'q> Reading<'q> {
     /// Returns for each outcome that is read the logarithm of what each of the caller's outcomes
     /// gets of it: what several share is divided evenly.
     pub fn log_shares(&self) -> Vec<f64> {
-        let mut counts = vec![0_u32; self.question.outcomes.len()];
-        match &self.places {
-            None => counts.fill(1),
-            Some(places) => places.iter().for_each(|place| counts[*place] += 1),
-        }
+        let read = self.question.outcomes.len();
+        let Some(places) = &self.places else {
+            return vec![0.0; read];
+        };
+        let mut counts = vec![0_u32; read];
+        places.iter().for_each(|place| counts[*place] += 1);
         let counts = counts.into_iter().map(f64::from);
         counts.map(|count| -count.ln()).collect()
     }
