@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from random import Random
 
 from ..data.groups import Group
-from ..data.layout import STATE_MAX, Encoded, encode
+from ..data.layout import Encoded, encode
 from ..data.rows import Row, state_key
 from . import properties, verdicts
 from .asking import Draw
@@ -110,9 +110,11 @@ COMMENTS, COMMENT_WEIGHT = "comments", 8
 # Issues of software projects, beside those among the generated rows.
 ISSUES, ISSUE_WEIGHT = "issues", 3
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
-EVIDENCE = frozenset({"generated", RULES})
+EVIDENCE = frozenset({"generated", DOCUMENTS, RULES})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
 STATE_LIMITS = (64, 96, 128, 128, 224)
+# A step over a text of more than 5,000 tokens takes 24 GB; one document in two hundred would be as long.
+LONGEST_DOCUMENT = 3072
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group.
@@ -156,7 +158,7 @@ class Mixture:
         while len(encoded) < size:
             group, kind = self.draw(rng)
             if group.asked:
-                limit = STATE_MAX if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
+                limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
                 is_whole = row.part.count(1) + row.part.count(2) < limit
                 if is_whole or (group.source not in EVIDENCE and kind not in EVIDENCE_KINDS):
