@@ -160,7 +160,7 @@ class Mixture:
             if group.asked:
                 limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
-                is_whole = row.part.count(1) + row.part.count(2) < limit
+                is_whole = sum(part > 0 for part in row.part) < limit
                 if is_whole or (group.source not in EVIDENCE and kind not in EVIDENCE_KINDS):
                     encoded.append(row)
         return encoded

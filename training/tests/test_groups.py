@@ -13,7 +13,7 @@ from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 from training.model.batches import collate
 from training.model.weights import load_model
-from training.recipes import emotions
+from training.recipes import emotions, mixture
 from training.recipes.asking import Draw
 from training.recipes.mixture import DOCUMENTS, ISSUES, Mixture
 from training.recipes.unsettled import by_word, unsettled
@@ -305,3 +305,13 @@ def test_a_whole_distribution_is_learned_to_its_smallest_probability():
         )
     gap = np.log([0.9, 0.01, 0.09]) - np.log([0.9, 0.09, 0.01])
     assert abs(losses[0]) < 1e-6 and abs(losses[1] - WHOLE * gap.var() / 2) < 1e-5
+
+
+def test_documents_that_are_too_long_are_left_out_and_not_cut(monkeypatch):
+    monkeypatch.setattr(mixture, "LONGEST_DOCUMENT", 700)
+    monkeypatch.setattr(mixture, "DOCUMENT_WEIGHT", 1000)
+    rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 40) if row.group.source == DOCUMENTS]
+    lengths = [sum(part > 0 for part in row.part) for row in rows]
+    assert max(lengths) > 512
+    for row, length in zip(rows, lengths):
+        assert length == sum(map(len, layout.chunks(row.group.state, layout.STATE_MAX)))
