@@ -21,7 +21,7 @@ from ..recipes.mixture import Mixture
 from ..similarity.eye import fit_similarity, texts_of, widen
 from ..train.checkpoint import STATE, STEPS, Average, Progress, Run, planned_steps, resume, save
 from ..train.log import Log
-from ..train.loss import learned
+from ..train.loss import keep, learned
 from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
 
 # The groups whose inputs give the ranges of a run in int8.
@@ -39,6 +39,9 @@ FROZEN_HELP = "layers from the bottom that stay as they are, with the embeddings
 INT8_HELP = (
     "compute as int8 will, with the ranges of the --start folder or of the first groups; they are written to "
     f"{RANGES} for `export --ranges`"
+)
+KEEP_HELP = (
+    "share of an earlier model's answers in what is learned, so that what it can do is not lost (default: %(default)s)"
 )
 BF16_HELP = "products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others"
 
@@ -80,6 +83,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together"
     )
+    parser.add_argument("--keep", type=float, default=0.0, help=KEEP_HELP)
+    parser.add_argument("--keep-of", type=Path, help="the model whose answers --keep takes (default: that of --start)")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=0)
@@ -124,6 +129,18 @@ def starting_model(args: argparse.Namespace, rows: list[Row]) -> Model:
     return model
 
 
+def earlier_model(args: argparse.Namespace) -> Model | None:
+    """Returns the model whose answers are kept, if any are."""
+    if not 0 <= args.keep <= 1:
+        raise SystemExit(f"--keep is {args.keep}, not 0 to 1")
+    if not args.keep:
+        return None
+    path = args.keep_of or args.start
+    if path is None:
+        raise SystemExit("--keep needs --start or --keep-of, the model whose answers are kept")
+    return load_model(path).eval().to(args.device)
+
+
 def run(args: argparse.Namespace) -> None:
     """Trains until the planned steps are done; writes `checkpoint.safetensors` (the averaged weights) and the state for
     a resumed run."""
@@ -132,6 +149,7 @@ def run(args: argparse.Namespace) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
     if args.threads:
         torch.set_num_threads(args.threads)
+    earlier = earlier_model(args)
     args.out.mkdir(parents=True, exist_ok=True)
     rows = list(read_rows(args.rows / TRAIN))
     model, mixture = starting_model(args, rows), Mixture(rows, args.seed)
@@ -140,12 +158,13 @@ def run(args: argparse.Namespace) -> None:
     model.to(args.device)
     current = Run(model, Average(model, args.average), make_optimizer(model, rates_of(args)))
     resume(args.out, current)
-    train(current, mixture, args)
+    train(current, mixture, args, earlier)
     save(args.out, current)
 
 
-def train(current: Run, mixture: Mixture, args: argparse.Namespace) -> None:
-    """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop."""
+def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Model | None = None) -> None:
+    """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop. `earlier`
+    is the model whose answers are kept, if any are."""
     log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
     progress = current.progress
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
@@ -154,7 +173,10 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace) -> None:
         if progress.step >= steps:
             break
         rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)
-        step(current, batch.to(args.device), rate, args, log)
+        batch = batch.to(args.device)
+        if earlier is not None:
+            keep(earlier, batch, args.keep, args.bf16)
+        step(current, batch, rate, args, log)
         bar.update()
         if progress.step % LOGGED_STEPS == 0:
             bar.set_postfix_str(log.write(progress.step, rate, current.model.similar_scale.item()))

@@ -13,13 +13,15 @@ class Asked:
     """A question and the distribution over its options that is to be learned; `whole` if even its smallest
     probabilities mean something.
 
-    `meant`: the options whose probabilities tell how similar to the state they are in meaning.
+    `meant`: the options whose probabilities tell how similar to the state they are in meaning. `kept`: whether what
+    an earlier model answers may be a part of what is learned.
     """
 
     question: Question
     target: list[float]
     whole: bool = False
     meant: list[int] = field(default_factory=list)
+    kept: bool = True
 
 
 @dataclass(frozen=True)

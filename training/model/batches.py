@@ -29,7 +29,7 @@ class Batch:
     """Groups in one batch.
 
     Shapes: `ids` … `option` [rows, length]; `markers`, `real`, `target`, `meant` [questions, options], `markers` as
-    indices into rows x length; `whole` [questions].
+    indices into rows x length; `whole` and `kept` [questions].
     """
 
     ids: torch.Tensor
@@ -42,6 +42,7 @@ class Batch:
     target: torch.Tensor
     meant: torch.Tensor
     whole: torch.Tensor
+    kept: torch.Tensor
     ties: Ties
     sources: list[str]
 
@@ -79,6 +80,7 @@ def collate(rows: list[Encoded], multiple: int = 1) -> Batch:
     target = torch.zeros(len(questions), width)
     meant = torch.zeros(len(questions), width, dtype=torch.bool)
     whole = torch.tensor([row.group.asked[i].whole for _, row, i in questions], dtype=torch.bool)
+    kept = torch.tensor([row.group.asked[i].kept for _, row, i in questions], dtype=torch.bool)
     for place, (number, row, i) in enumerate(questions):
         count = len(row.markers[i])
         markers[place, :count] = torch.tensor(row.markers[i]) + number * length
@@ -96,6 +98,7 @@ def collate(rows: list[Encoded], multiple: int = 1) -> Batch:
         target=target,
         meant=meant,
         whole=whole,
+        kept=kept,
         ties=ties_of(rows, width),
         sources=[row.group.source for _, row, _ in questions],
     )

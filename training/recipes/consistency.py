@@ -7,7 +7,7 @@ from ..data import wording as words
 from ..data.groups import YES, Asked, Group, Tie, equal
 from ..data.question import Choice, choice, noul
 from ..data.wording import humanized
-from ..generate import records
+from ..generate import amounts, records
 
 # The longest list of options that is asked twice.
 LONGEST = 12
@@ -119,3 +119,14 @@ def ask_thresholds(rng: Random, asking: Asking, fields: records.Fields) -> None:
     at_most = rng.choice(("at most", "no more than", "up to"))
     opposite = asking.ask((f"the {said} is {at_most} {low}", value <= low))
     asking.group.ties.append(equal(opposite, (lower[0], 1 - YES)))
+
+
+def swept(rng: Random, source: str) -> Group:
+    """Returns a text with a number, and questions about limits, of which each implies the next."""
+    drawn = amounts.sweep(rng)
+    group = Group(source, words.render(rng, drawn.state), [])
+    for text, answer in drawn.asked:
+        group.asked.append(Asked(noul(text), [float(not answer), float(answer)]))
+    steps = range(len(group.asked) - 1)
+    group.ties += [Tie(((at, YES),), ((at + 1, YES),), at_most=True) for at in steps]
+    return group

@@ -26,6 +26,7 @@ class Chances:
     denied_option: float = 0.5
     at_least: float = 0.5
     merged_levels: float = 0.4
+    all_levels_merged: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Weights:
     combined: float = 4
     paired: float = 1.5
     counted: float = 1.5
+    strengthened: float = 3
     option_indicated: float = 3
     choice_reworded: float = 1
     joined: float = 1.5
@@ -141,6 +143,27 @@ AT_LEAST = (
     '{q} Would you go as far as "{o}", or further?',
 )
 AT_MOST = ("{q} At most: {o}.", "{q} Is it {o} or less?", "{q} {o} or lower?", '{q} No further than "{o}"?')
+# Stronger and weaker forms of a question, and the share of the answers of the question itself that is learned for them,
+# too: what is so need not be beyond doubt, and what is not so may be possible.
+STRONGER = (
+    "Is it certain that the answer to this is yes? {q}",
+    "Beyond any doubt: {q}",
+    "{q} Say yes only if this is stated in so many words.",
+    "Is this said outright? {q}",
+    "Can one be sure that the answer is yes? {q}",
+    "{q} Without the slightest doubt?",
+    "It is proven that this is to be answered with yes: {q}",
+)
+WEAKER = (
+    "Could this be so? {q}",
+    "Is it conceivable that the answer is yes? {q}",
+    "{q} Say yes if it cannot be ruled out.",
+    "Is there any chance of a yes here? {q}",
+    "Does this leave room for a yes? {q}",
+    "{q} Perhaps, at least?",
+    "A yes to this is not out of the question: {q}",
+)
+KEPT = 0.85
 MORE_WORDS = (
     "{q} Take into account all that is given.",
     "Please read carefully. {q}",
@@ -160,7 +183,8 @@ def instructions_of(asked: Asked) -> str:
 
 def add(group: Group, question: Question, target: list[float]) -> int:
     """Adds a question, and returns its index."""
-    group.asked.append(Asked(question, target))
+    # An earlier model's answer to this question need not fit its answer to the first.
+    group.asked.append(Asked(question, target, kept=False))
     return len(group.asked) - 1
 
 
@@ -267,6 +291,16 @@ def counted(rng: Random, group: Group, places: list[int]) -> None:
     group.ties += [Tie(((at, YES),), ((some, YES),), at_most=True) for at in places]
 
 
+def strengthened(rng: Random, group: Group, at: int) -> None:
+    """Asks a yes/no question in a stronger and in a weaker form; the stronger one implies it, and it the weaker one."""
+    asked = group.asked[at]
+    text, yes = instructions_of(asked), asked.target[YES]
+    stronger = add_noul(group, pick(rng, STRONGER).replace("{q}", text), KEPT * yes)
+    weaker = add_noul(group, pick(rng, WEAKER).replace("{q}", text), 1 - KEPT * (1 - yes))
+    group.ties.append(Tie(((stronger, YES),), ((at, YES),), at_most=True))
+    group.ties.append(Tie(((at, YES),), ((weaker, YES),), at_most=True))
+
+
 def choice_at(group: Group, at: int) -> Choice:
     """Returns the question at an index, which has to be a choice."""
     question = group.asked[at].question
@@ -317,7 +351,7 @@ def indicated(rng: Random, group: Group, at: int) -> None:
 
 def reached(rng: Random, group: Group, at: int) -> None:
     """Asks about a score whether it is at least a level or below it, and asks it again with two neighbouring levels
-    merged."""
+    merged, or all of them in pairs."""
     question, target = score_at(group, at), group.asked[at].target
     text, levels = question["instructions"], question["criteria"]
     level = rng.randrange(1, len(levels))
@@ -334,6 +368,11 @@ def reached(rng: Random, group: Group, at: int) -> None:
         sums = [*target[: level - 1], target[level - 1] + target[level], *target[level + 1 :]]
         place = add(group, score(text, names), sums)
         group.ties.append(Tie(((at, level - 1), (at, level)), ((place, level - 1),)))
+    if len(levels) > 3 and rng.random() < CHANCES.all_levels_merged:
+        pairs = [range(start, min(start + 2, len(levels))) for start in range(0, len(levels), 2)]
+        coarse = [" or ".join(levels[i] for i in pair) for pair in pairs]
+        place = add(group, score(text, coarse), [sum(target[i] for i in pair) for pair in pairs])
+        group.ties += [Tie(tuple((at, i) for i in pair), ((place, k),)) for k, pair in enumerate(pairs)]
 
 
 def meanings(question: Question) -> list[str]:
@@ -363,6 +402,7 @@ def ways(rng: Random, group: Group) -> list[tuple[float, Callable[[], None]]]:
         found.append((WEIGHTS.opposite, lambda: opposite(rng, group, at)))
         found.append((WEIGHTS.noul_reworded, lambda: reworded(rng, group, at)))
         found.append((WEIGHTS.retyped, lambda: retyped(rng, group, at)))
+        found.append((WEIGHTS.strengthened, lambda: strengthened(rng, group, at)))
     if len(nouls) > 1:
         found.append((WEIGHTS.combined, lambda: combined(rng, group, *rng.sample(nouls, 2))))
         found.append((WEIGHTS.paired, lambda: paired(rng, group, *rng.sample(nouls, 2))))

@@ -2,7 +2,8 @@
 stream."""
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from random import Random
 
 from ..data.groups import Group
@@ -10,12 +11,13 @@ from ..data.layout import Encoded, encode
 from ..data.rows import Row, state_key
 from . import properties, verdicts
 from .asking import Draw
-from .consistency import ruled
-from .pools import make_pools
+from .consistency import ruled, swept
+from .pools import Pools, make_pools
 from .recipes import filed, kind_of, long_document, make_group, matching
+from .targets import KNOWLEDGE
 
-# The share of the steps' groups by source and recipe. Sources with few rows, or with facts that a small encoder cannot
-# know (csqa2, creak), have a small share, and mustard, whose sarcasm of two shows does not carry over to other texts.
+# The share of the steps' groups by source and recipe. Sources with few rows have a small share, and mustard, whose
+# sarcasm of two shows does not carry over to other texts.
 WEIGHTS = {
     "generated": 20,
     "likeness": 28,
@@ -37,8 +39,8 @@ WEIGHTS = {
     "condaqa:passage": 4.5,
     "strategyqa:passage": 0.5,
     "logicbench_aug:passage": 0.7,
-    "csqa2:passage": 0.3,
-    "creak:passage": 0.4,
+    "csqa2:passage": 0.8,
+    "creak:passage": 0.8,
     "pros_cons:feeling": 2,
     "product_reviews:feeling": 1.2,
     "vader_rated:feeling": 4,
@@ -70,7 +72,7 @@ WEIGHTS = {
     "masc_genre:choice": 1,
     "csabstruct:choice": 1,
     "cfpb_other:choice": 0.8,
-    "commonsenseqa:choice": 1.2,
+    "commonsenseqa:choice": 4,
     "splunk:choice": 0.3,
     "evidence_inference:choice": 0.7,
     "persona:claim": 1.2,
@@ -101,20 +103,37 @@ WEIGHTS = {
 }
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
-# Long texts, which are made when they are needed; there are few of them, because they take long to read.
-DOCUMENTS, DOCUMENT_WEIGHT = "documents", 0.6
-# Records with questions that imply each other.
-RULES, RULE_WEIGHT = "rules", 12
-# Comments with and without attacks.
-COMMENTS, COMMENT_WEIGHT = "comments", 8
-# Issues of software projects, beside those among the generated rows.
-ISSUES, ISSUE_WEIGHT = "issues", 3
+DOCUMENTS, RULES, AMOUNTS, COMMENTS, ISSUES = "documents", "rules", "amounts", "comments", "issues"
+
+
+@dataclass(frozen=True)
+class Made:
+    """A source whose groups are made while a step needs them: its weight, and the function that makes one."""
+
+    weight: float
+    make: Callable[[Random, str, Pools], Group]
+
+
+MADE = {
+    # Long texts; there are few of them, because they take long to read.
+    DOCUMENTS: Made(0.6, lambda rng, _, pools: long_document(rng, pools)),
+    # Records with questions that imply each other.
+    RULES: Made(12, lambda rng, source, _: ruled(rng, source)),
+    # Texts with a number, asked about several limits.
+    AMOUNTS: Made(8, lambda rng, source, _: swept(rng, source)),
+    # Comments with and without attacks.
+    COMMENTS: Made(8, lambda rng, source, _: properties.moderated(rng, source)),
+    # Issues of software projects, beside those among the generated rows.
+    ISSUES: Made(3, lambda rng, source, _: filed(rng, source)),
+}
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
-EVIDENCE = frozenset({"generated", DOCUMENTS, RULES})
+EVIDENCE = frozenset({"generated", DOCUMENTS, RULES, AMOUNTS})
 EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
 STATE_LIMITS = (64, 96, 128, 128, 224)
 # A step over a text of more than 5,000 tokens takes 24 GB; one document in two hundred would be as long.
 LONGEST_DOCUMENT = 3072
+# Sources whose questions an earlier model answers worse than it should.
+UNKNOWN = KNOWLEDGE | {AMOUNTS}
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group.
@@ -147,7 +166,7 @@ class Mixture:
             kind: weight for kind, weight in MATCHING.items() if len(self.pools.pairs.get(kind, ())) >= FEWEST_PAIRS
         }
         weights |= {f"match:{kind}": weight for kind, weight in matched.items()}
-        weights |= {DOCUMENTS: DOCUMENT_WEIGHT, RULES: RULE_WEIGHT, COMMENTS: COMMENT_WEIGHT, ISSUES: ISSUE_WEIGHT}
+        weights |= {name: made.weight for name, made in MADE.items()}
         self.names, self.weights = list(weights), list(weights.values())
 
     def pool(self, index: int, size: int) -> list[Encoded]:
@@ -157,6 +176,8 @@ class Mixture:
         encoded: list[Encoded] = []
         while len(encoded) < size:
             group, kind = self.draw(rng)
+            for asked in group.asked:
+                asked.kept = asked.kept and group.source not in UNKNOWN and asked.question["type"] != "score"
             if group.asked:
                 limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
@@ -168,14 +189,8 @@ class Mixture:
     def draw(self, rng: Random) -> tuple[Group, str]:
         """Returns one group, and the recipe that made it."""
         name = rng.choices(self.names, self.weights)[0]
-        if name == DOCUMENTS:
-            return long_document(rng, self.pools), name
-        if name == RULES:
-            return ruled(rng, RULES), name
-        if name == COMMENTS:
-            return properties.moderated(rng, COMMENTS), name
-        if name == ISSUES:
-            return filed(rng, ISSUES), name
+        if name in MADE:
+            return MADE[name].make(rng, name, self.pools), name
         if name.startswith("match:"):
             return matching(rng, self.pools, name.removeprefix("match:")), "match"
         kind = name.rpartition(":")[2] if ":" in name else "plain"

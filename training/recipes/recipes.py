@@ -16,7 +16,7 @@ from .claims import claimed
 from .levels import ask_levels
 from .mirrored import mirror
 from .pools import Pools
-from .targets import target_of
+from .targets import KNOWLEDGE, target_of, unsure
 from .unsettled import INFERENCE, unsettled
 
 # Sources whose rows are asked as they stand, because they already vary or are a user's own.
@@ -145,6 +145,8 @@ def make_group(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
         asked = [Asked(one.question, target_of(one)) for one in rows[:MOST_PLAIN]]
         return Group(row.source, words.render(rng, row.state), asked)
     group = group_of(rng, kind, rows, pools)
+    if row.source in KNOWLEDGE:
+        unsure(group)
     mirror(rng, group)
     return group
 

@@ -1,11 +1,17 @@
 """The distribution that is learned from a row."""
 
-from ..data.groups import one_hot
+from ..data.groups import Group, Tie, one_hot
 from ..data.question import label_index, option_count
 from ..data.rows import Row
 
 # The shares of the annotators' votes and of the label in what is learned.
 VOTES, LABEL = 0.7, 0.3
+# Sources that ask for knowledge of the world that no text beside the question holds, and the share of their labels in
+# what is learned; the rest is a guess.
+KNOWLEDGE = frozenset({"commonsenseqa", "csqa2", "creak"})
+KNOWN = 0.2
+# Sums of probabilities that differ by less are equal.
+EQUAL = 1e-6
 
 
 def target_of(row: Row) -> list[float]:
@@ -14,3 +20,20 @@ def target_of(row: Row) -> list[float]:
     if row.soft is None or len(row.soft) != len(hard):
         return hard
     return [VOTES * vote + LABEL * one for vote, one in zip(row.soft, hard)]
+
+
+def unsure(group: Group) -> None:
+    """Makes a group of a source that asks for knowledge nearly as unsure as somebody who has to guess.
+
+    A small encoder learns such rows by heart, one by one, and is then sure of what it does not know.
+    """
+    for asked in group.asked:
+        asked.target = [KNOWN * part + (1 - KNOWN) / len(asked.target) for part in asked.target]
+    # An option of two merged has another share of a guess than both have.
+    group.ties = [tie for tie in group.ties if holds(group, tie)]
+
+
+def holds(group: Group, tie: Tie) -> bool:
+    """Whether a tie holds for what is to be learned."""
+    one, other = (sum(group.asked[at].target[option] for at, option in side) for side in (tie.one, tie.other))
+    return one <= other + EQUAL if tie.at_most else abs(one - other) < EQUAL

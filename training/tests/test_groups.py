@@ -1,24 +1,30 @@
+import re
+from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pytest
 import torch
 from torch.nn import functional as F
 
 from training.data import layout
-from training.data.groups import Asked, Group, Tie
+from training.data.groups import Asked, Group, Tie, one_hot
 from training.data.layout import encode
-from training.data.question import option_keys
+from training.data.question import choice, noul, option_keys, score
 from training.data.rows import Row
+from training.generate import amounts
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 from training.model.batches import collate
 from training.model.weights import load_model
-from training.recipes import emotions, mixture
+from training.recipes import emotions, mirrored, mixture
 from training.recipes.asking import Draw
-from training.recipes.mixture import DOCUMENTS, ISSUES, Mixture
+from training.recipes.consistency import swept
+from training.recipes.mixture import AMOUNTS, DOCUMENTS, ISSUES, Mixture
+from training.recipes.targets import unsure
 from training.recipes.unsettled import by_word, unsettled
 from training.recipes.wordings.verdicts import NAMES
-from training.train.loss import NEAR, WHOLE, loss_of
+from training.train.loss import NEAR, WHOLE, keep, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
 
@@ -117,14 +123,81 @@ def test_every_target_is_a_distribution_over_the_options_and_ties_hold_for_what_
         for asked in row.group.asked:
             assert len(asked.target) == len(option_keys(asked.question)) >= 2
             assert abs(sum(asked.target) - 1) < 1e-6
-        for tie in row.group.ties:
-            one, other = (
-                sum(row.group.asked[question].target[option] for question, option in side)
-                for side in (tie.one, tie.other)
-            )
-            assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
-            kinds.add((tie.at_most, len(tie.one)))
+        assert_ties_hold(row.group)
+        kinds |= {(tie.at_most, len(tie.one)) for tie in row.group.ties}
     assert kinds >= {(False, 1), (False, 2), (True, 1)}
+
+
+def assert_ties_hold(group):
+    for tie in group.ties:
+        one, other = (sum(group.asked[at].target[option] for at, option in side) for side in (tie.one, tie.other))
+        assert one <= other + 1e-6 if tie.at_most else abs(one - other) < 1e-6
+
+
+def test_limits_are_asked_from_the_one_that_implies_the_next():
+    for seed in range(200):
+        group = swept(Random(seed), AMOUNTS)
+        yes = [asked.target[1] for asked in group.asked]
+        assert len(yes) >= 2 and yes == sorted(yes) and len(group.ties) == len(yes) - 1
+        assert len({asked.question["instructions"] for asked in group.asked}) == len(yes)
+
+
+def test_a_stated_number_answers_its_questions():
+    for seed in range(100):
+        drawn = amounts.of_fact(Random(seed))
+        text = drawn.state if isinstance(drawn.state, str) else next(iter(drawn.state.values()))
+        wording = re.compile(r"\b(no more than|at most|or less)\b", re.I)
+        for question, answer in drawn.asked:
+            limit = int(re.search(r"\d+", question).group())
+            stated = [int(it.replace(",", "")) for it in re.findall(r"\d[\d,]*", text)]
+            stated += [amounts.IN_WORDS.index(word) for word in text.lower().split() if word in amounts.IN_WORDS[2:]]
+            holds = [number <= limit if wording.search(question) else number > limit for number in stated]
+            assert answer in holds
+
+
+@pytest.mark.parametrize("name", ["joined", "indicated"])
+def test_a_choice_that_is_asked_again_fits(name):
+    for seed in range(40):
+        asked = Asked(choice("Which?", {"a": "red", "b": "blue", "c": "green"}), [0.2, 0.7, 0.1])
+        group = Group("x", "Is it 5 o'clock?", [asked])
+        getattr(mirrored, name)(Draw(seed), group, 0)
+        assert len(group.asked) > 1 and group.ties
+        assert asked.kept and not any(again.kept for again in group.asked[1:])
+        assert_ties_hold(group)
+        for one in group.asked:
+            assert len(one.target) == len(option_keys(one.question)) and abs(sum(one.target) - 1) < 1e-6
+
+
+def test_a_stronger_question_implies_the_question_and_that_a_weaker_one():
+    for yes in (0.0, 0.3, 1.0):
+        group = Group("x", "a", [Asked(noul("Is it late?"), [1 - yes, yes])])
+        mirrored.strengthened(Draw(1), group, 0)
+        _, stronger, weaker = (asked.target[1] for asked in group.asked)
+        assert stronger <= yes <= weaker and len(group.ties) == 2
+        assert_ties_hold(group)
+
+
+def test_levels_that_are_merged_have_the_probability_of_their_parts():
+    lengths = set()
+    for seed in range(60):
+        levels = ["none", "low", "middle", "high", "top"]
+        group = Group("x", "a", [Asked(score("How bad?", levels), [0.1, 0.2, 0.3, 0.3, 0.1])])
+        mirrored.reached(Draw(seed), group, 0)
+        assert_ties_hold(group)
+        lengths |= {len(asked.target) for asked in group.asked if asked.question["type"] == "score"}
+    assert lengths == {5, 4, 3}
+
+
+def test_knowledge_is_learned_as_nearly_a_guess_and_what_no_longer_fits_is_left_out():
+    question = choice("Which?", {"a": "", "b": "", "c": "", "d": ""})
+    group = Group("x", "a", [Asked(question, one_hot(4, 1))])
+    mirrored.joined(Draw(1), group, 0)
+    mirrored.reworded(Draw(1), group, 0)
+    ties = len(group.ties)
+    unsure(group)
+    assert group.asked[0].target == pytest.approx([0.2, 0.4, 0.2, 0.2])
+    assert 0 < len(group.ties) < ties
+    assert_ties_hold(group)
 
 
 def test_a_claim_from_elsewhere_about_the_same_matter_is_not_settled():
@@ -294,6 +367,23 @@ def test_a_tie_costs_what_it_is_apart():
         assert abs(tied - free - (apart - NEAR / 2 if apart > NEAR else 0)) < 1e-6
 
 
+def test_an_earlier_models_answers_are_a_part_of_what_is_learned_where_they_may_be_kept():
+    noul = {"type": "noul", "instructions": "Is it late?"}
+    asked = [Asked(noul, [0.0, 1.0]), Asked(noul, [0.0, 1.0], kept=False), Asked(noul, [0.0, 1.0], whole=True)]
+    batch = collate([encode(Group("x", "a", asked))])
+    keep(lambda _: torch.tensor([[0.8, 0.2]] * 3).log(), batch, 0.5, bf16=False)
+    assert torch.allclose(batch.target, torch.tensor([[0.4, 0.6], [0.0, 1.0], [0.0, 1.0]]))
+
+
+def test_earlier_answers_to_scores_and_to_limits_are_not_kept():
+    for row in Mixture(list(sources()), seed=6).pool(0, 400):
+        for asked in row.group.asked:
+            if asked.question["type"] == "score" or row.group.source == AMOUNTS:
+                assert not asked.kept
+    kept = [asked.kept for row in Mixture(list(sources()), seed=6).pool(0, 400) for asked in row.group.asked]
+    assert 0.3 < np.mean(kept) < 0.95
+
+
 def test_a_whole_distribution_is_learned_to_its_smallest_probability():
     question = {"type": "choice", "instructions": "Which?", "criteria": {"a": "", "b": "", "c": ""}}
     target = torch.tensor([0.9, 0.09, 0.01])
@@ -309,7 +399,7 @@ def test_a_whole_distribution_is_learned_to_its_smallest_probability():
 
 def test_documents_that_are_too_long_are_left_out_and_not_cut(monkeypatch):
     monkeypatch.setattr(mixture, "LONGEST_DOCUMENT", 700)
-    monkeypatch.setattr(mixture, "DOCUMENT_WEIGHT", 1000)
+    monkeypatch.setitem(mixture.MADE, DOCUMENTS, replace(mixture.MADE[DOCUMENTS], weight=1000))
     rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 40) if row.group.source == DOCUMENTS]
     lengths = [sum(part > 0 for part in row.part) for row in rows]
     assert max(lengths) > 512

@@ -108,6 +108,24 @@ def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path)
     assert 0 < apart < 0.2 * way
 
 
+def test_a_run_that_keeps_an_earlier_models_answers_learns_others(prepared, trained, tmp_path):
+    start = trained / "checkpoint.safetensors"
+    train(prepared, tmp_path / "free", 4, "--start", str(start), "--consistency", "0")
+    train(prepared, tmp_path / "kept", 4, "--start", str(start), "--consistency", "0", "--keep", "1")
+    before, free, kept = (
+        load_model(path).layers[5].down.weight
+        for path in (start, tmp_path / "free/checkpoint.safetensors", tmp_path / "kept/checkpoint.safetensors")
+    )
+    assert not torch.equal(free, kept) and not torch.equal(before, kept)
+    for more, message in (
+        (("--keep", "0.5"), "--keep needs --start"),
+        (("--keep", "1.5"), r"--keep is 1\.5, not 0 to 1"),
+    ):
+        with pytest.raises(SystemExit, match=message):
+            train(prepared, tmp_path / "none", 4, *more)
+        assert not (tmp_path / "none").exists()
+
+
 def stop_after(patch, steps):
     """Interrupts training when it asks for the rate of the step after `steps`."""
 

@@ -9,8 +9,8 @@ from ..model.batches import Batch
 from ..model.encoder import Model
 
 # Tied probabilities that differ by less than this are drawn together by the square of their difference, others by the
-# difference itself: a square alone hardly moves probabilities that differ by a tenth.
-NEAR = 0.1
+# difference itself: a square alone hardly moves probabilities that differ by little.
+NEAR = 0.05
 # The scale of the cosines by which the similarity term learns, as for those of the base model.
 SHARP = 14.0
 # The weight of the differences of whole distributions in the loss, and the smallest probability in them.
@@ -37,6 +37,15 @@ def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bo
     if eye:
         loss = loss + eye * eye_loss(cosines, batch)
     return Learned(logits, cosines, loss)
+
+
+@torch.no_grad()
+def keep(earlier: Model, batch: Batch, share: float, bf16: bool) -> None:
+    """Mixes an earlier model's answers into what a batch is to be answered with, where they may be kept."""
+    with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
+        answers = earlier(batch).float().softmax(-1)
+    shares = share * (batch.kept & ~batch.whole)[:, None]
+    batch.target = batch.target + shares * (answers * batch.real - batch.target)
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
