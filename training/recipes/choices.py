@@ -46,8 +46,8 @@ class Chances:
     options_left_out: float = 0.8
     few_options: float = 0.85
     foreign_labels: float = 0.35
-    none_offered: float = 0.45
-    none_right: float = 0.5
+    none_offered: float = 0.5
+    none_right: float = 0.65
     # Of the options' names.
     unchanged_below: float = 0.3
     as_words_below: float = 0.45
@@ -110,7 +110,7 @@ def add_foreign(rng: Random, chosen: dict[str, str], right: str, pools: Pools) -
 
 
 def add_none(rng: Random, chosen: dict[str, str], right: str) -> str:
-    """Adds "none of these" and, half of the time, removes the right option; returns the name of the option that is then
+    """Adds "none of these" and, two times in three, removes the right option; returns the name of the option that is then
     right."""
     name, there = rng.choice(words.NONE_NAMES), " ".join(chosen).lower()
     if name in chosen or any(word in there for word in ("none", "other", "neutral", "neither")):

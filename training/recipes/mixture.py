@@ -8,7 +8,9 @@ from random import Random
 
 from ..data.groups import Group
 from ..data.layout import Encoded, encode
+from ..data.question import Question
 from ..data.rows import Row, state_key
+from ..data.wording import NONE_LIKE
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
@@ -177,7 +179,7 @@ class Mixture:
         while len(encoded) < size:
             group, kind = self.draw(rng)
             for asked in group.asked:
-                asked.kept = asked.kept and group.source not in UNKNOWN and asked.question["type"] != "score"
+                asked.kept = asked.kept and group.source not in UNKNOWN and is_known(asked.question)
             if group.asked:
                 limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
@@ -201,6 +203,14 @@ class Mixture:
             others = [other for other in mates if other is not row]
             mates = [row, *rng.sample(others, min(MATES, len(others)))]
         return make_group(rng, kind, mates, self.pools), kind
+
+
+def is_known(question: Question) -> bool:
+    """Whether an earlier model's answer to a question may be kept: not to a score, and not to a choice that may be none
+    of its options."""
+    if question["type"] == "choice":
+        return not any(NONE_LIKE.search(f"{name} {text}") for name, text in question["criteria"].items())
+    return question["type"] == "noul"
 
 
 def named(source: str, kind: str) -> str:
