@@ -110,8 +110,8 @@ def add_foreign(rng: Random, chosen: dict[str, str], right: str, pools: Pools) -
 
 
 def add_none(rng: Random, chosen: dict[str, str], right: str) -> str:
-    """Adds "none of these" and, two times in three, removes the right option; returns the name of the option that is then
-    right."""
+    """Adds "none of these" and, two times in three, removes the right option; returns the name of the option that is
+    then right."""
     name, there = rng.choice(words.NONE_NAMES), " ".join(chosen).lower()
     if name in chosen or any(word in there for word in ("none", "other", "neutral", "neither")):
         return right
