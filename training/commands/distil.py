@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -64,10 +63,8 @@ def answered(batch: Batch, reader: Reader, share: float) -> Batch:
     both; what sentence encoders have answered stays."""
     if batch.ids.shape[1] > LONGEST:
         return batch
-    answers = F.softmax(reader(batch), dim=-1)
-    labelled = (batch.target.sum(-1) > 0)[:, None]
-    mixed = torch.where(labelled, (1 - share) * batch.target + share * answers, answers)
-    return replace(batch, target=torch.where(batch.whole[:, None], batch.target, mixed))
+    is_labelled = batch.target.sum(-1) > 0
+    return batch.with_answers(F.softmax(reader(batch), dim=-1), torch.where(is_labelled, share, 1.0))
 
 
 def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> Iterator[tuple[Batch, Batch]]:

@@ -21,7 +21,7 @@ from ..recipes.mixture import Mixture
 from ..similarity.eye import fit_similarity, texts_of, widen
 from ..train.checkpoint import STATE, STEPS, Average, Progress, Run, planned_steps, resume, save
 from ..train.log import Log
-from ..train.loss import keep, learned
+from ..train.loss import keeping, learned
 from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
 
 # The groups whose inputs give the ranges of a run in int8.
@@ -173,10 +173,7 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Mod
         if progress.step >= steps:
             break
         rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)
-        batch = batch.to(args.device)
-        if earlier is not None:
-            keep(earlier, batch, args.keep, args.bf16)
-        step(current, batch, rate, args, log)
+        step(current, batch.to(args.device), rate, args, log, earlier)
         bar.update()
         if progress.step % LOGGED_STEPS == 0:
             bar.set_postfix_str(log.write(progress.step, rate, current.model.similar_scale.item()))
@@ -196,9 +193,13 @@ def stop_event() -> threading.Event:
     return stopped
 
 
-def step(current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log) -> None:
-    """Makes one update of the weights and of their average, at this share of the peak rates."""
-    found = learned(current.model, batch, args.consistency, args.eye, args.bf16)
+def step(
+    current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log, earlier: Model | None = None
+) -> None:
+    """Makes one update of the weights and of their average, at this share of the peak rates. The log counts what is
+    right by the batch itself, whatever else an earlier model answers."""
+    target = batch if earlier is None else keeping(earlier, batch, args.keep, args.bf16)
+    found = learned(current.model, target, args.consistency, args.eye, args.bf16)
     update(current.optimizer, found.loss, rate)
     log.add(batch, found.logits, found.cosines, found.loss.item())
     current.progress.step += 1

@@ -271,6 +271,11 @@ MATCH = {
 COMMON = frozenset("the a an it there this that he she they we you some people two no all is in".split())
 
 
+def is_none(name: str, text: str) -> bool:
+    """Whether an option stands for everything that no other option covers."""
+    return bool(NONE_LIKE.search(f"{name} {text}"))
+
+
 def lower_first(text: str) -> str:
     """Returns a text in the form that stands inside a sentence: with a small first letter unless the first word is a
     name or an abbreviation, and without a full stop."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ..data.rows import State
+from .records import Condition
 
 # Things, a sentence that states their number, and the rest of a question about it.
 FACTS = (
@@ -86,8 +87,11 @@ class Chances:
 
     listed: float = 0.3
     under: float = 0.2
-    number_in_words: float = 0.3
     small_number: float = 0.6
+    number_in_words: float = 0.3
+    thousands_apart: float = 0.5
+    plain_text: float = 0.7
+    by_shares: float = 0.7
 
 
 CHANCES = Chances()
@@ -102,7 +106,7 @@ class Sweep:
     implies the next one."""
 
     state: State
-    asked: list[tuple[str, bool]]
+    asked: list[Condition]
 
 
 def sweep(rng: Random) -> Sweep:
@@ -115,14 +119,14 @@ def of_fact(rng: Random) -> Sweep:
     things, sentence, rest = rng.choice(FACTS)
     small = rng.random() < CHANCES.small_number
     number = rng.randint(2, 30) if small else round(10 ** rng.uniform(1.5, 4.5))
-    written = f"{number:,}" if number > 999 and rng.random() < 0.5 else str(number)
+    written = f"{number:,}" if number > 999 and rng.random() < CHANCES.thousands_apart else str(number)
     if number < len(IN_WORDS) and rng.random() < CHANCES.number_in_words:
         written = IN_WORDS[number]
     sentences = [sentence.replace("{n}", written)]
     for aside in rng.sample(ASIDES, rng.randint(0, 3)):
         sentences.insert(rng.randint(0, len(sentences)), filled(rng, aside))
     text = " ".join(f"{one[:1].upper()}{one[1:]}." for one in sentences)
-    state: State = text if rng.random() < 0.7 else {rng.choice(("note", "report", "message")): text}
+    state: State = text if rng.random() < CHANCES.plain_text else {rng.choice(("note", "report", "message")): text}
     return Sweep(state, questions(rng, number, (OVER, UNDER), {"things": things, "rest": rest}))
 
 
@@ -142,7 +146,7 @@ def of_list(rng: Random) -> Sweep:
 
 def questions(
     rng: Random, number: int, wordings: tuple[tuple[str, ...], tuple[str, ...]], said: dict[str, str]
-) -> list[tuple[str, bool]]:
+) -> list[Condition]:
     """Returns the questions whether a number is over each of several limits, or under each, in one wording; every
     question implies the next one."""
     under = rng.random() < CHANCES.under
@@ -155,7 +159,7 @@ def questions(
 
 def limits_around(rng: Random, number: int) -> list[int]:
     """Returns a few limits around a number, from the smallest up."""
-    if number > 20 and rng.random() < 0.7:
+    if number > 20 and rng.random() < CHANCES.by_shares:
         near = {round(number * share) for share in (0.25, 0.5, 0.8, 0.95, 1.05, 1.25, 2, 4)} | {number}
     else:
         near = {max(0, number + step) for step in range(-4, 5)}

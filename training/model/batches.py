@@ -53,6 +53,12 @@ class Batch:
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
         return replace(self, ties=self.ties.to(device), **tensors)
 
+    def with_answers(self, answers: torch.Tensor, shares: torch.Tensor) -> "Batch":
+        """Returns the same batch with shares [questions] of other answers [questions, options] in what is to be
+        learned; what sentence encoders have answered stays."""
+        shares = torch.where(self.whole, 0.0, shares)[:, None]
+        return replace(self, target=(1 - shares) * self.target + shares * answers)
+
     def allowed(self) -> torch.Tensor:
         """Returns which tokens see which [rows, 1, length, length]: a chunk sees itself; a question sees the state, its
         own head and, inside an option, that option."""

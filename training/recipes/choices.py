@@ -8,7 +8,7 @@ from ..data import wording as words
 from ..data.groups import YES, Asked, Group, equal, one_hot
 from ..data.question import Choice, choice, noul
 from ..data.rows import Row
-from ..data.wording import NONE_LIKE
+from ..data.wording import is_none
 from . import emotions
 from .asking import pick
 from .consistency import LONGEST, merged, under_other_names
@@ -217,14 +217,14 @@ def can_be_asked_about(row: Row, question: Choice) -> bool:
     if len(question["criteria"]) <= 2 or row.source in CLOSED | OF_ONE_QUESTION:
         return False
     label = str(row.label)
-    return not NONE_LIKE.search(f"{label} {question['criteria'][label]}")
+    return not is_none(label, question["criteria"][label])
 
 
 def about(rng: Random, group: Group, labelled: Labelled) -> None:
     """Adds "is it X?" about one option, which must agree with the choice if that shows the option, and sometimes its
     negation."""
     row, criteria = labelled.row, labelled.question["criteria"]
-    others = [name for name, text in criteria.items() if name != row.label and not NONE_LIKE.search(f"{name} {text}")]
+    others = [name for name, text in criteria.items() if name != row.label and not is_none(name, text)]
     name = str(row.label) if rng.random() < CHANCES.right_label or not others else rng.choice(others)
     text = criteria[name] or words.humanized(name)
     lead = labelled.instructions + " " if rng.random() < CHANCES.with_instructions else ""

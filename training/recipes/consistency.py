@@ -1,6 +1,7 @@
 """Questions whose answers must fit together, which are added to a step so that the model learns the fit."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from random import Random
 
 from ..data import wording as words
@@ -73,7 +74,7 @@ def under_other_names(rng: Random, group: Group) -> None:
 
 
 class Asking:
-    """A group while yes/no questions about a record are added to it, all in one wording."""
+    """A group while yes/no questions about its state are added to it, all in one wording."""
 
     def __init__(self, group: Group, wording: str) -> None:
         self.group, self.wording = group, wording
@@ -125,8 +126,7 @@ def swept(rng: Random, source: str) -> Group:
     """Returns a text with a number, and questions about limits, of which each implies the next."""
     drawn = amounts.sweep(rng)
     group = Group(source, words.render(rng, drawn.state), [])
-    for text, answer in drawn.asked:
-        group.asked.append(Asked(noul(text), [float(not answer), float(answer)]))
-    steps = range(len(group.asked) - 1)
-    group.ties += [Tie(((at, YES),), ((at + 1, YES),), at_most=True) for at in steps]
+    asking = Asking(group, "{}")
+    places = [asking.ask(condition) for condition in drawn.asked]
+    group.ties += [Tie((place,), (implied,), at_most=True) for place, implied in pairwise(places)]
     return group

@@ -143,8 +143,8 @@ AT_LEAST = (
     '{q} Would you go as far as "{o}", or further?',
 )
 AT_MOST = ("{q} At most: {o}.", "{q} Is it {o} or less?", "{q} {o} or lower?", '{q} No further than "{o}"?')
-# Stronger and weaker forms of a question, and the share of the answers of the question itself that is learned for them,
-# too: what is so need not be beyond doubt, and what is not so may be possible.
+# Stronger and weaker forms of a question. What is so need not be beyond doubt, and what is not so may be possible: a
+# stronger form keeps this share of the probability of yes, a weaker one of that of no.
 STRONGER = (
     "Is it certain that the answer to this is yes? {q}",
     "Beyond any doubt: {q}",
@@ -163,7 +163,7 @@ WEAKER = (
     "{q} Perhaps, at least?",
     "A yes to this is not out of the question: {q}",
 )
-KEPT = 0.85
+CARRIED = 0.85
 MORE_WORDS = (
     "{q} Take into account all that is given.",
     "Please read carefully. {q}",
@@ -295,8 +295,8 @@ def strengthened(rng: Random, group: Group, at: int) -> None:
     """Asks a yes/no question in a stronger and in a weaker form; the stronger one implies it, and it the weaker one."""
     asked = group.asked[at]
     text, yes = instructions_of(asked), asked.target[YES]
-    stronger = add_noul(group, pick(rng, STRONGER).replace("{q}", text), KEPT * yes)
-    weaker = add_noul(group, pick(rng, WEAKER).replace("{q}", text), 1 - KEPT * (1 - yes))
+    stronger = add_noul(group, pick(rng, STRONGER).replace("{q}", text), CARRIED * yes)
+    weaker = add_noul(group, pick(rng, WEAKER).replace("{q}", text), 1 - CARRIED * (1 - yes))
     group.ties.append(Tie(((stronger, YES),), ((at, YES),), at_most=True))
     group.ties.append(Tie(((at, YES),), ((weaker, YES),), at_most=True))
 
@@ -363,16 +363,20 @@ def reached(rng: Random, group: Group, at: int) -> None:
         made = add(group, noul(pick(rng, AT_MOST).format(q=text, o=levels[level - 1])), [upper, 1 - upper])
         group.ties.append(Tie(tuple((at, i) for i in range(level)), ((made, YES),)))
     if len(levels) > 2 and rng.random() < CHANCES.merged_levels:
-        either = f"{levels[level - 1]} or {levels[level]}"
-        names = [*levels[: level - 1], either, *levels[level + 1 :]]
-        sums = [*target[: level - 1], target[level - 1] + target[level], *target[level + 1 :]]
-        place = add(group, score(text, names), sums)
+        single = [range(i, i + 1) for i in range(len(levels))]
+        place = coarser(group, at, [*single[: level - 1], range(level - 1, level + 1), *single[level + 1 :]])
         group.ties.append(Tie(((at, level - 1), (at, level)), ((place, level - 1),)))
     if len(levels) > 3 and rng.random() < CHANCES.all_levels_merged:
         pairs = [range(start, min(start + 2, len(levels))) for start in range(0, len(levels), 2)]
-        coarse = [" or ".join(levels[i] for i in pair) for pair in pairs]
-        place = add(group, score(text, coarse), [sum(target[i] for i in pair) for pair in pairs])
+        place = coarser(group, at, pairs)
         group.ties += [Tie(tuple((at, i) for i in pair), ((place, k),)) for k, pair in enumerate(pairs)]
+
+
+def coarser(group: Group, at: int, parts: list[range]) -> int:
+    """Asks a score again with each of these parts of its levels as one level, and returns the index."""
+    question, target = score_at(group, at), group.asked[at].target
+    levels = [" or ".join(question["criteria"][i] for i in part) for part in parts]
+    return add(group, score(question["instructions"], levels), [sum(target[i] for i in part) for part in parts])
 
 
 def meanings(question: Question) -> list[str]:

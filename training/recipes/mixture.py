@@ -10,7 +10,7 @@ from ..data.groups import Group
 from ..data.layout import Encoded, encode
 from ..data.question import Question
 from ..data.rows import Row, state_key
-from ..data.wording import NONE_LIKE
+from ..data.wording import is_none
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
@@ -209,7 +209,7 @@ def is_known(question: Question) -> bool:
     """Whether an earlier model's answer to a question may be kept: not to a score, and not to a choice that may be none
     of its options."""
     if question["type"] == "choice":
-        return not any(NONE_LIKE.search(f"{name} {text}") for name, text in question["criteria"].items())
+        return not any(is_none(name, text) for name, text in question["criteria"].items())
     return question["type"] == "noul"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..data.question import option_count
 from ..data.rows import Row, State
-from ..data.wording import NONE_LIKE, humanized
+from ..data.wording import humanized, is_none
 from . import passages
 from .unsettled import Claims, by_word
 
@@ -66,7 +66,7 @@ def make_pools(rows: list[Row]) -> Pools:
 
 def named_labels(criteria: dict[str, str]) -> dict[str, str]:
     """Returns the options that have a meaning of their own; a description that only repeats the name is left out."""
-    own = {name: text for name, text in criteria.items() if not NONE_LIKE.search(f"{name} {text}")}
+    own = {name: text for name, text in criteria.items() if not is_none(name, text)}
     return {name: text if text != humanized(name) else "" for name, text in own.items()}
 
 

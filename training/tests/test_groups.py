@@ -24,7 +24,7 @@ from training.recipes.mixture import AMOUNTS, DOCUMENTS, ISSUES, Mixture
 from training.recipes.targets import unsure
 from training.recipes.unsettled import by_word, unsettled
 from training.recipes.wordings.verdicts import NAMES
-from training.train.loss import NEAR, WHOLE, keep, loss_of
+from training.train.loss import NEAR, WHOLE, keeping, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
 
@@ -371,8 +371,8 @@ def test_an_earlier_models_answers_are_a_part_of_what_is_learned_where_they_may_
     noul = {"type": "noul", "instructions": "Is it late?"}
     asked = [Asked(noul, [0.0, 1.0]), Asked(noul, [0.0, 1.0], kept=False), Asked(noul, [0.0, 1.0], whole=True)]
     batch = collate([encode(Group("x", "a", asked))])
-    keep(lambda _: torch.tensor([[0.8, 0.2]] * 3).log(), batch, 0.5, bf16=False)
-    assert torch.allclose(batch.target, torch.tensor([[0.4, 0.6], [0.0, 1.0], [0.0, 1.0]]))
+    kept = keeping(lambda _: torch.tensor([[0.8, 0.2]] * 3).log(), batch, 0.5, bf16=False)
+    assert torch.allclose(kept.target, torch.tensor([[0.4, 0.6], [0.0, 1.0], [0.0, 1.0]]))
 
 
 def test_earlier_answers_to_scores_to_limits_and_where_none_may_be_right_are_not_kept():

@@ -40,12 +40,11 @@ def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bo
 
 
 @torch.no_grad()
-def keep(earlier: Model, batch: Batch, share: float, bf16: bool) -> None:
-    """Mixes an earlier model's answers into what a batch is to be answered with, where they may be kept."""
+def keeping(earlier: Model, batch: Batch, share: float, bf16: bool) -> Batch:
+    """Returns a batch with a share of an earlier model's answers in what is to be learned, where they may be kept."""
     with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
         answers = earlier(batch).float().softmax(-1)
-    shares = share * (batch.kept & ~batch.whole)[:, None]
-    batch.target = batch.target + shares * (answers * batch.real - batch.target)
+    return batch.with_answers(answers, share * batch.kept)
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
