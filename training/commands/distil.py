@@ -63,8 +63,7 @@ def answered(batch: Batch, reader: Reader, share: float) -> Batch:
     both; what sentence encoders have answered stays."""
     if batch.ids.shape[1] > LONGEST:
         return batch
-    is_labelled = batch.target.sum(-1) > 0
-    return batch.with_answers(F.softmax(reader(batch), dim=-1), torch.where(is_labelled, share, 1.0))
+    return batch.with_answers(F.softmax(reader(batch), dim=-1), torch.where(batch.is_labelled(), share, 1.0))
 
 
 def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> Iterator[tuple[Batch, Batch]]:

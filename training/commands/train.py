@@ -11,6 +11,7 @@ import torch
 from tqdm import tqdm
 
 from ..data.rows import TRAIN, Row, read_rows
+from ..distil.crossed import partly_crossed
 from ..model.batches import Batch, by_length, collate, mixed
 from ..model.encoder import Model
 from ..model.int8_matmul import Ranges
@@ -42,6 +43,10 @@ INT8_HELP = (
 )
 KEEP_HELP = (
     "share of an earlier model's answers in what is learned, so that what it can do is not lost (default: %(default)s)"
+)
+CROSSED_HELP = (
+    "share of groups that ask about one text what was asked about another, which only the model of --keep answers "
+    "(default: %(default)s)"
 )
 BF16_HELP = "products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others"
 
@@ -84,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together"
     )
     parser.add_argument("--keep", type=float, default=0.0, help=KEEP_HELP)
+    parser.add_argument("--crossed", type=float, default=0.0, help=CROSSED_HELP)
     parser.add_argument("--keep-of", type=Path, help="the model whose answers --keep takes (default: that of --start)")
     parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
     parser.add_argument("--save-seconds", type=float, default=600)
@@ -94,10 +100,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
 
 
-def batches(mixture: Mixture, progress: Progress, pool: int, max_tokens: int) -> Iterator[Batch]:
+def batches(
+    mixture: Mixture, progress: Progress, pool: int, max_tokens: int, share_crossed: float = 0.0
+) -> Iterator[Batch]:
     """Yields batches without end from the progress of a run, and advances the progress."""
     while True:
-        rows = mixed(list(by_length(mixture.pool(progress.pool, pool), max_tokens)), progress.pool)
+        groups = partly_crossed(mixture, progress.pool, pool, share_crossed)
+        rows = mixed(list(by_length(groups, max_tokens)), progress.pool)
         for group in rows[progress.batch :]:
             progress.batch += 1
             yield collate(group)
@@ -133,6 +142,8 @@ def earlier_model(args: argparse.Namespace) -> Model | None:
     """Returns the model whose answers are kept, if any are."""
     if not 0 <= args.keep <= 1:
         raise SystemExit(f"--keep is {args.keep}, not 0 to 1")
+    if not 0 <= args.crossed < 1 or (args.crossed and not args.keep):
+        raise SystemExit(f"--crossed is {args.crossed}; it is less than 1, and needs --keep")
     if not args.keep:
         return None
     path = args.keep_of or args.start
@@ -168,7 +179,7 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Mod
     log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
     progress = current.progress
     bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
-    for batch in batches(mixture, progress, args.pool, args.batch_tokens):
+    for batch in batches(mixture, progress, args.pool, args.batch_tokens, args.crossed):
         steps = bar.total = planned_steps(args.out, args.steps)
         if progress.step >= steps:
             break

@@ -1,9 +1,10 @@
-"""Groups that ask about one text what was asked about another. Nobody has labelled them; a larger encoder answers."""
+"""Groups that ask about one text what was asked about another. Nobody has labelled them; another model answers."""
 
 from random import Random
 
 from ..data.groups import Asked, Group
 from ..data.layout import Encoded, encode
+from ..recipes.asking import Draw
 from ..recipes.mixture import STATE_LIMITS, Mixture
 
 # The recipes whose questions can be asked about any text of one of them.
@@ -29,6 +30,12 @@ def crossed(rng: Random, mixture: Mixture, count: int) -> list[Encoded]:
         other, other_kind = mixture.draw(rng)
         while other_kind not in family:
             other, other_kind = mixture.draw(rng)
-        asked = [Asked(one.question, [0.0] * len(one.target)) for one in group.asked]
+        asked = [Asked(one.question, [0.0] * len(one.target), kept=one.kept) for one in group.asked]
         found.append(encode(Group(f"crossed:{kind}", other.state, asked, group.ties), rng.choice(STATE_LIMITS)))
     return found
+
+
+def partly_crossed(mixture: Mixture, index: int, size: int, share: float) -> list[Encoded]:
+    """Returns a pool of groups, of which a share is crossed."""
+    count = round(size * share)
+    return mixture.pool(index, size - count) + crossed(Draw(f"{mixture.seed}:crossed:{index}"), mixture, count)

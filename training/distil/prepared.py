@@ -18,9 +18,8 @@ import torch
 
 from ..data.layout import Encoded
 from ..model.batches import Batch, Ties, by_length, collate, mixed
-from ..recipes.asking import Draw
 from ..recipes.mixture import Mixture
-from .crossed import crossed
+from .crossed import partly_crossed
 
 # Rows are padded to a multiple of this, which the GPU's matrix units ask for.
 MULTIPLE = 8
@@ -43,8 +42,7 @@ class Sizes:
 
 def pool_of(mixture: Mixture, index: int, sizes: Sizes) -> list[Encoded]:
     """Returns the groups of a pool."""
-    count = round(sizes.pool * sizes.crossed)
-    rows = mixture.pool(index, sizes.pool - count) + crossed(Draw(f"{mixture.seed}:crossed:{index}"), mixture, count)
+    rows = partly_crossed(mixture, index, sizes.pool, sizes.crossed)
     return [row for row in rows if len(row.ids) <= sizes.longest]
 
 

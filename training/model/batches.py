@@ -53,6 +53,10 @@ class Batch:
         tensors = {name: value.to(device) for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
         return replace(self, ties=self.ties.to(device), **tensors)
 
+    def is_labelled(self) -> torch.Tensor:
+        """Returns which questions have a label [questions]."""
+        return self.target.sum(-1) > 0
+
     def with_answers(self, answers: torch.Tensor, shares: torch.Tensor) -> "Batch":
         """Returns the same batch with shares [questions] of other answers [questions, options] in what is to be
         learned; what sentence encoders have answered stays."""

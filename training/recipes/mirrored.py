@@ -15,7 +15,7 @@ from .asking import DENYING, filled, pick, whole
 class Chances:
     """The probabilities of the ways in which a question is asked again."""
 
-    mirrored: float = 0.35
+    mirrored: float = 0.4
     changed_letters: float = 0.6
     retyped_as_choice: float = 0.5
     # Of two questions in one.
@@ -42,7 +42,7 @@ class Weights:
     strengthened: float = 3
     option_indicated: float = 3
     choice_reworded: float = 1
-    joined: float = 1.5
+    joined: float = 2
     level_reached: float = 3
     level_indicated: float = 1.5
     score_reworded: float = 1

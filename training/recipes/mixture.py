@@ -10,7 +10,6 @@ from ..data.groups import Group
 from ..data.layout import Encoded, encode
 from ..data.question import Question
 from ..data.rows import Row, state_key
-from ..data.wording import is_none
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
@@ -178,8 +177,6 @@ class Mixture:
         encoded: list[Encoded] = []
         while len(encoded) < size:
             group, kind = self.draw(rng)
-            for asked in group.asked:
-                asked.kept = asked.kept and group.source not in UNKNOWN and is_known(asked.question)
             if group.asked:
                 limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
@@ -189,6 +186,13 @@ class Mixture:
         return encoded
 
     def draw(self, rng: Random) -> tuple[Group, str]:
+        """Returns one group, which says what an earlier model may answer, and the recipe that made it."""
+        group, kind = self.drawn(rng)
+        for asked in group.asked:
+            asked.kept = asked.kept and group.source not in UNKNOWN and is_known(asked.question)
+        return group, kind
+
+    def drawn(self, rng: Random) -> tuple[Group, str]:
         """Returns one group, and the recipe that made it."""
         name = rng.choices(self.names, self.weights)[0]
         if name in MADE:
@@ -206,11 +210,8 @@ class Mixture:
 
 
 def is_known(question: Question) -> bool:
-    """Whether an earlier model's answer to a question may be kept: not to a score, and not to a choice that may be none
-    of its options."""
-    if question["type"] == "choice":
-        return not any(is_none(name, text) for name, text in question["criteria"].items())
-    return question["type"] == "noul"
+    """Whether an earlier model's answer to a question may be kept: not to a score, which it read by its places."""
+    return question["type"] != "score"
 
 
 def named(source: str, kind: str) -> str:

@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from training.commands.distil import answered
+from training.commands.train import batches as batches_of_run
 from training.data.groups import Asked, Group, one_hot
 from training.data.layout import encode, tokenizer
 from training.data.question import noul
 from training.data.rows import TRAIN, read_rows
-from training.distil.crossed import crossed
+from training.distil.crossed import crossed, partly_crossed
 from training.distil.prepared import Sizes, batches_of, path_of, read, write
 from training.distil.reader import ids_of, load_reader, places_of, save_reader, sees_of
 from training.distil.timed import Clock
@@ -19,6 +20,7 @@ from training.model.batches import Ties, collate
 from training.model.weights import load_model, save_model
 from training.recipes.mixture import Mixture
 from training.similarity import teacher
+from training.train.checkpoint import Progress
 from training.train.optimizer import share_at
 
 from .command import command
@@ -53,6 +55,14 @@ def test_what_is_asked_about_another_text_has_no_answer_and_names_no_part_of_it(
     assert len(found) == 40 and all(row.group.source.startswith("crossed:") for row in found)
     for asked in (asked for row in found for asked in row.group.asked):
         assert sum(asked.target) == 0 and "`" not in asked.question["instructions"]
+
+
+def test_a_share_of_the_groups_of_a_run_is_crossed(mixture):
+    batch = next(batches_of_run(mixture, Progress(), 40, 100_000, 0.25))
+    assert sum(source.startswith("crossed:") for source in set(batch.sources)) and not batch.is_labelled().all()
+    rows = partly_crossed(mixture, 0, 40, 0.25)
+    assert [row.group.source.startswith("crossed:") for row in rows] == [False] * 30 + [True] * 10
+    assert [row.ids for row in rows[:30]] == [row.ids for row in mixture.pool(0, 30)]
 
 
 def test_a_file_holds_the_batches_that_its_pool_gives(mixture, tmp_path):

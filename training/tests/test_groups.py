@@ -369,17 +369,18 @@ def test_a_tie_costs_what_it_is_apart():
 
 def test_an_earlier_models_answers_are_a_part_of_what_is_learned_where_they_may_be_kept():
     noul = {"type": "noul", "instructions": "Is it late?"}
-    asked = [Asked(noul, [0.0, 1.0]), Asked(noul, [0.0, 1.0], kept=False), Asked(noul, [0.0, 1.0], whole=True)]
+    yes, nothing = [0.0, 1.0], [0.0, 0.0]
+    asked = [Asked(noul, yes), Asked(noul, yes, kept=False), Asked(noul, yes, whole=True)]
+    asked += [Asked(noul, nothing), Asked(noul, nothing, kept=False)]
     batch = collate([encode(Group("x", "a", asked))])
-    kept = keeping(lambda _: torch.tensor([[0.8, 0.2]] * 3).log(), batch, 0.5, bf16=False)
-    assert torch.allclose(kept.target, torch.tensor([[0.4, 0.6], [0.0, 1.0], [0.0, 1.0]]))
+    kept = keeping(lambda _: torch.tensor([[0.8, 0.2]] * 5).log(), batch, 0.5, bf16=False)
+    assert torch.allclose(kept.target, torch.tensor([[0.4, 0.6], yes, yes, [0.8, 0.2], nothing]))
 
 
-def test_earlier_answers_to_scores_to_limits_and_where_none_may_be_right_are_not_kept():
+def test_earlier_answers_to_scores_and_limits_are_not_kept():
     for row in Mixture(list(sources()), seed=6).pool(0, 400):
         for asked in row.group.asked:
-            may_be_none = any("none" in key.lower() for key in option_keys(asked.question))
-            if asked.question["type"] == "score" or row.group.source == AMOUNTS or may_be_none:
+            if asked.question["type"] == "score" or row.group.source == AMOUNTS:
                 assert not asked.kept
     kept = [asked.kept for row in Mixture(list(sources()), seed=6).pool(0, 400) for asked in row.group.asked]
     assert 0.3 < np.mean(kept) < 0.95

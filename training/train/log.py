@@ -37,8 +37,10 @@ class Log:
         self.window.alike += (best == meant).tolist()
         self.window.tokens += batch.token_count()
         self.window.losses.append(loss)
-        for source, right in zip(batch.sources, (logits.argmax(-1) == batch.target.argmax(-1)).tolist()):
-            self.window.right[source].append(right)
+        right = (logits.argmax(-1) == batch.target.argmax(-1)).tolist()
+        for source, is_right, is_labelled in zip(batch.sources, right, batch.is_labelled().tolist()):
+            if is_labelled:
+                self.window.right[source].append(is_right)
 
     def write(self, step: int, rate: float, scale: float) -> str:
         """Writes a line, starts again, and returns a short form of the line. Its `alike` is how often the similarity

@@ -41,10 +41,12 @@ def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bo
 
 @torch.no_grad()
 def keeping(earlier: Model, batch: Batch, share: float, bf16: bool) -> Batch:
-    """Returns a batch with a share of an earlier model's answers in what is to be learned, where they may be kept."""
+    """Returns a batch with a share of an earlier model's answers in what is to be learned, and with nothing else where
+    there is no label, where they may be kept."""
     with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
         answers = earlier(batch).float().softmax(-1)
-    return batch.with_answers(answers, share * batch.kept)
+    shares = torch.where(batch.is_labelled(), share, 1.0)
+    return batch.with_answers(answers, shares * batch.kept)
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
