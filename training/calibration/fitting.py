@@ -135,6 +135,8 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
     for kind in TYPE_IDS:
         own = everything.where(of_type(kind))
         if not own.rows:
+            # Levels in words are read as a choice, so few rows are left that are read as a score, or none.
+            temperature[kind] = temperature["choice"]
             continue
         whole = own.temperature()
         found = [] if kind == "noul" else bins(kind, own, whole, shift)
@@ -147,8 +149,8 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
 
 
 def of_type(kind: str) -> Callable[[Row], bool]:
-    """Returns whether a row's question is of a type and read as such."""
-    return lambda row: row.question["type"] == kind == unified(row.question).question["type"]
+    """Returns whether a row's question is read as one of a type."""
+    return lambda row: unified(row.question).question["type"] == kind
 
 
 def in_bin(least: int, most: int | None) -> Callable[[Row], bool]:

@@ -23,8 +23,10 @@ def plain(question: ServedQuestion) -> Reading:
 
 def unified(question: ServedQuestion) -> Reading:
     """Returns a question in the form that it shares with those that ask the same: yes or no as a noul, whatever its
-    type, and options with the same description as one, under the first of their names."""
-    return yes_or_no(question) or with_each_description_once(question) or plain(question)
+    type, levels in words as the options of a choice, and options with the same description as one, under the first of
+    their names."""
+    found = yes_or_no(question) or levels_as_options(question) or with_each_description_once(question)
+    return found or plain(question)
 
 
 def reading_of(question: ServedQuestion, unify: bool) -> Reading:
@@ -49,6 +51,21 @@ def yes_or_no(question: ServedQuestion) -> Reading | None:
 def says_more(text: str | None, place: int) -> bool:
     """Whether a side's description is more than another word for it."""
     return bool(text) and (text or "").lower() not in (words[place] for words in SIDES)
+
+
+def levels_as_options(question: ServedQuestion) -> Reading | None:
+    """Returns a score whose levels are in words, all different, as a choice between them; None for other questions."""
+    if question["type"] != "score":
+        return None
+    levels = question["criteria"]
+    if len(set(levels)) < len(levels) or not all(in_words(level) for level in levels):
+        return None
+    return Reading(choice(question.get("instructions", ""), dict.fromkeys(levels, "")), list(range(len(levels))))
+
+
+def in_words(level: str) -> bool:
+    """Whether a level says in words what it is."""
+    return any(not it.isascii() or it.isalpha() for it in level)
 
 
 def with_each_description_once(question: ServedQuestion) -> Reading | None:

@@ -45,6 +45,16 @@ def test_options_of_one_description_are_read_once_and_share_evenly():
     assert np.exp(logits / temperature) == pytest.approx([1, 1 / 3, 1, 1 / 3, 1 / 3])
 
 
+def test_levels_in_words_are_read_as_the_options_of_a_choice():
+    for levels in (["low", "2 or 3", "高い"], ["高い", "2 or 3", "low"]):
+        asked = score(QUESTION, levels)
+        reading = unified(asked)
+        assert reading.question == choice(QUESTION, dict.fromkeys(levels, "")) and reading.places == [0, 1, 2]
+        assert encode_question(asked) == encode_question(reading.question)
+        config = {"temperature": {"noul": 9.0, "choice": 2.0, "score": 9.0}, "unify": True}
+        assert applied(config, asked, np.zeros(3))[1] == 2.0
+
+
 @pytest.mark.parametrize(
     "asked",
     [
@@ -52,6 +62,8 @@ def test_options_of_one_description_are_read_once_and_share_evenly():
         choice(QUESTION, {"yes": "", "false": ""}),
         choice(QUESTION, {"yes": "", "no": "", "maybe": ""}),
         score(QUESTION, ["same", "same"]),
+        score(QUESTION, ["1", "2", "3+"]),
+        score(QUESTION, ["low", "+"]),
     ],
 )
 def test_other_questions_are_read_as_they_are(asked):

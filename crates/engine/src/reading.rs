@@ -1,7 +1,7 @@
 //! The form in which a layout reads a question, where several forms ask the same.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::question::{Kind, Outcome, Question};
 
@@ -28,9 +28,11 @@ impl<'q> Reading<'q> {
     }
 
     /// Returns a question in the form that it shares with those that ask the same: yes or no as a
-    /// `noul`, whatever its type, and options with the same description as one option.
+    /// `noul`, whatever its type, levels in words as the options of a choice, and options with the
+    /// same description as one option.
     pub fn unified(question: &'q Question) -> Self {
         yes_or_no(question)
+            .or_else(|| levels_as_options(question))
             .or_else(|| with_each_description_once(question))
             .unwrap_or_else(|| Self::plain(question))
     }
@@ -106,6 +108,42 @@ fn sides_of(names: [&str; 2]) -> Option<[usize; 2]> {
 
 fn same(text: &str, word: &str) -> bool {
     text.eq_ignore_ascii_case(word)
+}
+
+/// Returns a score whose levels are in words, all different, as a choice between them: the words say
+/// which level is higher, so the order adds nothing, and a scale that is turned round asks the same.
+fn levels_as_options(question: &Question) -> Option<Reading<'_>> {
+    if question.kind != Kind::Score {
+        return None;
+    }
+    let levels = question.outcomes.iter().map(|it| it.text.as_deref());
+    let words: Vec<&str> = levels.collect::<Option<_>>()?;
+    let different: BTreeSet<&str> = words.iter().copied().collect();
+    if different.len() < words.len() || !words.iter().copied().all(in_words) {
+        return None;
+    }
+    let options = words.iter().map(|word| Outcome {
+        name: (*word).to_owned(),
+        text: None,
+        legend: None,
+    });
+    Some(Reading {
+        question: Cow::Owned(Question {
+            id: question.id.clone(),
+            kind: Kind::Choice,
+            instructions: question.instructions.clone(),
+            outcomes: options.collect(),
+        }),
+        places: None,
+    })
+}
+
+/// Whether a level says in words what it is: it has a letter, or a character outside of ASCII, as
+/// numbers and signs alone do not.
+fn in_words(level: &str) -> bool {
+    level
+        .chars()
+        .any(|it| it.is_ascii_alphabetic() || !it.is_ascii())
 }
 
 /// Returns a choice without the options whose description another has, too: the one whose name comes
@@ -234,6 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn levels_in_words_are_read_as_options() {
+        let levels = [["0", "low"], ["1", "2 or 3"], ["2", "高い"]];
+        let asked = question(Kind::Score, &levels);
+        let reading = Reading::unified(&asked);
+        let expected = question(Kind::Choice, &[["low", ""], ["2 or 3", ""], ["高い", ""]]);
+        assert_eq!(*reading.question, expected);
+        assert_eq!(places(&reading), [0, 1, 2]);
+        assert_eq!(reading.log_shares(), [0.0; 3]);
+    }
+
+    #[test]
     fn other_questions_are_read_as_they_are() {
         for asked in [
             question(Kind::Noul, &[["false", "yes"], ["true", "no"]]),
@@ -241,6 +290,9 @@ mod tests {
             question(Kind::Choice, &[["yes", ""], ["no", ""], ["maybe", ""]]),
             question(Kind::Choice, &[["yes, sir", ""], ["no", ""]]),
             question(Kind::Score, &[["0", "same"], ["1", "same"]]),
+            question(Kind::Score, &[["0", "1"], ["1", "2"], ["2", "3+"]]),
+            question(Kind::Score, &[["0", "-"], ["1", "+"]]),
+            question(Kind::Score, &[["0", ""], ["1", "high"]]),
         ] {
             let reading = Reading::unified(&asked);
             assert_eq!(reading, Reading::plain(&asked));

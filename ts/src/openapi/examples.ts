@@ -15,24 +15,24 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.469329,
-    probabilities: { false: 0.530671, true: 0.469329 },
-    confidence: 0.061342,
-    answer_confidence: 0.530671,
-    action: { act_probability: 0.527561 },
+    noul: 0.453274,
+    probabilities: { false: 0.546726, true: 0.453274 },
+    confidence: 0.093452,
+    answer_confidence: 0.546726,
+    action: { act_probability: 0.430675 },
   },
   anger: {
     type: 'score',
-    score: 0.989352,
-    probabilities: { 0: 0.049055, 1: 0.912538, 2: 0.038407 },
-    confidence: 0.868807,
-    answer_confidence: 0.912538,
+    score: 1.063731,
+    probabilities: { 0: 0.018438, 1: 0.899393, 2: 0.082169 },
+    confidence: 0.84909,
+    answer_confidence: 0.899393,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.843326 },
+    action: { act_probability: 0.879964 },
   },
 };
 
-const USAGE = { input_tokens: 82, output_tokens: 0, server_ms: 20.01 };
+const USAGE = { input_tokens: 67, output_tokens: 0, server_ms: 20.01 };
 
 const BATCH = {
   summary: 'Three states, one question',

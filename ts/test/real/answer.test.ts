@@ -82,7 +82,7 @@ suite('the answer of the embedded model', () => {
     for (const answer of [refund, team, anger]) checkAnswer(answer, answer.type);
 
     assert.deepEqual(Object.keys(response.usage), ['input_tokens', 'output_tokens', 'server_ms']);
-    assert.deepEqual([response.usage.input_tokens, response.usage.output_tokens], [78, 0]);
+    assert.deepEqual([response.usage.input_tokens, response.usage.output_tokens], [63, 0]);
     const timing = /^encode;dur=([\d.]+), wait;dur=([\d.]+), run;dur=([\d.]+), total;dur=([\d.]+)$/.exec(
       String(headers['server-timing']),
     );

@@ -244,6 +244,29 @@ suite('svc tune', { concurrency: 2 }, () => {
     assert.deepEqual(choice.calibration.bias, noul.calibration.bias.toReversed());
   });
 
+  test('calibrates levels in words like the options of a choice, where the model reads them alike', async (t) => {
+    const folder = temporaryFolder(t);
+    const model = copyOfFixture(t, 'shared-state-int8');
+    const numbers = randomNumbers(13);
+    const labels = states(300).map((text) => [text, Math.floor(numbers() * 3)] as const);
+    const levels = ['calm', 'annoyed', 'furious'];
+    const asked = {
+      score: [ANGER, (level: number) => level],
+      choice: [ANGER.replace('score', 'choice'), (level: number) => levels[level]],
+    } as const;
+    const reports = await Promise.all(
+      Object.entries(asked).map(async ([name, [question, spelled]]) => {
+        const file = join(folder, `${name}.jsonl`);
+        writeFileSync(file, `${labels.map(([text, level]) => rowOf(text, question, spelled(level))).join('\n')}\n`);
+        const { stdout } = await tune(t, folder, '--json', '--data', file, '--model', model, '--out', name);
+        return JSON.parse(stdout)[0];
+      }),
+    );
+    const [score, choice] = reports;
+    assert.deepEqual([score.before, score.after], [choice.before, choice.after]);
+    assert.deepEqual(score.calibration, choice.calibration);
+  });
+
   test('refuses options of one description, where the model reads them as one', async (t) => {
     const folder = temporaryFolder(t);
     const model = copyOfFixture(t, 'shared-state-int8');
