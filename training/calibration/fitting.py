@@ -206,10 +206,11 @@ def biases(own: Fitted, whole: float) -> Fit:
 
 
 def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) -> Fit:
-    """Returns the temperature of each type, with the same weight for every source; 1 for a type without rows."""
+    """Returns the temperature of each type as questions are read, with the same weight for every source; 1 for a type
+    without rows."""
     temperature = dict.fromkeys(TYPE_IDS, 1.0)
     for kind in TYPE_IDS:
-        own = [i for i, row in enumerate(rows) if row.question["type"] == kind]
+        own = [i for i, row in enumerate(rows) if of_type(kind)(row)]
         if own:
             weights = weights_of([rows[i] for i in own])
             kept, right = [logits[i] for i in own], [labels[i] for i in own]

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from training.calibration.fitting import applied
+from training.calibration.fitting import applied, fit_temperatures
 from training.data.layout import encode_question
 from training.data.question import choice, noul, score
+from training.data.rows import Row
 from training.data.unified import plain, unified
 
 QUESTION = "Is it late?"
@@ -53,6 +54,12 @@ def test_levels_in_words_are_read_as_the_options_of_a_choice():
         assert encode_question(asked) == encode_question(reading.question)
         config = {"temperature": {"noul": 9.0, "choice": 2.0, "score": 9.0}, "unify": True}
         assert applied(config, asked, np.zeros(3))[1] == 2.0
+
+
+def test_the_temperature_of_levels_in_words_is_fitted_for_choices():
+    rows = [Row("own", "a", score(QUESTION, ["low", "high"]), label) for label in (0, 0, 0, 1)]
+    found = fit_temperatures(rows, [np.array([4.0, 0.0])] * 4, [0, 0, 0, 1])
+    assert found["choice"] == pytest.approx(4 / np.log(3), rel=0.01) and found["score"] == found["noul"] == 1.0
 
 
 @pytest.mark.parametrize(
