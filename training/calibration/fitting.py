@@ -135,8 +135,9 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
     for kind in TYPE_IDS:
         own = everything.where(of_type(kind))
         if not own.rows:
-            # Levels in words are read as a choice, so few rows are left that are read as a score, or none.
-            temperature[kind] = temperature["choice"]
+            if kind == "score":
+                # Levels in words are read as a choice, so few rows are left that are read as a score, or none.
+                temperature[kind] = temperature["choice"]
             continue
         whole = own.temperature()
         found = [] if kind == "noul" else bins(kind, own, whole, shift)
@@ -210,13 +211,11 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
     without rows."""
     temperature = dict.fromkeys(TYPE_IDS, 1.0)
     for kind in TYPE_IDS:
-        own = [i for i, row in enumerate(rows) if of_type(kind)(row)]
-        if own:
-            weights = weights_of([rows[i] for i in own])
-            kept, right = [logits[i] for i in own], [labels[i] for i in own]
-            temperature[kind] = best_temperature(kept, right, weights)
-            before, after = (negative_log_likelihood(kept, right, t, weights) for t in (1.0, temperature[kind]))
-            print(f"{kind}: {len(own)} rows, temperature {temperature[kind]}, loss {before:.4f} to {after:.4f}")
+        own = Fitted(rows, logits, labels).where(of_type(kind))
+        if own.rows:
+            temperature[kind] = own.temperature()
+            before, after = own.loss(1.0), own.loss(temperature[kind])
+            print(f"{kind}: {len(own.rows)} rows, temperature {temperature[kind]}, loss {before:.4f} to {after:.4f}")
     return temperature
 
 

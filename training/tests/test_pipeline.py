@@ -120,6 +120,7 @@ def test_a_run_that_keeps_an_earlier_models_answers_learns_others(prepared, trai
     for more, message in (
         (("--keep", "0.5"), "--keep needs --start"),
         (("--keep", "1.5"), r"--keep is 1\.5, not 0 to 1"),
+        (("--crossed", "0.5"), r"--crossed is 0\.5; it is less than 1, and needs --keep"),
     ):
         with pytest.raises(SystemExit, match=message):
             train(prepared, tmp_path / "none", 4, *more)

@@ -27,6 +27,24 @@ impl<'q> Reading<'q> {
         }
     }
 
+    /// Returns another question that is read instead of the caller's.
+    fn instead(
+        question: &Question,
+        kind: Kind,
+        outcomes: Vec<Outcome>,
+        places: Option<Vec<usize>>,
+    ) -> Self {
+        Self {
+            question: Cow::Owned(Question {
+                id: question.id.clone(),
+                kind,
+                instructions: question.instructions.clone(),
+                outcomes,
+            }),
+            places,
+        }
+    }
+
     /// Returns a question in the form that it shares with those that ask the same: yes or no as a
     /// `noul`, whatever its type, levels in words as the options of a choice, and options with the
     /// same description as one option.
@@ -69,11 +87,7 @@ fn yes_or_no(question: &Question) -> Option<Reading<'_>> {
         Kind::Choice => [&first.name, &second.name],
         Kind::Score => [first.text.as_deref()?, second.text.as_deref()?],
     })?;
-    let mut outcomes = ["false", "true"].map(|name| Outcome {
-        name: name.to_owned(),
-        text: None,
-        legend: None,
-    });
+    let mut outcomes = ["false", "true"].map(bare);
     if question.kind == Kind::Choice {
         for (outcome, side) in question.outcomes.iter().zip(sides) {
             // A description that is only another word for the side says nothing.
@@ -81,15 +95,22 @@ fn yes_or_no(question: &Question) -> Option<Reading<'_>> {
             outcomes[side].text = outcome.text.clone().filter(says_more);
         }
     }
-    Some(Reading {
-        question: Cow::Owned(Question {
-            id: question.id.clone(),
-            kind: Kind::Noul,
-            instructions: question.instructions.clone(),
-            outcomes: outcomes.to_vec(),
-        }),
-        places: Some(sides.to_vec()),
-    })
+    let places = Some(sides.to_vec());
+    Some(Reading::instead(
+        question,
+        Kind::Noul,
+        outcomes.to_vec(),
+        places,
+    ))
+}
+
+/// Returns an outcome that is a name alone.
+fn bare(name: &str) -> Outcome {
+    Outcome {
+        name: name.to_owned(),
+        text: None,
+        legend: None,
+    }
 }
 
 /// Returns which side of a yes/no question each of two names is, 0 for no and 1 for yes.
@@ -122,20 +143,8 @@ fn levels_as_options(question: &Question) -> Option<Reading<'_>> {
     if different.len() < words.len() || !words.iter().copied().all(in_words) {
         return None;
     }
-    let options = words.iter().map(|word| Outcome {
-        name: (*word).to_owned(),
-        text: None,
-        legend: None,
-    });
-    Some(Reading {
-        question: Cow::Owned(Question {
-            id: question.id.clone(),
-            kind: Kind::Choice,
-            instructions: question.instructions.clone(),
-            outcomes: options.collect(),
-        }),
-        places: None,
-    })
+    let options = words.into_iter().map(bare).collect();
+    Some(Reading::instead(question, Kind::Choice, options, None))
 }
 
 /// Whether a level says in words what it is: it has a letter, or a character outside of ASCII, as
@@ -174,15 +183,13 @@ fn with_each_description_once<'q>(question: &'q Question) -> Option<Reading<'q>>
         .collect();
     let numbers: BTreeMap<&str, usize> = kept.iter().map(|it| it.name.as_str()).zip(0..).collect();
     let places = outcomes.map(|it| numbers[first_name(it)]).collect();
-    Some(Reading {
-        question: Cow::Owned(Question {
-            id: question.id.clone(),
-            kind: question.kind,
-            instructions: question.instructions.clone(),
-            outcomes: kept.into_iter().cloned().collect(),
-        }),
-        places: Some(places),
-    })
+    let kept = kept.into_iter().cloned().collect();
+    Some(Reading::instead(
+        question,
+        question.kind,
+        kept,
+        Some(places),
+    ))
 }
 
 #[cfg(test)]

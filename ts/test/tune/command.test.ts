@@ -74,6 +74,18 @@ async function labelledFile(t: TestContext, model: string, count: number): Promi
 const tune = (t: TestContext, cwd: string, ...args: string[]) =>
   runSvc(t, ['tune', '--device', 'cpu', ...args], { cwd });
 
+/** Returns the report on the one question of each list of rows, which are tuned apart from each other. */
+async function reportsOf(t: TestContext, model: string, lists: readonly (readonly string[])[]) {
+  const folder = temporaryFolder(t);
+  const found = lists.map(async (rows, index) => {
+    const file = join(folder, `${index}.jsonl`);
+    writeFileSync(file, `${rows.join('\n')}\n`);
+    const { stdout } = await tune(t, folder, '--json', '--data', file, '--model', model, '--out', `${index}`);
+    return JSON.parse(stdout)[0];
+  });
+  return await Promise.all(found);
+}
+
 const contentOf = (folder: string) =>
   Object.fromEntries(
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -213,29 +225,17 @@ suite('svc tune', { concurrency: 2 }, () => {
   }
 
   test('calibrates yes or no as a choice like a noul, where the model reads them alike', async (t) => {
-    const folder = temporaryFolder(t);
     const model = copyOfFixture(t, 'shared-state-int8');
     const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8'));
     const biased = { ...config, noul_bias: { question: 0.7 } };
     writeFileSync(join(model, 'config.json'), JSON.stringify(biased));
     const numbers = randomNumbers(11);
     const labels = states(300).map((text) => [text, numbers() < 0.2] as const);
-    const asked = {
-      noul: [REFUND, (label: boolean) => label],
-      choice: [
-        REFUND.replace('noul', 'choice').replace(/\}$/, ',"criteria":["yes","no"]}'),
-        (label: boolean) => (label ? 'yes' : 'no'),
-      ],
-    } as const;
-    const reports = await Promise.all(
-      Object.entries(asked).map(async ([name, [question, spelled]]) => {
-        const file = join(folder, `${name}.jsonl`);
-        writeFileSync(file, `${labels.map(([text, label]) => rowOf(text, question, spelled(label))).join('\n')}\n`);
-        const { stdout } = await tune(t, folder, '--json', '--data', file, '--model', model, '--out', name);
-        return JSON.parse(stdout)[0];
-      }),
-    );
-    const [noul, choice] = reports;
+    const asChoice = REFUND.replace('noul', 'choice').replace(/\}$/, ',"criteria":["yes","no"]}');
+    const [noul, choice] = await reportsOf(t, model, [
+      labels.map(([text, label]) => rowOf(text, REFUND, label)),
+      labels.map(([text, label]) => rowOf(text, asChoice, label ? 'yes' : 'no')),
+    ]);
     // Sums in another order differ in their last bits.
     const rounded = (value: unknown) =>
       JSON.stringify(value, (_, part) => (typeof part === 'number' ? part.toFixed(9) : part));
@@ -245,24 +245,15 @@ suite('svc tune', { concurrency: 2 }, () => {
   });
 
   test('calibrates levels in words like the options of a choice, where the model reads them alike', async (t) => {
-    const folder = temporaryFolder(t);
     const model = copyOfFixture(t, 'shared-state-int8');
     const numbers = randomNumbers(13);
     const labels = states(300).map((text) => [text, Math.floor(numbers() * 3)] as const);
     const levels = ['calm', 'annoyed', 'furious'];
-    const asked = {
-      score: [ANGER, (level: number) => level],
-      choice: [ANGER.replace('score', 'choice'), (level: number) => levels[level]],
-    } as const;
-    const reports = await Promise.all(
-      Object.entries(asked).map(async ([name, [question, spelled]]) => {
-        const file = join(folder, `${name}.jsonl`);
-        writeFileSync(file, `${labels.map(([text, level]) => rowOf(text, question, spelled(level))).join('\n')}\n`);
-        const { stdout } = await tune(t, folder, '--json', '--data', file, '--model', model, '--out', name);
-        return JSON.parse(stdout)[0];
-      }),
-    );
-    const [score, choice] = reports;
+    const asChoice = ANGER.replace('score', 'choice');
+    const [score, choice] = await reportsOf(t, model, [
+      labels.map(([text, level]) => rowOf(text, ANGER, level)),
+      labels.map(([text, level]) => rowOf(text, asChoice, levels[level])),
+    ]);
     assert.deepEqual([score.before, score.after], [choice.before, choice.after]);
     assert.deepEqual(score.calibration, choice.calibration);
   });
