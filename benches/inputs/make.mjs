@@ -28,7 +28,7 @@ const MOST_QUESTIONS = 16;
 const STAGE_QUESTIONS = [1, 8];
 const STAGE_STATE_TOKENS = 912;
 
-/** The questions, of about 20 tokens each; a request with one question has the first. */
+/** The questions, of 9 to 17 tokens each; a request with one question has the first. */
 const QUESTIONS = {
   refund: { type: 'noul', instructions: 'Does the customer want money back?' },
   team: {

@@ -32,7 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn layout(folder: &Path, tokenizer: &Tokenizer) -> Result<Box<dyn Layout>, Box<dyn Error>> {
+/// Returns the layout that a model folder asks for.
+///
+/// # Errors
+/// A configuration that cannot be read, or names no known layout.
+pub fn layout(folder: &Path, tokenizer: &Tokenizer) -> Result<Box<dyn Layout>, Box<dyn Error>> {
     let config: Value = serde_json::from_slice(&std::fs::read(folder.join("config.json"))?)?;
     Ok(match config["layout"].as_str() {
         None | Some("marker") => {
@@ -52,7 +56,11 @@ fn layout(folder: &Path, tokenizer: &Tokenizer) -> Result<Box<dyn Layout>, Box<d
     })
 }
 
-fn rows(
+/// Returns the rows of a request as the program prints them.
+///
+/// # Errors
+/// A request that does not fit the layout.
+pub fn rows(
     layout: &dyn Layout,
     tokenizer: &Tokenizer,
     request: &Request,
