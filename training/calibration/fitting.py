@@ -209,9 +209,10 @@ def biases(own: Fitted, whole: float) -> Fit:
 def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) -> Fit:
     """Returns the temperature of each type as questions are read, with the same weight for every source; 1 for a type
     without rows."""
+    everything = Fitted(rows, logits, labels)
     temperature = dict.fromkeys(TYPE_IDS, 1.0)
     for kind in TYPE_IDS:
-        own = Fitted(rows, logits, labels).where(of_type(kind))
+        own = everything.where(of_type(kind))
         if own.rows:
             temperature[kind] = own.temperature()
             before, after = own.loss(1.0), own.loss(temperature[kind])
