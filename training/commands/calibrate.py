@@ -1,4 +1,4 @@
-"""`calibrate`: fits temperatures, the biases of "yes", and the act head on held-out rows."""
+"""`calibrate`: fits temperatures, the biases of "yes", the none head and the act head on held-out rows."""
 
 import argparse
 import json
@@ -10,6 +10,7 @@ import torch
 
 from ..calibration.act_head import act_features, fit_act
 from ..calibration.fitting import CALIBRATION, calibrated, weights_of
+from ..calibration.none_head import fit_none, none_features, reset
 from ..data.question import label_index
 from ..data.rows import ASKED, HELD_OUT, Row, read_rows
 from ..model.encoder import Model
@@ -49,20 +50,37 @@ def chosen(rows: list[Row], per_source: int) -> list[Row]:
     return kept
 
 
+def reading_on(device: str) -> Reading:
+    """Returns how rows are read."""
+    return Reading(device, state_max=512, max_tokens=4096)
+
+
+def fit_none_on(model: Model, rows: list[Row], device: str) -> None:
+    """Fits the none head on rows."""
+    reset(model)
+    found = scored(model, rows, lambda batch: none_features(model, batch), reading_on(device))
+    fit_none(model.cpu(), rows, found, [label_index(row.question, row.label) for row in rows])
+    print(f"none: {model.none_growth.item():.3f} x log(options) - {model.none_offset.item():.3f}", flush=True)
+
+
 def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Tensor]:
     """Returns each row's act features and logits in one vector."""
-    reading = Reading(device, state_max=512, max_tokens=4096)
+    reading = reading_on(device)
     return scored(model, rows, lambda batch: act_features(model, batch), reading, before=model.act.in_features)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes `checkpoint.safetensors`, with the act head fitted, and `calibration.json`, with the temperatures."""
+    """Writes `checkpoint.safetensors`, with the heads fitted, and `calibration.json`, with the temperatures."""
     torch.manual_seed(0)
     model = load_model(args.checkpoint)
     if args.ranges:
         simulate(model, read_ranges(args.ranges))
     asked = args.rows / ASKED
-    rows = chosen(list(read_rows(asked if asked.exists() else args.rows / HELD_OUT)), args.per_source)
+    everything = list(read_rows(asked if asked.exists() else args.rows / HELD_OUT))
+    rows = chosen(everything, args.per_source)
+    # Few rows offer "none of these", so that all choices are needed.
+    others = [row for row in rows if row.question["type"] != "choice"]
+    fit_none_on(model, [row for row in everything if row.question["type"] == "choice"] + others, args.device)
     width = model.act.in_features
     both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]
     logits = [found.double().numpy() for _, found in both]

@@ -92,8 +92,11 @@ def build(model: Model, ranges: Ranges | None = None, weight_bits: int = 8) -> o
     marked = graph.add("Slice", [x, "second", graph.constant("last", [2**31 - 1], np.int64), "first"])
     dense = graph.add("Gelu", [graph.linear(marked, "head.dense", model.dense)], domain=FUSED)
     scores = graph.linear(graph.norm(dense, "head.norm", model.dense_norm), "head.score", model.score)
-    graph.add("Squeeze", [graph.add("Add", [scores, similarity(graph, model, value, count)]), "second"], ["logits"])
-    act(graph, model, x)
+    options, many = pooled_options(graph, value), log_of_options(graph)
+    for added in (similarity(graph, model, options, count), none_of_these(graph, model, options, many)):
+        scores = graph.add("Add", [scores, added])
+    graph.add("Squeeze", [scores, "second"], ["logits"])
+    act(graph, model, x, many)
     return finished(graph)
 
 
@@ -165,21 +168,39 @@ def layer(graph: Graph, model: Model, i: int, x: str, attention: Attention) -> t
     return graph.norm(graph.linear(inner, f"{name}.down", block.down), f"{name}.norm2", block.norm2, x), split[2]
 
 
-def similarity(graph: Graph, model: Model, value: str, count: str) -> str:
-    """Adds the scaled cosine of the pooled state and each pooled option [markers, 1]; 0 if there is no state."""
-    total = graph.add("Reshape", [graph.add("ReduceSum", [f"past_v{LAYERS - 1}", "two"], keepdims=0), "one_row"])
-    mean_of_state = graph.add("Div", [total, graph.add("Max", [count, "one"])])
-    state = graph.linear(mean_of_state, "similar.state", model.similar_state)
+def pooled_options(graph: Graph, value: str) -> str:
+    """Adds the mean of the last layer's values over each option [markers, width]."""
     markers = graph.add("Unsqueeze", [graph.add("Gather", ["option_ids", "markers"]), "second"])
     is_own = graph.add("Equal", [markers, graph.add("Unsqueeze", ["option_ids", "first"])])
     own = graph.add("Cast", [is_own], to=TensorProto.FLOAT)
     sums = graph.add("MatMul", [own, graph.add("Squeeze", [value, "first"])])
-    mean = graph.add("Div", [sums, graph.add("ReduceSum", [own, "second"], keepdims=1)])
-    option = graph.linear(mean, "similar.option", model.similar_option)
+    return graph.add("Div", [sums, graph.add("ReduceSum", [own, "second"], keepdims=1)])
+
+
+def log_of_options(graph: Graph) -> str:
+    """Adds the logarithm of the number of the question's options [1], which is 0 if there is none."""
+    options = graph.add("Cast", ["option_count"], to=TensorProto.FLOAT)
+    return graph.add("Log", [graph.add("Max", [options, "one"])])
+
+
+def similarity(graph: Graph, model: Model, options: str, count: str) -> str:
+    """Adds the scaled cosine of the pooled state and each pooled option [markers, 1]; 0 if there is no state."""
+    total = graph.add("Reshape", [graph.add("ReduceSum", [f"past_v{LAYERS - 1}", "two"], keepdims=0), "one_row"])
+    mean_of_state = graph.add("Div", [total, graph.add("Max", [count, "one"])])
+    state = graph.linear(mean_of_state, "similar.state", model.similar_state)
+    option = graph.linear(options, "similar.option", model.similar_option)
     product = graph.add("ReduceSum", [graph.add("Mul", [option, state]), "second"], keepdims=1)
     lengths = graph.add("Mul", [length(graph, option), length(graph, state)])
     scale = graph.add("Mul", [graph.constant("similar.scale", model.similar_scale), graph.add("Min", [count, "one"])])
     return graph.add("Mul", [graph.add("Div", [product, lengths]), scale])
+
+
+def none_of_these(graph: Graph, model: Model, options: str, many: str) -> str:
+    """Adds what the logits of options that mean "none of these" have more [markers, 1], by the logarithm of the number
+    of options."""
+    grown = graph.add("Mul", [many, graph.constant("none.growth", model.none_growth)])
+    added = graph.add("Sub", [grown, graph.constant("none.offset", model.none_offset)])
+    return graph.add("Mul", [graph.add("Sigmoid", [graph.linear(options, "none", model.none)]), added])
 
 
 def length(graph: Graph, x: str) -> str:
@@ -187,9 +208,9 @@ def length(graph: Graph, x: str) -> str:
     return graph.add("Max", [graph.add("ReduceL2", [x, "second"], keepdims=1), graph.constant("tiny", 1e-8)])
 
 
-def act(graph: Graph, model: Model, x: str) -> None:
-    """Adds `act_logits` from the head's first token and the spread of the logits. Two hopeless options are added, so
-    that there are always at least two."""
+def act(graph: Graph, model: Model, x: str, many: str) -> None:
+    """Adds `act_logits` from the head's first token, the spread of the logits and the logarithm of the number of
+    options. Two hopeless options are added, so that there are always at least two."""
     padded = graph.add("Concat", ["logits", graph.constant("hopeless", [-1e4, -1e4])], axis=0)
     graph.add("TopK", [padded, "two"], ["top", "top_index"])
     log_p = graph.add("LogSoftmax", [padded], axis=0)
@@ -198,9 +219,6 @@ def act(graph: Graph, model: Model, x: str) -> None:
     surest = graph.add("ReduceMax", [log_p, "first"], keepdims=1)
     lead = graph.add("Sub", [graph.add("Gather", ["top", "first"]), graph.add("Gather", ["top", "second"])])
     margin = graph.add("Min", [lead, graph.constant("wide", 20.0)])
-    options = graph.add("Cast", [graph.add("Shape", [padded])], to=TensorProto.FLOAT)
-    real = graph.add("Sub", [options, graph.constant("added", 2.0)])
-    many = graph.add("Log", [graph.add("Max", [real, "one"])])
     head = graph.add("Reshape", [graph.add("Gather", [x, "first"], axis=0), graph.constant("flat", [WIDTH], np.int64)])
     features = graph.add("Unsqueeze", [graph.add("Concat", [head, margin, surest, entropy, many], axis=0), "first"])
     graph.add("Squeeze", [graph.linear(features, "act", model.act), "first"], ["act_logits"])
@@ -213,7 +231,7 @@ def finished(graph: Graph) -> onnx.ModelProto:
         return helper.make_tensor_value_info(name, kind, shape)
 
     inputs = [tensor(name, TensorProto.INT64, ["tokens"]) for name in ("input_ids", "positions", "types", "option_ids")]
-    inputs.append(tensor("markers", TensorProto.INT64, ["markers"]))
+    inputs += [tensor("markers", TensorProto.INT64, ["markers"]), tensor("option_count", TensorProto.INT64, [1])]
     outputs = [tensor("logits", TensorProto.FLOAT, ["markers"]), tensor("act_logits", TensorProto.FLOAT, [2])]
     for i in range(LAYERS):
         for kind in "kv":

@@ -51,13 +51,14 @@ class Golden(TypedDict):
 @dataclass(frozen=True)
 class TokenSequence:
     """The tokens of a run: their ids, positions and options (0 for none), the type of their question (0 for a state),
-    and the places of the markers."""
+    the places of the markers, and the number of options of the question, which can have several runs."""
 
     ids: list[int]
     positions: list[int]
     kind: int
     option_ids: list[int]
     markers: list[int]
+    option_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Folder:
         self.tokenizer.encode_special_tokens = True
         self.past = [f"past_{kind}{i}" for i in range(self.config["layers"]) for kind in "kv"]
         self.present = [name.replace("past", "present") for name in self.past]
+        self.counts_options = "option_count" in (given.name for given in self.session.get_inputs())
         self.outputs = [output.name for output in self.session.get_outputs()]
         self.prefilled: tuple[str, KvCache] | None = None
 
@@ -120,6 +122,8 @@ class Folder:
             "option_ids": sequence.option_ids,
             "markers": sequence.markers,
         }
+        if self.counts_options:
+            values["option_count"] = [sequence.option_count]
         return {name: np.array(value, np.int64) for name, value in values.items()}
 
     def run(self, outputs: list[str], sequence: TokenSequence, past: KvCache) -> list[np.ndarray]:
@@ -140,7 +144,7 @@ class Folder:
         names = ["logits", "act_logits"] if "act_logits" in self.outputs else ["logits"]
         logits, act, count = np.empty(len(texts)), None, 0
         for part in self.split(len(head), options):
-            sequence = laid_out(head, [options[i] for i in part], self.config["type_ids"][kind])
+            sequence = laid_out(head, [options[i] for i in part], self.config["type_ids"][kind], len(options))
             found = self.run(names, sequence, past)
             logits[[order[i] for i in part]] = found[0]
             if act is None and len(found) > 1:
@@ -178,12 +182,12 @@ class Folder:
         return {"request": request, "probabilities": probabilities, "input_tokens": count}
 
 
-def laid_out(head: list[int], options: list[list[int]], kind: int) -> TokenSequence:
-    """Returns a question's head and options as one sequence."""
+def laid_out(head: list[int], options: list[list[int]], kind: int, count: int) -> TokenSequence:
+    """Returns a question's head and some of its options, of which there are `count`, as one sequence."""
     ids, positions, option_ids, markers = list(head), list(range(len(head))), [0] * len(head), []
     for number, option in enumerate(options, start=1):
         markers.append(len(ids))
         ids += option
         positions += range(len(head), len(head) + len(option))
         option_ids += [number] * len(option)
-    return TokenSequence(ids, positions, kind, option_ids, markers)
+    return TokenSequence(ids, positions, kind, option_ids, markers, count)

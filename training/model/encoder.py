@@ -60,6 +60,10 @@ class Model(nn.Module):
         nn.init.orthogonal_(self.similar_state.weight)
         self.similar_option.load_state_dict(self.similar_state.state_dict())
         self.similar_scale = nn.Parameter(torch.tensor(2.0))
+        # How much an option means "none of these", and how its logit then follows from the number of options.
+        self.none = nn.Linear(WIDTH, 1)
+        nn.init.zeros_(self.none.weight)
+        self.none_growth, self.none_offset = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(0.0))
         self.act = nn.Linear(WIDTH + ACT_FEATURES, 2)
         nn.init.zeros_(self.act.weight)
 
@@ -90,29 +94,34 @@ class Model(nn.Module):
 
     def logits(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Returns the logits from the results of `encode`."""
-        return self.weighed(x, self.cosines(values, batch), batch)
+        options = pooled_options(values, batch)
+        return self.weighed(x, self.cosines(values, options, batch), options, batch)
 
-    def weighed(self, x: torch.Tensor, cosines: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Returns the logits from the last layer's output and the result of `cosines`."""
+    def weighed(self, x: torch.Tensor, cosines: torch.Tensor, options: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Returns the logits from the last layer's output and the results of `cosines` and `pooled_options`."""
         marked = x.flatten(0, 1)[batch.markers]
         head = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)
-        scores = head + self.similar_scale * cosines
+        scores = head + self.similar_scale * cosines + self.of_none(options, batch)
         return scores.float().masked_fill(~batch.real, -1e4)
 
-    def cosines(self, values: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def cosines(self, values: torch.Tensor, options: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Returns the cosine of the pooled state and each pooled option [questions, options]; 0 if there is no
         state."""
-        length = batch.ids.shape[1]
-        row = batch.markers[:, :1] // length
-        of_part = batch.part[row] == batch.part.flatten()[batch.markers][..., None]
-        of_option = batch.option[row] == batch.option.flatten()[batch.markers][..., None]
-        own = of_part & of_option
-        state = batch.part > 0
+        row, state = row_of(batch), batch.part > 0
         pooled_state = pool(state[:, None].float(), values).squeeze(1)[row.squeeze(1)]
-        pooled_option = pool(own.float(), values[row.squeeze(1)])
-        options, states = self.similar_option(pooled_option), self.similar_state(pooled_state)[:, None]
-        cosine = F.cosine_similarity(options.float(), states.float(), dim=-1)
+        of_options, of_states = self.similar_option(options), self.similar_state(pooled_state)[:, None]
+        cosine = F.cosine_similarity(of_options.float(), of_states.float(), dim=-1)
         return cosine * state.any(1)[row]
+
+    def of_none(self, options: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """Returns what is added to the logits of options that mean "none of these" [questions, options].
+
+        An option does not see the others. Each of them that does not fit takes some probability from "none of these",
+        so its logit has to grow with their number.
+        """
+        count = batch.real.sum(-1, keepdim=True).clamp(min=1)
+        added = self.none_growth * count.log() - self.none_offset
+        return added * self.none(options).squeeze(-1).sigmoid()
 
 
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:
@@ -125,6 +134,19 @@ def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, unsee
         return F.scaled_dot_product_attention(query, key, value, unseen.to(query.dtype))
     scores = (query * HEAD_DIM**-0.5) @ key.transpose(-1, -2)
     return (scores + unseen.to(scores.dtype)).softmax(-1) @ value
+
+
+def row_of(batch: Batch) -> torch.Tensor:
+    """Returns the row of each question [questions, 1]."""
+    return batch.markers[:, :1] // batch.ids.shape[1]
+
+
+def pooled_options(values: torch.Tensor, batch: Batch) -> torch.Tensor:
+    """Returns the mean of the values over each option [questions, options, width]."""
+    row = row_of(batch)
+    of_part = batch.part[row] == batch.part.flatten()[batch.markers][..., None]
+    of_option = batch.option[row] == batch.option.flatten()[batch.markers][..., None]
+    return pool((of_part & of_option).float(), values[row.squeeze(1)])
 
 
 def pool(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

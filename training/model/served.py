@@ -17,7 +17,10 @@ HEADS = {
     "head.score": "score",
     "similar.state": "similar_state",
     "similar.option": "similar_option",
+    "none": "none",
 }
+# The names of single numbers in the graph, and in the model.
+NUMBERS = {"similar.scale": "similar_scale", "none.growth": "none_growth", "none.offset": "none_offset"}
 
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -31,14 +34,14 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
         weights |= {f"layers.{i}.sharpness": torch.from_numpy(np.array(row)) for i, row in enumerate(queries)}
     for name, value in stored.items():
         owner, _, kind = name.rpartition(".")
-        if kind not in ("weight", "bias") and name != "similar.scale":
+        if kind not in ("weight", "bias") and name not in NUMBERS:
             continue
         if value.dtype == np.int8:
             scale = stored[f"{owner}.scale"]
             value = value * (scale[:, None] if owner == "word" else scale)
         if kind == "weight" and value.ndim == 2 and owner not in ("word", "position", "kind"):
             value = value.T
-        model_name = "similar_scale" if name == "similar.scale" else f"{HEADS.get(owner, owner)}.{kind}"
+        model_name = NUMBERS.get(name) or f"{HEADS.get(owner, owner)}.{kind}"
         weights[model_name] = torch.from_numpy(np.array(value, np.float32, order="C"))
     return weights
 

@@ -96,6 +96,17 @@ def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained
         assert torch.equal(value, two["model"][name]), name
 
 
+def test_a_run_that_lacks_weights_that_came_later_goes_on(prepared, trained, tmp_path):
+    saved = torch.load(trained / STATE, weights_only=True)
+    for part in ("model", "average"):
+        saved[part] = {name: value for name, value in saved[part].items() if not name.startswith("none")}
+    torch.save(saved, tmp_path / STATE)
+    train(prepared, tmp_path, 4)
+    one, two = (torch.load(folder / STATE, weights_only=True) for folder in (trained, tmp_path))
+    for name, value in one["model"].items():
+        assert torch.equal(value, two["model"][name]), name
+
+
 def test_products_in_bfloat16_train_nearly_the_same(prepared, trained, tmp_path):
     train(prepared, tmp_path, 4, "--bf16")
     exact, rounded = (torch.load(folder / STATE, weights_only=True)["model"] for folder in (trained, tmp_path))
@@ -146,6 +157,9 @@ def odd_model():
     torch.manual_seed(3)
     model = load_model().eval()
     torch.nn.init.normal_(model.act.weight, std=0.1)
+    torch.nn.init.normal_(model.none.weight, std=0.1)
+    torch.nn.init.constant_(model.none_growth, 0.5)
+    torch.nn.init.constant_(model.none_offset, 0.75)
     for layer in model.layers:
         torch.nn.init.uniform_(layer.sharpness, 0.0, 0.5)
     return model

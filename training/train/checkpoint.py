@@ -74,10 +74,11 @@ def resume(folder: Path, run: Run) -> None:
     if not path.exists():
         return
     saved = torch.load(path, map_location="cpu", weights_only=True)
-    run.model.load_state_dict(saved["model"])
+    # A run that an earlier version began lacks the weights that came later.
+    run.model.load_state_dict(run.model.state_dict() | saved["model"])
     run.optimizer.load_state_dict(saved["optimizer"])
     device = run.model.word.weight.device
-    run.average.weights = {name: value.to(device) for name, value in saved["average"].items()}
+    run.average.weights |= {name: value.to(device) for name, value in saved["average"].items()}
     run.progress = Progress(**saved["progress"])
 
 

@@ -29,9 +29,12 @@ class Rates:
 
 def make_optimizer(model: Model, rates: Rates) -> torch.optim.Optimizer:
     """Returns AdamW with a rate per layer. Word embeddings stay as they are, because most words of a request never
-    occur in training."""
+    occur in training, and what `calibrate` fits stays, too."""
     model.word.weight.requires_grad_(False)
-    model.act.requires_grad_(False)
+    for fitted in (model.act, model.none):
+        fitted.requires_grad_(False)
+    for number in (model.none_growth, model.none_offset):
+        number.requires_grad_(False)
     if rates.frozen:
         for part in (model.position, model.kind, model.norm, *model.layers[: rates.frozen]):
             part.requires_grad_(False)

@@ -68,7 +68,7 @@ class Bare:
 
     def feeds(self, row):
         columns = {"input_ids": row["ids"], "positions": row["positions"], "types": [row["type_id"]] * len(row["ids"]),
-                   "option_ids": row["option_ids"], "markers": row["markers"]}
+                   "option_ids": row["option_ids"], "markers": row["markers"], "option_count": [row["option_count"]]}
         return {name: value(np.array(column, np.int64)) for name, column in columns.items()}
 
     def read(self, session, feeds):

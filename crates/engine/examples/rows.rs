@@ -91,6 +91,7 @@ fn row(row: &Row) -> Value {
         "option_ids": row.option_ids,
         "markers": row.markers,
         "type_id": row.type_id,
+        "option_count": row.option_count,
         "outcomes": row.outcomes,
     })
 }

@@ -218,7 +218,12 @@ fn shared_state_rows_are_the_reference_token_by_token() {
         for (id, question) in ids.iter().zip(plan.questions.iter()) {
             let expected = line["runs"][id].as_array().expect("runs");
             assert_eq!(question.rows.len(), expected.len(), "{name}");
+            let options: usize = expected
+                .iter()
+                .map(|run| numbers(&run["markers"]).len())
+                .sum();
             for (row, expected) in question.rows.iter().zip(expected) {
+                assert_eq!(row.option_count, options as i64, "{name}");
                 assert_eq!(row.ids, numbers(&expected["input_ids"]), "{name}");
                 assert_eq!(row.positions, numbers(&expected["positions"]), "{name}");
                 assert_eq!(row.option_ids, numbers(&expected["option_ids"]), "{name}");
@@ -233,5 +238,8 @@ fn shared_state_rows_are_the_reference_token_by_token() {
 fn check_state_row(row: &Row) {
     assert_eq!(row.positions, (0..row.ids.len() as i64).collect::<Vec<_>>());
     assert!(row.option_ids.iter().all(|option| *option == 0));
-    assert_eq!((row.markers.len(), row.type_id), (0, 0));
+    assert_eq!(
+        (row.markers.len(), row.type_id, row.option_count),
+        (0, 0, 0)
+    );
 }

@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.453274,
-    probabilities: { false: 0.546726, true: 0.453274 },
-    confidence: 0.093452,
-    answer_confidence: 0.546726,
-    action: { act_probability: 0.430675 },
+    noul: 0.351409,
+    probabilities: { false: 0.648591, true: 0.351409 },
+    confidence: 0.297182,
+    answer_confidence: 0.648591,
+    action: { act_probability: 0.525635 },
   },
   anger: {
     type: 'score',
-    score: 1.063731,
-    probabilities: { 0: 0.018438, 1: 0.899393, 2: 0.082169 },
-    confidence: 0.84909,
-    answer_confidence: 0.899393,
+    score: 1.03326,
+    probabilities: { 0: 0.040133, 1: 0.886474, 2: 0.073393 },
+    confidence: 0.829711,
+    answer_confidence: 0.886474,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.879964 },
+    action: { act_probability: 0.872025 },
   },
 };
 

@@ -47,6 +47,9 @@ pub struct Row {
     pub head_ids: Vec<i64>,
     /// The index of each option's marker token in the row.
     pub markers: Vec<i64>,
+    /// The number of options of the row's question, which can have several rows, where the layout
+    /// passes it to the graph.
+    pub option_count: i64,
     /// The place of the state in the row, where a layout puts it into the questions' rows.
     pub state_at: usize,
     /// The question's type, as the graph knows it.

@@ -153,7 +153,7 @@ impl Runner<'_> {
     }
 
     fn prefill(&self, lane: &mut Lane, row: &Row) -> Result<KvCache, Error> {
-        let cache = lane.prefill(&self.layout.inputs(row), row.ids.len())?;
+        let cache = lane.prefill(self.layout.inputs(row), row.ids.len())?;
         self.cache.rounded(cache)
     }
 }

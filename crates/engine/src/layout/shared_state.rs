@@ -105,6 +105,7 @@ impl SharedState {
         let inputs = ["input_ids", "positions", "types", "option_ids", "markers"];
         let interface = Interface {
             inputs: inputs.map(Cow::Borrowed).to_vec(),
+            optional_inputs: vec!["option_count"],
             kv_pairs: kv_pairs.collect(),
             even_input: "option_ids",
             kv_shape: [settings.heads, settings.head_dim],
@@ -211,7 +212,7 @@ impl Layout for SharedState {
     ) -> Result<QuestionRows, Error> {
         let reading = self.reading(question);
         let question = reading.question.as_ref();
-        let head = self.head(encoder, question)?;
+        let mut head = self.head(encoder, question)?;
         let texts = question
             .outcomes
             .iter()
@@ -222,6 +223,7 @@ impl Layout for SharedState {
             // matter.
             texts.sort();
         }
+        head.option_count = texts.len() as i64;
         let mut rows = vec![head.clone()];
         for (text, outcome) in texts {
             let mut option = encoder.encode(&text, self.settings.option_max - 1)?;
@@ -268,6 +270,7 @@ impl Layout for SharedState {
             ("types", Input::ids(vec![row.type_id; row.ids.len()])),
             ("option_ids", Input::ids(&row.option_ids)),
             ("markers", Input::ids(&row.markers)),
+            ("option_count", Input::ids(vec![row.option_count])),
         ]
     }
 }

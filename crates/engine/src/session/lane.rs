@@ -240,15 +240,16 @@ impl Lane {
     /// [`Error::ModelFailed`].
     pub fn prefill(
         &mut self,
-        inputs: &[(&'static str, Input<'_>)],
+        mut inputs: Vec<(&'static str, Input<'_>)>,
         tokens: usize,
     ) -> Result<KvCache, Error> {
+        inputs.retain(|(name, _)| !self.not_given.contains(name));
         let run = PrefillRun {
             interface: &self.interface,
             empty: &self.empty,
             blocks: &self.blocks,
             running: &self.running,
-            inputs,
+            inputs: &inputs,
             tokens,
         };
         let cache = self
