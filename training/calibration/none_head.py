@@ -16,7 +16,7 @@ from .fitting import FEWEST_ROWS, FEWEST_SOURCES, weights_of
 # An option that means "none of these" counts as much as so many others, since there are as many more of those.
 RARE = 5.0
 DECAY, STEPS = 10.0, 200
-# What is tried: how much a logit grows with the logarithm of the number of options, and what is taken away from it.
+# The fit tries by how much a logit grows with the logarithm of the number of options, and what is taken away from it.
 GROWTHS, OFFSETS = [step / 20 for step in range(31)], [step / 10 for step in range(-20, 41)]
 
 

@@ -63,6 +63,7 @@ class Model(nn.Module):
         # How much an option means "none of these", and how its logit then follows from the number of options.
         self.none = nn.Linear(WIDTH, 1)
         nn.init.zeros_(self.none.weight)
+        nn.init.zeros_(self.none.bias)
         self.none_growth, self.none_offset = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(0.0))
         self.act = nn.Linear(WIDTH + ACT_FEATURES, 2)
         nn.init.zeros_(self.act.weight)

@@ -17,7 +17,6 @@ HEADS = {
     "head.score": "score",
     "similar.state": "similar_state",
     "similar.option": "similar_option",
-    "none": "none",
 }
 # The names of single numbers in the graph, and in the model.
 NUMBERS = {"similar.scale": "similar_scale", "none.growth": "none_growth", "none.offset": "none_offset"}

@@ -19,9 +19,9 @@ from reference import SharedState
 class Model(SharedState):
     """A model whose graph may have no action head; its action outputs are then NaN."""
 
-    def run(self, outputs, run, kind, memory):
+    def run(self, outputs, run, kind, memory, count=0):
         known = {output.name for output in self.session.get_outputs()}
-        results = iter(super().run([name for name in outputs if name in known], run, kind, memory))
+        results = iter(super().run([name for name in outputs if name in known], run, kind, memory, count))
         return [next(results) if name in known else np.full(2, np.nan) for name in outputs]
 
 
