@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from ..model.batches import Batch
-from ..model.encoder import ACT_FEATURES, Model
+from ..model.encoder import ACT_FEATURES, Model, row_of
 
 WIDEST_MARGIN = 20.0
 FIT_STEPS = 300
@@ -24,9 +24,8 @@ def spread(logits: torch.Tensor) -> torch.Tensor:
 def act_features(model: Model, batch: Batch) -> torch.Tensor:
     """Returns the logits and the act head's input, concatenated [questions, options + width + features]."""
     x, values = model.encode(batch)
-    logits = model.logits(x, values, batch)
-    length = batch.ids.shape[1]
-    row = batch.markers[:, 0] // length
+    logits = model.scores(x, values, batch).logits
+    row = row_of(batch).squeeze(1)
     parts = batch.part.flatten()[batch.markers[:, 0]]
     firsts = [(batch.part[r] == part).nonzero()[0, 0] for r, part in zip(row, parts)]
     heads = torch.stack([x[r, first] for r, first in zip(row, firsts)])

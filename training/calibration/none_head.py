@@ -1,16 +1,16 @@
 """The none head, which tells how much an option means "none of these", and how such an option's logit follows from the
 number of options."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch.nn import functional as F
 
-from ..data.question import ServedQuestion
+from ..data.question import ServedQuestion, option_count
 from ..data.rows import Row
 from ..data.wording import NONE_NAMES, is_none
 from ..model.batches import Batch
-from ..model.encoder import Model, pooled_options
+from ..model.encoder import Model, NoneHead
 from .fitting import FEWEST_ROWS, FEWEST_SOURCES, weights_of
 
 # An option that means "none of these" counts as much as so many others, since there are as many more of those.
@@ -20,75 +20,59 @@ DECAY, STEPS = 10.0, 200
 GROWTHS, OFFSETS = [step / 20 for step in range(31)], [step / 10 for step in range(-20, 41)]
 
 
-def reset(model: Model) -> None:
-    """Gives the model no none head, so that its logits are those from which one is fitted."""
-    with torch.no_grad():
-        for value in (model.none.weight, model.none.bias, model.none_growth, model.none_offset):
-            value.zero_()
-
-
 def none_features(model: Model, batch: Batch) -> torch.Tensor:
     """Returns each option's logit and what the none head reads of it, concatenated [questions, options, 1 + width]."""
-    x, values = model.encode(batch)
-    return torch.cat([model.logits(x, values, batch)[..., None], pooled_options(values, batch)], dim=-1)
+    logits, _, options = model.scores(*model.encode(batch), batch)
+    return torch.cat([logits[..., None], options], dim=-1)
 
 
 def means_none(question: ServedQuestion) -> torch.Tensor:
     """Returns which options of a question mean "none of these" [options]: 1 if they do, else 0."""
     if question["type"] != "choice":
-        return torch.zeros(len(question["criteria"]) if question["type"] == "score" else 2)
+        return torch.zeros(option_count(question))
     criteria = question["criteria"]
     described = criteria if isinstance(criteria, dict) else dict.fromkeys(criteria, "")
     return torch.tensor([float(is_none(name, text or "") or name in NONE_NAMES) for name, text in described.items()])
 
 
-def fit_none(model: Model, rows: Sequence[Row], found: Sequence[torch.Tensor], labels: Sequence[int]) -> None:
+def fit_none(head: NoneHead, rows: Sequence[Row], found: Sequence[torch.Tensor], labels: Sequence[int]) -> None:
     """Fits the head and the growth on rows with the results of `none_features`, unless too few of them offer "none of
     these"."""
     meant = [means_none(row.question) for row in rows]
     offered = [i for i, own in enumerate(meant) if own.any()]
     if len(offered) < FEWEST_ROWS or len({rows[i].source for i in offered}) < FEWEST_SOURCES:
         return
-    fit_meaning(model, torch.cat([own[:, 1:] for own in found]), torch.cat(meant))
+    fit_meaning(head, torch.cat([own[:, 1:] for own in found]), torch.cat(meant))
     chosen = [rows[i] for i in offered]
     weights = torch.tensor(weights_of(chosen), dtype=torch.float32)
     with torch.no_grad():
-        shares = [model.none(found[i][:, 1:]).squeeze(1).sigmoid() for i in offered]
-    fit_growth(model, [found[i][:, 0] for i in offered], shares, torch.tensor([labels[i] for i in offered]), weights)
+        shares = [head.share(found[i][:, 1:]) for i in offered]
+    fit_growth(head, [found[i][:, 0] for i in offered], shares, torch.tensor([labels[i] for i in offered]), weights)
 
 
-def minimized(values: list[torch.Tensor], loss_of: Callable[[], torch.Tensor]) -> None:
-    """Changes values until a loss of them is smallest."""
-    optimizer = torch.optim.LBFGS(values, max_iter=STEPS, line_search_fn="strong_wolfe")
-
-    def closure() -> torch.Tensor:
-        optimizer.zero_grad()
-        loss = loss_of()
-        loss.backward()
-        return loss
-
-    optimizer.step(closure)
-
-
-def fit_meaning(model: Model, options: torch.Tensor, meant: torch.Tensor) -> None:
+def fit_meaning(head: NoneHead, options: torch.Tensor, meant: torch.Tensor) -> None:
     """Fits the head by logistic regression on pooled options [options, width]."""
     middle, scale = options.mean(0), options.std(0).clamp(min=1e-3)
     inputs = (options - middle) / scale
     weight, bias = torch.zeros(options.shape[1], requires_grad=True), torch.zeros(1, requires_grad=True)
     counts = torch.where(meant > 0, RARE, 1.0)
+    optimizer = torch.optim.LBFGS([weight, bias], max_iter=STEPS, line_search_fn="strong_wolfe")
 
-    def loss() -> torch.Tensor:
+    def loss_of_step() -> torch.Tensor:
+        optimizer.zero_grad()
         apart = F.binary_cross_entropy_with_logits(inputs @ weight + bias, meant, counts, reduction="sum")
-        return (apart + DECAY / 2 * weight.square().sum()) / len(meant)
+        loss = (apart + DECAY / 2 * weight.square().sum()) / len(meant)
+        loss.backward()
+        return loss
 
-    minimized([weight, bias], loss)
+    optimizer.step(loss_of_step)
     with torch.no_grad():
-        model.none.weight.copy_((weight / scale)[None])
-        model.none.bias.copy_(bias - (weight / scale * middle).sum())
+        head.weight.copy_((weight / scale)[None])
+        head.bias.copy_(bias - (weight / scale * middle).sum())
 
 
 def fit_growth(
-    model: Model, logits: list[torch.Tensor], shares: list[torch.Tensor], labels: torch.Tensor, weights: torch.Tensor
+    head: NoneHead, logits: list[torch.Tensor], shares: list[torch.Tensor], labels: torch.Tensor, weights: torch.Tensor
 ) -> None:
     """Fits by how much the logits of "none of these" grow with the logarithm of the number of options."""
     padded = torch.nn.utils.rnn.pad_sequence(logits, batch_first=True, padding_value=-1e4)
@@ -102,5 +86,5 @@ def fit_growth(
 
     growth, offset = min(tried, key=lambda pair: loss(*pair))
     with torch.no_grad():
-        model.none_growth.fill_(growth)
-        model.none_offset.fill_(offset)
+        head.growth.fill_(growth)
+        head.offset.fill_(offset)

@@ -10,7 +10,7 @@ import torch
 
 from ..calibration.act_head import act_features, fit_act
 from ..calibration.fitting import CALIBRATION, calibrated, weights_of
-from ..calibration.none_head import fit_none, none_features, reset
+from ..calibration.none_head import fit_none, none_features
 from ..data.question import label_index
 from ..data.rows import ASKED, HELD_OUT, Row, read_rows
 from ..model.encoder import Model
@@ -57,10 +57,10 @@ def reading_on(device: str) -> Reading:
 
 def fit_none_on(model: Model, rows: list[Row], device: str) -> None:
     """Fits the none head on rows."""
-    reset(model)
+    model.none.clear()
     found = scored(model, rows, lambda batch: none_features(model, batch), reading_on(device))
-    fit_none(model.cpu(), rows, found, [label_index(row.question, row.label) for row in rows])
-    print(f"none: {model.none_growth.item():.3f} x log(options) - {model.none_offset.item():.3f}", flush=True)
+    fit_none(model.cpu().none, rows, found, [label_index(row.question, row.label) for row in rows])
+    print(f"none: {model.none.growth.item():.3f} x log(options) - {model.none.offset.item():.3f}", flush=True)
 
 
 def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Tensor]:

@@ -198,8 +198,8 @@ def similarity(graph: Graph, model: Model, options: str, count: str) -> str:
 def none_of_these(graph: Graph, model: Model, options: str, many: str) -> str:
     """Adds what the logits of options that mean "none of these" have more [markers, 1], by the logarithm of the number
     of options."""
-    grown = graph.add("Mul", [many, graph.constant("none.growth", model.none_growth)])
-    added = graph.add("Sub", [grown, graph.constant("none.offset", model.none_offset)])
+    grown = graph.add("Mul", [many, graph.constant("none.growth", model.none.growth)])
+    added = graph.add("Sub", [grown, graph.constant("none.offset", model.none.offset)])
     return graph.add("Mul", [graph.add("Sigmoid", [graph.linear(options, "none", model.none)]), added])
 
 

@@ -1,5 +1,7 @@
 """The encoder and its heads, in plain PyTorch."""
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -45,6 +47,42 @@ class Layer(nn.Module):
         return self.norm2(x + self.down(F.gelu(self.up(x)))), qkv[..., 2 * WIDTH :]
 
 
+class NoneHead(nn.Linear):
+    """Reads from a pooled option how much it means "none of these", and tells what such an option's logit has more.
+
+    An option does not see the others. Each of them that does not fit takes some probability from "none of these", so
+    its logit has to grow with their number.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(WIDTH, 1)
+        self.growth, self.offset = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(0.0))
+        self.clear()
+
+    @torch.no_grad()
+    def clear(self) -> None:
+        """Makes a head that adds nothing."""
+        for value in self.parameters():
+            value.zero_()
+
+    def share(self, options: torch.Tensor) -> torch.Tensor:
+        """Returns how much each option [..., width] means "none of these", 0 to 1 [...]."""
+        return self(options).squeeze(-1).sigmoid()
+
+    def added(self, options: torch.Tensor, count: torch.Tensor) -> torch.Tensor:
+        """Returns what is added to the logits [questions, options], by the number of options [questions, 1]."""
+        return (self.growth * count.log() - self.offset) * self.share(options)
+
+
+class Scores(NamedTuple):
+    """The results for the options of a batch: their logits and the similarity term's cosines [questions, options], and
+    their pooled values [questions, options, width]."""
+
+    logits: torch.Tensor
+    cosines: torch.Tensor
+    options: torch.Tensor
+
+
 class Model(nn.Module):
     """Scores every option of every question of a batch."""
 
@@ -60,11 +98,7 @@ class Model(nn.Module):
         nn.init.orthogonal_(self.similar_state.weight)
         self.similar_option.load_state_dict(self.similar_state.state_dict())
         self.similar_scale = nn.Parameter(torch.tensor(2.0))
-        # How much an option means "none of these", and how its logit then follows from the number of options.
-        self.none = nn.Linear(WIDTH, 1)
-        nn.init.zeros_(self.none.weight)
-        nn.init.zeros_(self.none.bias)
-        self.none_growth, self.none_offset = nn.Parameter(torch.tensor(0.0)), nn.Parameter(torch.tensor(0.0))
+        self.none = NoneHead()
         self.act = nn.Linear(WIDTH + ACT_FEATURES, 2)
         nn.init.zeros_(self.act.weight)
 
@@ -91,19 +125,15 @@ class Model(nn.Module):
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Returns the logits [questions, options], with a large negative number in places without an option."""
-        return self.logits(*self.encode(batch), batch)
+        return self.scores(*self.encode(batch), batch).logits
 
-    def logits(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Returns the logits from the results of `encode`."""
-        options = pooled_options(values, batch)
-        return self.weighed(x, self.cosines(values, options, batch), options, batch)
-
-    def weighed(self, x: torch.Tensor, cosines: torch.Tensor, options: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Returns the logits from the last layer's output and the results of `cosines` and `pooled_options`."""
-        marked = x.flatten(0, 1)[batch.markers]
+    def scores(self, x: torch.Tensor, values: torch.Tensor, batch: Batch) -> Scores:
+        """Returns the logits, and what they are made of, from the results of `encode`."""
+        options, count = pooled_options(values, batch), batch.real.sum(-1, keepdim=True).clamp(min=1)
+        cosines, marked = self.cosines(values, options, batch), x.flatten(0, 1)[batch.markers]
         head = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)
-        scores = head + self.similar_scale * cosines + self.of_none(options, batch)
-        return scores.float().masked_fill(~batch.real, -1e4)
+        logits = head + self.similar_scale * cosines + self.none.added(options, count)
+        return Scores(logits.float().masked_fill(~batch.real, -1e4), cosines, options)
 
     def cosines(self, values: torch.Tensor, options: torch.Tensor, batch: Batch) -> torch.Tensor:
         """Returns the cosine of the pooled state and each pooled option [questions, options]; 0 if there is no
@@ -113,16 +143,6 @@ class Model(nn.Module):
         of_options, of_states = self.similar_option(options), self.similar_state(pooled_state)[:, None]
         cosine = F.cosine_similarity(of_options.float(), of_states.float(), dim=-1)
         return cosine * state.any(1)[row]
-
-    def of_none(self, options: torch.Tensor, batch: Batch) -> torch.Tensor:
-        """Returns what is added to the logits of options that mean "none of these" [questions, options].
-
-        An option does not see the others. Each of them that does not fit takes some probability from "none of these",
-        so its logit has to grow with their number.
-        """
-        count = batch.real.sum(-1, keepdim=True).clamp(min=1)
-        added = self.none_growth * count.log() - self.none_offset
-        return added * self.none(options).squeeze(-1).sigmoid()
 
 
 def attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, unseen: torch.Tensor) -> torch.Tensor:

@@ -18,8 +18,8 @@ HEADS = {
     "similar.state": "similar_state",
     "similar.option": "similar_option",
 }
-# The names of single numbers in the graph, and in the model.
-NUMBERS = {"similar.scale": "similar_scale", "none.growth": "none_growth", "none.offset": "none_offset"}
+# The kinds of a part's weights, which are the last word of their names.
+KINDS = ("weight", "bias", "growth", "offset")
 
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -33,14 +33,14 @@ def served_weights(folder: Path) -> dict[str, torch.Tensor]:
         weights |= {f"layers.{i}.sharpness": torch.from_numpy(np.array(row)) for i, row in enumerate(queries)}
     for name, value in stored.items():
         owner, _, kind = name.rpartition(".")
-        if kind not in ("weight", "bias") and name not in NUMBERS:
+        if kind not in KINDS and name != "similar.scale":
             continue
         if value.dtype == np.int8:
             scale = stored[f"{owner}.scale"]
             value = value * (scale[:, None] if owner == "word" else scale)
         if kind == "weight" and value.ndim == 2 and owner not in ("word", "position", "kind"):
             value = value.T
-        model_name = NUMBERS.get(name) or f"{HEADS.get(owner, owner)}.{kind}"
+        model_name = "similar_scale" if name == "similar.scale" else f"{HEADS.get(owner, owner)}.{kind}"
         weights[model_name] = torch.from_numpy(np.array(value, np.float32, order="C"))
     return weights
 

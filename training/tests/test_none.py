@@ -1,9 +1,8 @@
 import pytest
 import torch
 
-from training.calibration.none_head import fit_growth, fit_none, means_none, none_features, reset
-from training.data.groups import Asked, Group
-from training.data.layout import encode
+from training.calibration.none_head import fit_growth, fit_none, means_none, none_features
+from training.data.layout import encode, unlabelled
 from training.data.question import choice, noul
 from training.data.rows import Row
 from training.model.batches import collate
@@ -15,16 +14,15 @@ LABELS = ("billing", "shipping", "refund", "technical help", "account", "other")
 
 def batch_of(question, state="The parcel never came."):
     """Returns a batch of one question."""
-    options = len(question["criteria"]) if question["type"] == "choice" else 2
-    return collate([encode(Group("x", state, [Asked(question, [0.0] * options)]))])
+    return collate([encode(unlabelled("x", state, question))])
 
 
 def with_growth(model, growth, offset):
     """Returns the model with a none head that takes every option as "none of these"."""
     with torch.no_grad():
         model.none.bias.fill_(40.0)
-        model.none_growth.fill_(growth)
-        model.none_offset.fill_(offset)
+        model.none.growth.fill_(growth)
+        model.none.offset.fill_(offset)
     return model.eval()
 
 
@@ -44,7 +42,7 @@ def test_what_is_added_grows_with_the_logarithm_of_the_number_of_options():
     model = load_model().eval()
     for count in (2, 5, 6):
         batch = batch_of(choice("Which?", dict.fromkeys(LABELS[:count], "")))
-        reset(model)
+        model.none.clear()
         plain = model(batch)
         added = with_growth(model, 0.5, 0.25)(batch) - plain
         expected = 0.5 * torch.tensor(float(count)).log() - 0.25
@@ -64,9 +62,9 @@ def test_a_growth_is_found_again():
         labels.append(torch.distributions.Categorical(logits=moved).sample())
         logits.append(own)
         shares.append(share)
-    fit_growth(model, logits, shares, torch.stack(labels), torch.ones(len(labels)))
-    assert model.none_growth.item() == pytest.approx(growth, abs=0.11)
-    assert model.none_offset.item() == pytest.approx(offset, abs=0.31)
+    fit_growth(model.none, logits, shares, torch.stack(labels), torch.ones(len(labels)))
+    assert model.none.growth.item() == pytest.approx(growth, abs=0.11)
+    assert model.none.offset.item() == pytest.approx(offset, abs=0.31)
 
 
 def made_rows():
@@ -92,16 +90,16 @@ def test_the_head_tells_none_of_these_from_other_options():
     model, rows = load_model().eval(), made_rows()
     found, labels = found_by(model, rows)
     assert found[0].shape == (len(rows[0].question["criteria"]), 1 + WIDTH)
-    fit_none(model, rows, found, labels)
+    fit_none(model.none, rows, found, labels)
     question = choice("Which?", {"invoice": "", "none_of_the_above": "", "delivery": ""})
     with torch.no_grad():
         own = none_features(model, batch_of(question))[0][:, 1:]
-        shares = model.none(own).sigmoid().flatten()
+        shares = model.none.share(own)
     assert shares[1] > 0.7 and shares[0] < 0.2 and shares[2] < 0.2
 
 
 def test_too_few_rows_change_nothing():
     model, rows = load_model().eval(), made_rows()[:150]
     found, labels = found_by(model, rows)
-    fit_none(model, rows, found, labels)
-    assert not model.none.weight.any() and model.none_growth.item() == model.none_offset.item() == 0
+    fit_none(model.none, rows, found, labels)
+    assert not model.none.weight.any() and model.none.growth.item() == model.none.offset.item() == 0

@@ -158,8 +158,8 @@ def odd_model():
     model = load_model().eval()
     torch.nn.init.normal_(model.act.weight, std=0.1)
     torch.nn.init.normal_(model.none.weight, std=0.1)
-    torch.nn.init.constant_(model.none_growth, 0.5)
-    torch.nn.init.constant_(model.none_offset, 0.75)
+    torch.nn.init.constant_(model.none.growth, 0.5)
+    torch.nn.init.constant_(model.none.offset, 0.75)
     for layer in model.layers:
         torch.nn.init.uniform_(layer.sharpness, 0.0, 0.5)
     return model

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional as F
 
 from ..model.batches import Batch
-from ..model.encoder import Model, pooled_options
+from ..model.encoder import Model
 
 # Tied probabilities that differ by less than this are drawn together by the square of their difference, others by the
 # difference itself: a square alone hardly moves probabilities that differ by little.
@@ -30,10 +30,7 @@ def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bo
     """Returns the answers to a batch and their loss, with the weights of what ties answers together and of the
     similarity term alone."""
     with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
-        x, values = model.encode(batch)
-        options = pooled_options(values, batch)
-        cosines = model.cosines(values, options, batch)
-        logits = model.weighed(x, cosines, options, batch)
+        logits, cosines, _ = model.scores(*model.encode(batch), batch)
     loss = loss_of(logits, batch, consistency)
     if eye:
         loss = loss + eye * eye_loss(cosines, batch)

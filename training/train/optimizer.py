@@ -33,8 +33,6 @@ def make_optimizer(model: Model, rates: Rates) -> torch.optim.Optimizer:
     model.word.weight.requires_grad_(False)
     for fitted in (model.act, model.none):
         fitted.requires_grad_(False)
-    for number in (model.none_growth, model.none_offset):
-        number.requires_grad_(False)
     if rates.frozen:
         for part in (model.position, model.kind, model.norm, *model.layers[: rates.frozen]):
             part.requires_grad_(False)

@@ -243,7 +243,7 @@ impl Lane {
         mut inputs: Vec<(&'static str, Input<'_>)>,
         tokens: usize,
     ) -> Result<KvCache, Error> {
-        inputs.retain(|(name, _)| !self.not_given.contains(name));
+        self.keep_given(&mut inputs);
         let run = PrefillRun {
             interface: &self.interface,
             empty: &self.empty,
@@ -256,6 +256,11 @@ impl Lane {
             .prefill
             .prefill(|part| run.on(part), || run.on(&mut self.session));
         cache.map_err(run_failed)
+    }
+
+    /// Removes the optional inputs that the graph does not have.
+    fn keep_given(&self, inputs: &mut Vec<(&'static str, Input<'_>)>) {
+        inputs.retain(|(name, _)| !self.not_given.contains(name));
     }
 
     /// Runs a row of a question, `tokens` long, on the KV cache of its state. With `gives_back` the
@@ -272,7 +277,7 @@ impl Lane {
     ) -> Result<Outputs, Error> {
         let cache = cache.unwrap_or(&self.empty);
         let mut inputs = inputs;
-        inputs.retain(|(name, _)| !self.not_given.contains(name));
+        self.keep_given(&mut inputs);
         for (name, input) in &mut inputs {
             if let Input::Flags { values } = input
                 && self.whole_numbers.iter().any(|each| each == name)
