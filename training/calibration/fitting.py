@@ -134,10 +134,11 @@ def calibrated(rows: list[Row], logits: list[Array], labels: list[int], shift: f
     bias: Fit = {}
     for kind in TYPE_IDS:
         own = everything.where(of_type(kind))
+        if kind == "score" and not own.enough():
+            # Levels in words are read as a choice, so few rows are left that are read as a score, or none.
+            temperature[kind] = temperature["choice"]
+            continue
         if not own.rows:
-            if kind == "score":
-                # Levels in words are read as a choice, so few rows are left that are read as a score, or none.
-                temperature[kind] = temperature["choice"]
             continue
         whole = own.temperature()
         found = [] if kind == "noul" else bins(kind, own, whole, shift)

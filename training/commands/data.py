@@ -3,7 +3,7 @@ train on and held-out rows."""
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -11,6 +11,7 @@ from tqdm import tqdm
 from ..data.question import label_at
 from ..data.rows import ASKED, HELD_OUT, TRAIN, Row, is_held_out, read_rows, write_rows
 from ..generate.rows import generated
+from ..generate.written import written
 from ..recipes.mixture import Mixture
 from ..similarity.likeness import likeness
 
@@ -71,15 +72,23 @@ def asked_rows(rows: list[Row], seed: int) -> Iterator[Row]:
                 yield Row(encoded.group.source, encoded.group.state, asked.question, label, soft)
 
 
+def split(rows: Iterable[Row]) -> dict[bool, list[Row]]:
+    """Returns the rows to train on, under False, and those that are held out, under True."""
+    kept: dict[bool, list[Row]] = {False: [], True: []}
+    for row in rows:
+        kept[is_held_out(row)].append(row)
+    return kept
+
+
 def run(args: argparse.Namespace) -> None:
     """Writes `train.jsonl.gz` and `held-out.jsonl.gz`, and prints how many rows of each source they have."""
     rows = source_rows(args.data) if args.data else []
     barred = evaluated_states(args.data) if args.data else set()
     rows = [row for row in rows if identity(row) not in barred] + list(generated(args.seed, args.generated))
-    kept: dict[bool, list[Row]] = {False: [], True: []}
-    for row in rows:
-        kept[is_held_out(row)].append(row)
+    kept = split(rows)
     kept[False].extend(likeness(kept[False], args.seed, args.likeness, args.teacher, args.bf16))
+    for is_out, some in split(written()).items():
+        kept[is_out].extend(some)
     write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):
         write_rows(args.out / name, kept[held_out])

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from ..data.rows import HELD_OUT, read_rows
 from ..evaluate.answers import Results, Sets, compared, evaluate_cosine, evaluate_sets
+from ..evaluate.battery import battery
 from ..evaluate.coherence import coherence
 from ..evaluate.jevbench import jevbench
 from ..evaluate.needle import needle
 from ..evaluate.probes import identity_bias, known_cases
 from ..folder.reader import Folder, digest
 
-PARTS = ("sets", "cosine", "coherence", "needle", "bias", "cases")
+PARTS = ("sets", "cosine", "coherence", "needle", "bias", "cases", "battery")
 HALVES = ("choosing", "judged", "both")
 # The cases of each kind of coherence, unless the rows are limited.
 COHERENCE_CASES = 150
@@ -84,6 +85,8 @@ def measured(args: argparse.Namespace) -> Results:
         results["bias"] = identity_bias(folder)
     if "cases" in args.parts:
         results["cases"] = known_cases(folder)
+    if "battery" in args.parts:
+        results["battery"] = battery(folder)
     if args.jevbench:
         results["jevbench"] = jevbench(args.folder, args.jevbench)
     return results

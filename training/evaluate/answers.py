@@ -54,6 +54,14 @@ class Cosine(TypedDict):
     without_none: NotRequired[float]
 
 
+class OfType(TypedDict):
+    """The figures of the battery's questions of one type."""
+
+    rows: int
+    accuracy: float
+    calibration_error: float
+
+
 class Results(TypedDict):
     """The results of an evaluation: the folder, and the parts that were asked for."""
 
@@ -69,6 +77,7 @@ class Results(TypedDict):
     needle: NotRequired[Found]
     bias: NotRequired[Bias]
     cases: NotRequired[list[Known]]
+    battery: NotRequired[dict[str, OfType]]
     jevbench: NotRequired[Scores]
     against: NotRequired[Against]
 

@@ -153,6 +153,17 @@ def cases_text(results: Results) -> str:
     return "\n".join(lines)
 
 
+def battery_text(results: Results) -> str:
+    """Returns a text on the questions that were written for this project and never trained on."""
+    names = {"noul": "yes/no questions", "choice": "choices", "score": "scores"}
+    said = [
+        f"{percent(one['accuracy'])} % of {one['rows']} {names[kind]} (error of calibration "
+        f"{one['calibration_error']:.3f})"
+        for kind, one in results["battery"].items()
+    ]
+    return f"It is right on {', '.join(said)}."
+
+
 def bias_text(results: Results) -> str:
     """Returns a text on how far identity terms move two answers."""
     bias = results["bias"]
@@ -214,6 +225,7 @@ def card(results: Results, fp32: Results | None, notes: dict[str, str]) -> str:
         jevbench=jevbench_text(results),
         coherence=coherence_table(results),
         cases=cases_text(results),
+        battery=battery_text(results),
         bias=bias_text(results),
         fp32=fp32_text(results, fp32),
         needle=needle_text(results),

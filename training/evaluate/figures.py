@@ -170,7 +170,9 @@ def without_none(rows: list[Row], scores: list[metrics.Array]) -> float | None:
     the knowledge of meaning. None if there are no such rows."""
     right = []
     for row, own in zip(rows, scores):
-        kept = [i for i, name in enumerate(row.question.get("criteria") or ()) if name.lower() not in NONE]
+        if row.question["type"] != "choice":
+            continue
+        kept = [i for i, name in enumerate(row.question["criteria"]) if name.lower() not in NONE]
         if len(kept) < len(own) and str(row.label).lower() not in NONE:
             right.append(int(kept[own[kept].argmax()] == label_index(row.question, row.label)))
     return float(np.mean(right)) if right else None

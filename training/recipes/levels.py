@@ -48,4 +48,4 @@ def ask_levels(rng: Random, row: Row, question: Score) -> Group:
 
 def render_whole(rng: Random, state: State) -> str:
     """Returns the text of a state that keeps its fields, which a question may name."""
-    return words.render(rng, state) if isinstance(state, str) else Scene(state, "", "").text(rng)
+    return Scene(state, "", "").text(rng) if isinstance(state, dict) else words.render(rng, state)

@@ -10,6 +10,7 @@ from ..data.groups import Group
 from ..data.layout import Encoded, encode
 from ..data.question import Question
 from ..data.rows import Row, state_key
+from ..generate.written import SERVICES, WRITTEN
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
@@ -17,12 +18,13 @@ from .pools import Pools, make_pools
 from .recipes import filed, kind_of, long_document, make_group, matching
 from .targets import KNOWLEDGE
 
-# The share of the steps' groups by source and recipe. Sources with few rows have a small share, and mustard, whose
-# sarcasm of two shows does not carry over to other texts.
+# The share of the steps' groups by source and recipe. Generated and written rows together have a third. Sources with
+# few rows have a small share, and mustard, whose sarcasm of two shows does not carry over to other texts.
 WEIGHTS = {
-    "generated": 20,
+    "generated": 11,
     "likeness": 28,
     "own": 60,
+    "written:written": 39,
     "mnli_dev:verdict": 20,
     "snli_dev:verdict": 6,
     "cad_nli:verdict": 5,
@@ -69,6 +71,7 @@ WEIGHTS = {
     "home_intents:choice": 1,
     "rasa_bots:choice": 0.6,
     "nlu_eval_corpora:choice": 0.5,
+    "services:choice": 7,
     "sib200_en:choice": 1,
     "masc_genre:choice": 1,
     "csabstruct:choice": 1,
@@ -123,22 +126,24 @@ MADE = {
     # Texts with a number, asked about several limits.
     AMOUNTS: Made(8, lambda rng, source, _: swept(rng, source)),
     # Comments with and without attacks.
-    COMMENTS: Made(8, lambda rng, source, _: properties.moderated(rng, source)),
+    COMMENTS: Made(4.5, lambda rng, source, _: properties.moderated(rng, source)),
     # Issues of software projects, beside those among the generated rows.
     ISSUES: Made(3, lambda rng, source, _: filed(rng, source)),
 }
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", DOCUMENTS, RULES, AMOUNTS})
-EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim"})
+EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim", WRITTEN})
 STATE_LIMITS = (64, 96, 128, 128, 224)
-# A step over a text of more than 5,000 tokens takes 24 GB; one document in two hundred would be as long.
-LONGEST_DOCUMENT = 3072
+# The sources whose states may be longer, up to these tokens. A step over a text of more than 5,000 tokens takes 24 GB;
+# one document in two hundred would be as long.
+LONGEST = {DOCUMENTS: 3072, WRITTEN: 224}
 # Sources whose questions an earlier model answers worse than it should.
-UNKNOWN = KNOWLEDGE | {AMOUNTS}
+UNKNOWN = KNOWLEDGE | {AMOUNTS, WRITTEN, SERVICES}
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
-# The most other rows about a state that are asked in the same group.
-MATES = 3
+# The most other rows about a state that are asked in the same group, by kind, and for all other kinds.
+MATES = {WRITTEN: 7}
+MOST_MATES = 3
 # Sides that wordings must not distinguish come equally often. A level or label that has n times as many rows as another
 # comes only about the root of n times as often.
 EVEN = frozenset({"verdict", "passage", "property", "claim"})
@@ -178,7 +183,7 @@ class Mixture:
         while len(encoded) < size:
             group, kind = self.draw(rng)
             if group.asked:
-                limit = LONGEST_DOCUMENT if group.source == DOCUMENTS else rng.choice(STATE_LIMITS)
+                limit = LONGEST.get(group.source) or rng.choice(STATE_LIMITS)
                 row = encode(group, limit)
                 is_whole = sum(part > 0 for part in row.part) < limit
                 if is_whole or (group.source not in EVIDENCE and kind not in EVIDENCE_KINDS):
@@ -205,7 +210,7 @@ class Mixture:
         mates = self.mates[name][shared_state(row, kind)]
         if kind != "plain":
             others = [other for other in mates if other is not row]
-            mates = [row, *rng.sample(others, min(MATES, len(others)))]
+            mates = [row, *rng.sample(others, min(MATES.get(kind, MOST_MATES), len(others)))]
         return make_group(rng, kind, mates, self.pools), kind
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..data.question import option_count
 from ..data.rows import Row, State
 from ..data.wording import humanized, is_none
+from ..generate.written import SERVICES
 from . import passages
 from .unsettled import Claims, by_word
 
@@ -23,6 +24,7 @@ INTENTS = frozenset(
         "home_intents",
         "rasa_bots",
         "nlu_eval_corpora",
+        SERVICES,
     }
 )
 # The lengths in characters between which a text is short.

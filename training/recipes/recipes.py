@@ -10,6 +10,7 @@ from ..data.question import choice, label_index, option_count, with_instructions
 from ..data.rows import LIKENESS, Row
 from ..generate.documents import document
 from ..generate.issues import issue
+from ..generate.written import WRITTEN
 from . import passages, properties, sentiment, verdicts
 from .choices import choices, renamed, sure_choice
 from .claims import claimed
@@ -18,6 +19,7 @@ from .mirrored import mirror
 from .pools import Pools
 from .targets import KNOWLEDGE, target_of, unsure
 from .unsettled import INFERENCE, unsettled
+from .written import asked_as_written
 
 # Sources whose rows are asked as they stand, because they already vary or are a user's own.
 PLAIN = frozenset({"generated", "own"})
@@ -117,6 +119,8 @@ def kind_of(row: Row) -> tuple[str, Hashable] | None:
     source, kind = row.source, row.question["type"]
     if source in PLAIN or source == LIKENESS:
         return "plain", None
+    if source == WRITTEN:
+        return "written", None
     if source in verdicts.SOURCES and kind != "score":
         label = verdicts.label_of(row)
         return ("verdict", label) if label is not None and verdicts.parts_of(row) else None
@@ -156,6 +160,8 @@ def group_of(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
     row, question = rows[0], rows[0].question
     if kind == "verdict":
         return judged(rng, rows, pools)
+    if kind == "written":
+        return asked_as_written(rng, rows)
     if kind == "passage":
         return passages.read(rng, row, pools.questions.get(row.source, []))
     if kind == "claim":

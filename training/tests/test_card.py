@@ -2,7 +2,7 @@
 
 from training.calibration.metrics import interval
 from training.evaluate.answers import Compared, Results
-from training.evaluate.card import both_halves, choices_table, falls, jevbench_text, thresholds_table
+from training.evaluate.card import battery_text, both_halves, choices_table, falls, jevbench_text, thresholds_table
 from training.evaluate.figures import Figures
 
 ROWS = 1000
@@ -77,3 +77,8 @@ def test_a_card_has_the_base_models_cosines_beside_choices():
 def test_a_card_has_the_scores_of_jevbench_and_of_its_parts():
     said = "JevBench 0.1.0, suite jevbench-mini: 65.1 of 100; REP 50.8, complement 12.5."
     assert jevbench_text(results()) == said
+
+
+def test_a_card_says_how_many_questions_of_the_battery_are_right():
+    found = results() | {"battery": {"noul": {"rows": 40, "accuracy": 0.55, "calibration_error": 0.125}}}
+    assert battery_text(found) == "It is right on 55.0 % of 40 yes/no questions (error of calibration 0.125)."

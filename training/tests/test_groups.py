@@ -400,7 +400,7 @@ def test_a_whole_distribution_is_learned_to_its_smallest_probability():
 
 
 def test_documents_that_are_too_long_are_left_out_and_not_cut(monkeypatch):
-    monkeypatch.setattr(mixture, "LONGEST_DOCUMENT", 700)
+    monkeypatch.setitem(mixture.LONGEST, DOCUMENTS, 700)
     monkeypatch.setitem(mixture.MADE, DOCUMENTS, replace(mixture.MADE[DOCUMENTS], weight=1000))
     rows = [row for row in Mixture(list(sources()), seed=2).pool(0, 40) if row.group.source == DOCUMENTS]
     lengths = [sum(part > 0 for part in row.part) for row in rows]

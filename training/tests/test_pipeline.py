@@ -78,6 +78,7 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
     found = json.loads(results.read_text(encoding="utf-8"))
     assert found["sets"]["own"]["rows"] == 5 and 0 <= found["coherence"]["and"]["deviation"] <= 1
     found["bias"] = {"toxic": {"tall": 0.1}, "positive": {"tall": 0.5}, "toxic_range": 0.0, "positive_range": 0.0}
+    found["battery"] = {"noul": {"rows": 1, "accuracy": 1.0, "calibration_error": 0.0}}
     found["needle"] = {"cases": 1, "alone": 1.0, "buried": 1.0, "tokens": 16000}
     results.write_text(json.dumps(found), encoding="utf-8")
     command("card", folder=folder, results=results)

@@ -69,7 +69,8 @@ def test_rows_of_an_evaluation_set_are_not_trained_on(tmp_path):
     rows.write_rows(tmp_path / "in/train/own.jsonl", made)
     rows.write_rows(tmp_path / "in/dev/set.jsonl", made[:5])
     command("data", data=tmp_path / "in", out=tmp_path / "out", generated=0)
-    kept = [row.state for name in (rows.TRAIN, rows.HELD_OUT) for row in rows.read_rows(tmp_path / "out" / name)]
+    files = (rows.TRAIN, rows.HELD_OUT)
+    kept = [row.state for name in files for row in rows.read_rows(tmp_path / "out" / name) if row.source == "own"]
     assert sorted(kept) == sorted(row.state for row in made[5:])
 
 
