@@ -262,10 +262,14 @@ def scene(rng: Random, text: State, nouns: tuple[str, ...], plain: float = CHANC
         return Scene({"": text}, None, noun)
     own = noun.replace(" ", "_")
     key = rng.choice((own, own, rng.choice(KEYS)))
-    parts: dict[str, State] = {key: text}
-    if rng.random() < CHANCES.extra_field:
-        parts = dict(rng.sample([(key, text), extra_field(rng)], 2))
-    return Scene(parts, key, noun)
+    return Scene(fields_of(rng, key, text), key, noun)
+
+
+def fields_of(rng: Random, key: str, text: State, chance: float = CHANCES.extra_field) -> dict[str, State]:
+    """Returns a text under a key, with the probability `chance` beside another field."""
+    if rng.random() < chance:
+        return dict(rng.sample([(key, text), extra_field(rng)], 2))
+    return {key: text}
 
 
 def extra_field(rng: Random) -> tuple[str, State]:

@@ -38,12 +38,17 @@ def ask_levels(rng: Random, row: Row, question: Score) -> Group:
     if rng.random() < CHANCES.upside_down:
         group.asked.append(Asked(score(instructions, texts[::-1]), target_of(row)[::-1]))
     if rng.random() < CHANCES.as_choice and len(set(texts)) == len(texts):
-        order = rng.sample(range(len(texts)), len(texts))
-        group.asked.append(sure_choice(instructions, {texts[i]: "" for i in order}, order.index(index)))
+        group.asked.append(mixed_levels(rng, instructions, texts, index))
     if rng.random() < CHANCES.threshold:
         level = rng.randrange(1, len(texts))
         group.asked.append(sure_noul(rng, f"{instructions} At least: {texts[level]}", index >= level))
     return group
+
+
+def mixed_levels(rng: Random, instructions: str, levels: list[str], index: int) -> Asked:
+    """Returns a choice among levels, in any order; the one at `index` is right."""
+    order = rng.sample(range(len(levels)), len(levels))
+    return sure_choice(instructions, {levels[i]: "" for i in order}, order.index(index))
 
 
 def render_whole(rng: Random, state: State) -> str:

@@ -120,7 +120,7 @@ def kind_of(row: Row) -> tuple[str, Hashable] | None:
     if source in PLAIN or source == LIKENESS:
         return "plain", None
     if source == WRITTEN:
-        return "written", None
+        return WRITTEN, None
     if source in verdicts.SOURCES and kind != "score":
         label = verdicts.label_of(row)
         return ("verdict", label) if label is not None and verdicts.parts_of(row) else None
@@ -160,7 +160,7 @@ def group_of(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
     row, question = rows[0], rows[0].question
     if kind == "verdict":
         return judged(rng, rows, pools)
-    if kind == "written":
+    if kind == WRITTEN:
         return asked_as_written(rng, rows)
     if kind == "passage":
         return passages.read(rng, row, pools.questions.get(row.source, []))

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from random import Random
 
 from ..data import wording as words
-from ..data.groups import Asked, Group, one_hot
+from ..data.groups import Asked, Group
 from ..data.question import Choice, Question, score
 from ..data.rows import Row, State
 from ..data.wording import is_none
-from .asking import KEYS, Scene, asked_noul, extra_field
+from .asking import KEYS, asked_noul, fields_of
 from .choices import renamed, sure_choice
-from .levels import render_whole
+from .levels import mixed_levels, render_whole
 from .targets import target_of
 
 
@@ -47,11 +47,7 @@ def shown(rng: Random, state: State, named: bool) -> str:
         return render_whole(rng, state)
     if named or rng.random() >= CHANCES.under_a_key:
         return state
-    key = rng.choice(KEYS)
-    parts: dict[str, State] = {key: state}
-    if rng.random() < CHANCES.extra_field:
-        parts = dict(rng.sample([*parts.items(), extra_field(rng)], 2))
-    return Scene(parts, key, "").text(rng)
+    return render_whole(rng, fields_of(rng, rng.choice(KEYS), state, CHANCES.extra_field))
 
 
 def asked(rng: Random, row: Row) -> Asked:
@@ -59,8 +55,6 @@ def asked(rng: Random, row: Row) -> Asked:
     question: Question = row.question
     text = words.reworded(rng, question["instructions"])
     if question["type"] == "noul":
-        if question.get("criteria"):
-            return Asked({**question, "instructions": text}, target_of(row))
         return asked_noul(rng, text, float(bool(row.label)))
     if question["type"] == "choice":
         return asked_choice(rng, text, question, str(row.label))
@@ -68,8 +62,7 @@ def asked(rng: Random, row: Row) -> Asked:
     if rng.random() < CHANCES.upside_down:
         return Asked(score(text, levels[::-1]), target[::-1])
     if rng.random() < CHANCES.as_choice and len(set(levels)) == len(levels):
-        order = rng.sample(range(len(levels)), len(levels))
-        return sure_choice(text, {levels[i]: "" for i in order}, order.index(int(row.label)))
+        return mixed_levels(rng, text, levels, int(row.label))
     return Asked(score(text, levels), target)
 
 
@@ -91,4 +84,4 @@ def asked_choice(rng: Random, text: str, question: Choice, right: str) -> Asked:
     place = list(options).index(right)
     if rng.random() < CHANCES.renamed:
         options = renamed(rng, options)
-    return Asked({**question, "instructions": text, "criteria": options}, one_hot(len(options), place))
+    return sure_choice(text, options, place)

@@ -30,6 +30,10 @@ def test_yes_is_right_as_often_as_no(rows):
     assert 0.45 < sum(said) / len(said) < 0.55
 
 
+def test_no_yes_no_question_describes_its_sides(rows):
+    assert not any("criteria" in one.question for one in rows if one.question["type"] == "noul")
+
+
 def test_no_place_among_the_options_is_right_too_often(rows):
     choices = [one for one in rows if one.source == WRITTEN and one.question["type"] == "choice"]
     places = Counter(list(one.question["criteria"]).index(one.label) for one in choices)
