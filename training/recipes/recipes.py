@@ -17,7 +17,7 @@ from .claims import claimed
 from .levels import ask_levels
 from .mirrored import mirror
 from .pools import Pools
-from .targets import KNOWLEDGE, target_of, unsure
+from .targets import KNOWN, target_of, unsure
 from .unsettled import INFERENCE, unsettled
 from .written import asked_as_written
 
@@ -149,8 +149,8 @@ def make_group(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
         asked = [Asked(one.question, target_of(one)) for one in rows[:MOST_PLAIN]]
         return Group(row.source, words.render(rng, row.state), asked)
     group = group_of(rng, kind, rows, pools)
-    if row.source in KNOWLEDGE:
-        unsure(group)
+    if row.source in KNOWN:
+        unsure(group, KNOWN[row.source])
     mirror(rng, group)
     return group
 

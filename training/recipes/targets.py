@@ -3,13 +3,15 @@
 from ..data.groups import Group, Tie, one_hot
 from ..data.question import label_index, option_count
 from ..data.rows import Row
+from ..generate.written import WRITTEN
 
 # The shares of the annotators' votes and of the label in what is learned.
 VOTES, LABEL = 0.7, 0.3
-# Sources that ask for knowledge of the world that no text beside the question holds, and the share of their labels in
-# what is learned; the rest is a guess.
+# Sources that ask for knowledge of the world that no text beside the question holds.
 KNOWLEDGE = frozenset({"commonsenseqa", "csqa2", "creak"})
-KNOWN = 0.2
+# The share of the labels in what is learned from a source; the rest is a guess. Written rows are few and seen often, so
+# that without it a model is soon surer of all it reads than it is right.
+KNOWN = dict.fromkeys(KNOWLEDGE, 0.2) | {WRITTEN: 0.8}
 # Sums of probabilities that differ by less are equal.
 EQUAL = 1e-6
 
@@ -22,13 +24,14 @@ def target_of(row: Row) -> list[float]:
     return [VOTES * vote + LABEL * one for vote, one in zip(row.soft, hard)]
 
 
-def unsure(group: Group) -> None:
-    """Makes a group of a source that asks for knowledge nearly as unsure as somebody who has to guess.
+def unsure(group: Group, known: float) -> None:
+    """Mixes a guess into what is learned from a group, so that `known` is the share of the labels.
 
-    A small encoder learns such rows by heart, one by one, and is then sure of what it does not know.
+    A small encoder learns few rows, or rows about the world, by heart, one by one, and is then sure of what it does not
+    know.
     """
     for asked in group.asked:
-        asked.target = [KNOWN * part + (1 - KNOWN) / len(asked.target) for part in asked.target]
+        asked.target = [known * part + (1 - known) / len(asked.target) for part in asked.target]
     # An option of two merged has another share of a guess than both have.
     group.ties = [tie for tie in group.ties if holds(group, tie)]
 

@@ -194,7 +194,7 @@ def test_knowledge_is_learned_as_nearly_a_guess_and_what_no_longer_fits_is_left_
     mirrored.joined(Draw(1), group, 0)
     mirrored.reworded(Draw(1), group, 0)
     ties = len(group.ties)
-    unsure(group)
+    unsure(group, 0.2)
     assert group.asked[0].target == pytest.approx([0.2, 0.4, 0.2, 0.2])
     assert 0 < len(group.ties) < ties
     assert_ties_hold(group)

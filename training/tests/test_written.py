@@ -117,4 +117,7 @@ def test_the_mixture_asks_them_and_learns_their_labels(rows):
     for encoded in mixture.pool(0, 200):
         found[encoded.group.source] += 1
         assert not any(one.kept for one in encoded.group.asked)
+        # A part of what is learned from written rows is a guess.
+        surest = max(max(one.target) for one in encoded.group.asked)
+        assert (surest < 0.95) == (encoded.group.source == WRITTEN)
     assert set(found) == {WRITTEN, SERVICES}
