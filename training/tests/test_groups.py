@@ -21,7 +21,7 @@ from training.recipes import emotions, mirrored, mixture
 from training.recipes.asking import Draw
 from training.recipes.consistency import swept
 from training.recipes.mixture import AMOUNTS, DOCUMENTS, ISSUES, Mixture
-from training.recipes.targets import unsure
+from training.recipes.targets import KNOWN, unsure
 from training.recipes.unsettled import by_word, unsettled
 from training.recipes.wordings.verdicts import NAMES
 from training.train.loss import NEAR, WHOLE, keeping, loss_of
@@ -194,7 +194,7 @@ def test_knowledge_is_learned_as_nearly_a_guess_and_what_no_longer_fits_is_left_
     mirrored.joined(Draw(1), group, 0)
     mirrored.reworded(Draw(1), group, 0)
     ties = len(group.ties)
-    unsure(group, 0.2)
+    unsure(group, KNOWN["creak"])
     assert group.asked[0].target == pytest.approx([0.2, 0.4, 0.2, 0.2])
     assert 0 < len(group.ties) < ties
     assert_ties_hold(group)
