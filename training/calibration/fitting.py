@@ -1,8 +1,10 @@
 """Fits temperatures by type and number of options, and a bias of "yes" by the form of a question, across sources that
 are left out one at a time."""
 
+import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import NotRequired, TypedDict
 
 import numpy as np
@@ -219,6 +221,20 @@ def fit_temperatures(rows: list[Row], logits: list[Array], labels: list[int]) ->
             before, after = own.loss(1.0), own.loss(temperature[kind])
             print(f"{kind}: {len(own.rows)} rows, temperature {temperature[kind]}, loss {before:.4f} to {after:.4f}")
     return temperature
+
+
+def fitted(folder: Path) -> Calibration:
+    """Returns the fitted values of `calibrate` or of a model folder; temperatures of 1 if there is neither."""
+    for path in (folder / CALIBRATION, folder / "config.json"):
+        if path.exists():
+            return json.loads(path.read_text(encoding="utf-8"))
+    return {"temperature": dict.fromkeys(TYPE_IDS, 1.0)}
+
+
+def besides(found: Calibration) -> dict[str, object]:
+    """Returns the fitted values besides the temperatures of the types."""
+    others = {"temperature_by_options": found.get("temperature_by_options"), "noul_bias": found.get("noul_bias")}
+    return {name: value for name, value in others.items() if value}
 
 
 def applied(config: Calibration, question: ServedQuestion, logits: Array) -> tuple[Array, float]:

@@ -10,6 +10,7 @@ from tqdm import tqdm
 
 from ..data.question import label_at
 from ..data.rows import ASKED, HELD_OUT, TRAIN, Row, is_held_out, read_rows, write_rows
+from ..generate.exams import exams
 from ..generate.rows import generated
 from ..generate.written import written
 from ..recipes.mixture import Mixture
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
     rows = [row for row in rows if identity(row) not in barred] + list(generated(args.seed, args.generated))
     kept = split(rows)
     kept[False].extend(likeness(kept[False], args.seed, args.likeness, args.teacher, args.bf16))
-    for is_out, some in split(written()).items():
+    for is_out, some in split([*written(), *exams()]).items():
         kept[is_out].extend(some)
     write_rows(args.out / ASKED, asked_rows(kept[True], args.seed))
     for held_out, name in ((False, TRAIN), (True, HELD_OUT)):

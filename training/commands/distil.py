@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 from torch.nn import functional as F
 
-from ..distil.prepared import read_all, stream
+from ..distil.prepared import check_folders, read_all, stream
 from ..distil.reader import Reader, load_reader
-from ..distil.timed import Clock, Log, checked, prepare_device
+from ..distil.timed import Clock, Log, checked, prepare_device, warn_without_steps
 from ..distil.words import in_other_words, near_words
 from ..model.batches import Batch
 from ..model.encoder import Model
@@ -66,10 +66,12 @@ def answered(batch: Batch, reader: Reader, share: float) -> Batch:
     return batch.with_answers(F.softmax(reader(batch), dim=-1), torch.where(batch.is_labelled(), share, 1.0))
 
 
-def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> Iterator[tuple[Batch, Batch]]:
+def batches_of(
+    args: argparse.Namespace, reader: Reader, near: torch.Tensor, clock: Clock
+) -> Iterator[tuple[Batch, Batch]]:
     """Yields each batch as it was labelled and as it is to be learned."""
     draws = torch.Generator().manual_seed(args.seed)
-    for batch in stream(args.batches, args.device, args.first):
+    for batch in stream(args.batches, args.device, clock.is_over, args.first):
         is_short = batch.ids.shape[1] <= LONGEST
         if is_short and torch.rand((), generator=draws).item() < args.reworded:
             batch = in_other_words(batch, near)
@@ -77,27 +79,37 @@ def batches_of(args: argparse.Namespace, reader: Reader, near: torch.Tensor) -> 
 
 
 def ranges_in(model: Model, batches: list[Batch]) -> Ranges:
-    """Returns the ranges of the products' inputs in batches, one after the other since they are large."""
+    """Returns the ranges of the products' inputs in batches, one after the other since they are large; none if there
+    are no batches."""
     found = [ranges_of(inputs_in(model, [batch]), PERCENTILE) for batch in batches]
-    return {name: widest([ranges[name] for ranges in found]) for name in found[0]}
+    return {name: widest([ranges[name] for ranges in found]) for name in (found[0] if found else ())}
+
+
+def compute_as_int8(model: Model, args: argparse.Namespace, clock: Clock) -> None:
+    """Makes the model compute as int8 will, with the ranges of the first batches, and writes these; changes nothing if
+    the time is over before there is a batch."""
+    ranges = ranges_in(model, list(islice(stream(args.batches, args.device, clock.is_over, args.first), RANGE_BATCHES)))
+    if ranges:
+        write_ranges(args.out / RANGES, ranges)
+        simulate(model, ranges)
 
 
 def run(args: argparse.Namespace) -> None:
     """Trains until the time is over, and writes the averaged weights, with `--int8` also the ranges."""
+    check_folders(args.batches, args.check)
     torch.manual_seed(args.seed)
     prepare_device()
-    args.out.mkdir(parents=True, exist_ok=True)
     model, reader = load_model(args.start).to(args.device), load_reader(args.teacher).to(args.device).eval()
-    if args.int8:
-        ranges = ranges_in(model, list(islice(stream(args.batches, args.device, args.first), RANGE_BATCHES)))
-        write_ranges(args.out / RANGES, ranges)
-        simulate(model, ranges)
+    args.out.mkdir(parents=True, exist_ok=True)
     near = near_words(model.word.weight)
+    clock = Clock(args.seconds)
+    if args.int8:
+        compute_as_int8(model, args, clock)
     optimizer = make_optimizer(model.train(), Rates(args.rate, args.head_rate, args.layer_decay, args.frozen))
     # int8 is computed in float32: bfloat16 cannot tell all of the 256 places of an input apart.
     bf16 = args.device == "cuda" and not args.int8
-    average, log, clock = Average(model, args.average), Log(args.out / "log.jsonl"), Clock(args.seconds)
-    for labelled, batch in batches_of(args, reader, near):
+    average, log = Average(model, args.average), Log(args.out / "log.jsonl")
+    for labelled, batch in batches_of(args, reader, near, clock):
         done = clock.done()
         if done >= 1:
             break
@@ -105,6 +117,7 @@ def run(args: argparse.Namespace) -> None:
         update(optimizer, found.loss, share_at(done, WARM_UP, DECAY, args.last_rate))
         log.add(labelled, found.logits, found.loss, done)
         average.update(model, log.step)
+    warn_without_steps(log, args.batches, args.first)
     model.load_state_dict(average.weights)
     save_model(model, args.out / WEIGHTS)
     if args.check:

@@ -1,11 +1,9 @@
 """`export`: makes a model folder from a checkpoint."""
 
 import argparse
-import json
 from pathlib import Path
 
-from ..calibration.fitting import CALIBRATION, Calibration
-from ..data.layout import TYPE_IDS
+from ..calibration.fitting import CALIBRATION, besides, fitted
 from ..data.rows import HELD_OUT, read_rows
 from ..folder.graph import build
 from ..folder.writer import About, write_folder
@@ -59,20 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="file that `train --int8` wrote (default: the folder's own, or those of --samples held-out rows)",
     )
     parser.add_argument("--fp32", action="store_true", help="do not quantize")
-
-
-def fitted(folder: Path) -> Calibration:
-    """Returns the fitted values of `calibrate` or of a model folder; temperatures of 1 if there is neither."""
-    for path in (folder / CALIBRATION, folder / "config.json"):
-        if path.exists():
-            return json.loads(path.read_text(encoding="utf-8"))
-    return {"temperature": dict.fromkeys(TYPE_IDS, 1.0)}
-
-
-def besides(found: Calibration) -> dict[str, object]:
-    """Returns the fitted values besides the temperatures of the types."""
-    others = {"temperature_by_options": found.get("temperature_by_options"), "noul_bias": found.get("noul_bias")}
-    return {name: value for name, value in others.items() if value}
 
 
 def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:

@@ -6,7 +6,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..calibration.fitting import CALIBRATION, fit_temperatures
+from ..calibration.fitting import (
+    CALIBRATION,
+    FEWEST_ROWS,
+    Calibration,
+    applied,
+    besides,
+    fit_temperatures,
+    fitted,
+    of_type,
+)
 from ..calibration.metrics import Array, interval
 from ..data.question import label_index
 from ..data.rows import HELD_OUT, TRAIN, Row, parse_row, read_rows, state_key, write_rows
@@ -21,6 +30,8 @@ from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
 from . import train
 
 SOURCE = "own"
+# The columns that every line of CSV has; a fifth, criteria, may be missing or empty.
+COLUMNS = ("state", "type", "instructions", "label")
 # Fewer held-out rows than this tell nothing about the model, and a temperature fitted on them would be random.
 FEWEST_HELD_OUT = 20
 # One in this many states is held out.
@@ -59,7 +70,19 @@ def read_own(path: Path) -> list[Row]:
         return list(read_rows(path, SOURCE))
     with path.open(encoding="utf-8-sig", newline="") as lines:
         numbered = enumerate(csv.DictReader(lines), start=2)
-        return [parse_row(csv_item(line), SOURCE, f"{path.name}:{number}") for number, line in numbered]
+        return [read_csv(line, f"{path.name}:{number}") for number, line in numbered]
+
+
+def read_csv(line: dict[str, str | None], where: str) -> Row:
+    """Returns the row of a line of CSV; raises ValueError, which names `where`, if it is none."""
+    missing = [column for column in COLUMNS if line.get(column) is None]
+    if missing:
+        raise ValueError(f"{where}: the column {missing[0]} is missing")
+    try:
+        item = csv_item({column: value for column, value in line.items() if value is not None})
+    except ValueError as error:
+        raise ValueError(f"{where}: the criteria are not JSON: {error}") from error
+    return parse_row(item, SOURCE, where)
 
 
 def csv_item(line: dict[str, str]) -> dict[str, object]:
@@ -92,15 +115,28 @@ def hold_out(rows: list[Row]) -> tuple[list[Row], list[Row]]:
     return kept, out
 
 
-def judged(path: Path, ranges: Ranges, rows: list[Row], device: str) -> tuple[list[Array], str]:
+def judged(
+    path: Path, ranges: Ranges, rows: list[Row], device: str, calibration: Calibration
+) -> tuple[list[Array], str]:
     """Returns the logits of a checkpoint or a folder, in int8 if there are ranges, and its accuracy in words."""
     model = load_model(path)
     if ranges:
         simulate(model, ranges)
     logits = [found.double().numpy() for found in predict(model, rows, Reading(device))]
-    right = sum(int(found.argmax() == label_index(row.question, row.label)) for found, row in zip(logits, rows))
+    answered = [applied(calibration, row.question, found)[0] for found, row in zip(logits, rows)]
+    right = sum(int(found.argmax() == label_index(row.question, row.label)) for found, row in zip(answered, rows))
     low, high = interval(right, len(rows))
     return logits, f"{right / len(rows):.3f} of {len(rows)} held-out rows (95 %: {low:.3f} to {high:.3f})"
+
+
+def fitted_again(start: Calibration, rows: list[Row], logits: list[Array]) -> Calibration:
+    """Returns the start's fitted values, with the temperature of each type of which there are enough held-out rows; a
+    temperature of a few dozen rows would be random."""
+    enough = [kind for kind in start["temperature"] if sum(map(of_type(kind), rows)) >= FEWEST_ROWS]
+    own = fit_temperatures(rows, logits, [label_index(row.question, row.label) for row in rows])
+    temperature = start["temperature"] | {kind: own[kind] for kind in enough}
+    by_options = [one for one in start.get("temperature_by_options", []) if one["type"] not in enough]
+    return {"temperature": temperature, "temperature_by_options": by_options, "noul_bias": start.get("noul_bias", {})}
 
 
 def train_arguments(args: argparse.Namespace, run_folder: Path, in_int8: bool) -> argparse.Namespace:
@@ -121,21 +157,22 @@ def rows_for_training(kept: list[Row], args: argparse.Namespace) -> Iterator[Row
 
 def run(args: argparse.Namespace) -> None:
     """Trains, fits temperatures on held-out rows, exports, and prints the model's accuracy before and after."""
+    start: Calibration = {**fitted(args.start if args.start.is_dir() else args.start.parent), "unify": True}
     kept, out = hold_out(read_own(args.own))
     folder = args.out / "run"
     write_rows(folder / TRAIN, rows_for_training(kept, args))
     write_rows(folder / HELD_OUT, out)
     # A model that was trained in int8 is trained on in int8, because its weights are meant for these ranges.
     ranges = served_ranges(args.start) if args.start.is_dir() else {}
-    print("before:", judged(args.start, ranges, out, args.device)[1])
+    print("before:", judged(args.start, ranges, out, args.device, start)[1])
     train.run(train_arguments(args, folder, bool(ranges)))
-    logits, words = judged(folder / "checkpoint.safetensors", ranges, out, args.device)
+    logits, words = judged(folder / "checkpoint.safetensors", ranges, out, args.device, start)
     print("after: ", words)
-    temperature = fit_temperatures(out, logits, [label_index(row.question, row.label) for row in out])
-    (folder / CALIBRATION).write_text(json.dumps({"temperature": temperature}, indent=2) + "\n")
+    found = fitted_again(start, out, logits)
+    (folder / CALIBRATION).write_text(json.dumps(found, indent=2) + "\n")
     model = load_model(folder / "checkpoint.safetensors").eval()
     if not ranges:
         rows = sample([*out, *generated(args.seed + 1, RANGE_GENERATED)], RANGE_ROWS)
         ranges = ranges_of(inputs_of(model, rows), PERCENTILE)
-    write_folder(args.out, build(model, ranges), About(args.name, args.version, temperature))
+    write_folder(args.out, build(model, ranges), About(args.name, args.version, found["temperature"], besides(found)))
     print(f"{args.out}: a model folder; serve it with `svc serve --model {args.out}`")

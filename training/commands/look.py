@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from ..calibration.metrics import Array
+from ..data.rows import Row
 from ..evaluate.answers import Sets
-from ..evaluate.figures import Figures, judged, summary
+from ..evaluate.figures import Figures, add_candidate_figures, judged, summary
 from ..model.predict import Reading, predict
 from ..model.weights import load_model
 
@@ -46,10 +48,14 @@ def run(args: argparse.Namespace) -> None:
     """Prints the figures of each set and their mean."""
     model, reading = load_model(args.checkpoint), Reading(args.device, STATE_MAX)
     sets: dict[str, Figures] = {}
-    for name, rows in Sets(args.data, names=args.sets, limit=args.limit).rows():
+
+    def ask(rows: list[Row]) -> list[Array]:
         with torch.autocast(torch.device(args.device).type, torch.bfloat16, enabled=args.bf16):
-            logits = [own.double().numpy() for own in predict(model, rows, reading)]
-        sets[name] = summary(rows, [judged(row, own) for row, own in zip(rows, logits)])
+            return [own.double().numpy() for own in predict(model, rows, reading)]
+
+    for name, rows in Sets(args.data, names=args.sets, limit=args.limit).rows():
+        sets[name] = summary(rows, [judged(row, own) for row, own in zip(rows, ask(rows))])
+        add_candidate_figures(sets[name], rows, ask)
         shown = {key: value for key, value in sets[name].items() if key in SHOWN}
         print(f"{name:20}", " ".join(f"{key} {shown[key]:.3f}" for key in SHOWN if key in shown), flush=True)
     mean = float(np.mean([one["accuracy"] for one in sets.values()]))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from ..distil.prepared import read_all, stream
+from ..distil.prepared import check_folders, read_all, stream
 from ..distil.reader import Reader, depth_of, load_reader, save_reader
-from ..distil.timed import Clock, Log, checked, prepare_device
+from ..distil.timed import Clock, Log, checked, prepare_device, warn_without_steps
 from ..train.loss import loss_of
 from ..train.optimizer import adamw, share_at, update
 
@@ -52,12 +52,13 @@ def optimizer_of(reader: Reader, args: argparse.Namespace) -> torch.optim.Optimi
 
 def run(args: argparse.Namespace) -> None:
     """Trains until the time is over, and writes the weights."""
+    check_folders(args.batches, args.check)
     torch.manual_seed(args.seed)
     prepare_device()
-    args.out.parent.mkdir(parents=True, exist_ok=True)
     reader = load_reader(args.start).to(args.device).train()
+    args.out.parent.mkdir(parents=True, exist_ok=True)
     optimizer, log, clock = optimizer_of(reader, args), Log(args.out.with_suffix(".jsonl")), Clock(args.seconds)
-    for batch in stream(args.batches, args.device, args.first):
+    for batch in stream(args.batches, args.device, clock.is_over, args.first):
         done = clock.done()
         if done >= 1:
             break
@@ -67,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
         loss = loss_of(logits, batch, args.consistency)
         update(optimizer, loss, share_at(done, WARM_UP, DECAY))
         log.add(batch, logits, loss, done)
+    warn_without_steps(log, args.batches, args.first)
     save_reader(reader, args.out)
     if args.check:
         reader.eval()

@@ -20,7 +20,18 @@ from ..model.weights import load_model
 from ..quantize.ranges import PERCENTILE, RANGES, inputs_of, ranges_of, read_ranges, simulate, write_ranges
 from ..recipes.mixture import Mixture
 from ..similarity.eye import fit_similarity, texts_of, widen
-from ..train.checkpoint import STATE, STEPS, Average, Progress, Run, planned_steps, resume, save
+from ..train.checkpoint import (
+    STATE,
+    STEPS,
+    Average,
+    Option,
+    Plan,
+    Progress,
+    Run,
+    refuse_other_options,
+    resume,
+    save,
+)
 from ..train.log import Log
 from ..train.loss import keeping, learned
 from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
@@ -29,6 +40,9 @@ from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
 RANGE_GROUPS = 512
 # The steps after which a line of the log is written.
 LOGGED_STEPS = 50
+# The options that may change when a run goes on: where it reads and writes, how long it is, and what computes it; and
+# what the parser of all commands adds.
+FREE = frozenset({"rows", "out", "steps", "decay", "save_seconds", "device", "threads", "command", "run"})
 DECAY_HELP = (
     "steps at the end in which the rate falls, at most half of all; before it is constant (default: %(default)s)"
 )
@@ -123,6 +137,12 @@ def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> R
     return read_ranges(path)
 
 
+def options_of(args: argparse.Namespace) -> dict[str, Option]:
+    """Returns the options with which a run has to go on, by their names."""
+    kept = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items() if name not in FREE}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in kept.items()}
+
+
 def rates_of(args: argparse.Namespace) -> Rates:
     """Returns the peak rates of a run."""
     return Rates(args.rate, args.head_rate, args.layer_decay, args.frozen)
@@ -160,14 +180,16 @@ def run(args: argparse.Namespace) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # nothing here reads what it has not written
     if args.threads:
         torch.set_num_threads(args.threads)
+    options = options_of(args)
+    refuse_other_options(args.out, options)
     earlier = earlier_model(args)
-    args.out.mkdir(parents=True, exist_ok=True)
     rows = list(read_rows(args.rows / TRAIN))
     model, mixture = starting_model(args, rows), Mixture(rows, args.seed)
+    args.out.mkdir(parents=True, exist_ok=True)
     if args.int8:
         simulate(model, ranges_of_run(model, mixture, args))
     model.to(args.device)
-    current = Run(model, Average(model, args.average), make_optimizer(model, rates_of(args)))
+    current = Run(model, Average(model, args.average), make_optimizer(model, rates_of(args)), options=options)
     resume(args.out, current)
     train(current, mixture, args, earlier)
     save(args.out, current)
@@ -177,10 +199,10 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Mod
     """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop. `earlier`
     is the model whose answers are kept, if any are."""
     log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
-    progress = current.progress
-    bar = tqdm(total=planned_steps(args.out, args.steps), initial=progress.step, desc="steps", mininterval=5)
+    progress, plan = current.progress, Plan(args.out, args.steps)
+    bar = tqdm(total=plan.steps(), initial=progress.step, desc="steps", mininterval=5)
     for batch in batches(mixture, progress, args.pool, args.batch_tokens, args.crossed):
-        steps = bar.total = planned_steps(args.out, args.steps)
+        steps = bar.total = plan.steps()
         if progress.step >= steps:
             break
         rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)

@@ -1,6 +1,7 @@
 """The `shared-state` layout: how a state and its questions become tokens."""
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,8 @@ TYPE_IDS = {"choice": 1, "score": 1, "noul": 1}
 # The prefixes are empty, because the options show the type of a question: words for it would cost a tenth of its
 # tokens.
 HEAD_PREFIX = dict.fromkeys(TYPE_IDS, "")
+# Half of a surrogate pair, which no UTF-8 text can hold, such as what is left of an emoji that a program cut.
+HALF = re.compile("[\ud800-\udfff]")
 
 
 @dataclass
@@ -53,14 +56,22 @@ def tokenizer() -> Tokenizer:
     return loaded
 
 
+def well_formed(text: str) -> str:
+    """Returns a text with U+FFFD for each half of a surrogate pair, as the server reads it."""
+    return HALF.sub("\ufffd", text)
+
+
 def tokens(text: str) -> list[int]:
     """Returns the ids of a text, without special tokens."""
-    return tokenizer().encode(text, add_special_tokens=False).ids
+    return tokenizer().encode(well_formed(text), add_special_tokens=False).ids
 
 
 def state_text(state: State) -> str:
-    """Returns a state in the server's form: a string is itself, anything else is its compact JSON."""
-    return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+    """Returns a state in the server's form: a string is itself, anything else is its compact JSON, in which half of a
+    surrogate pair is the escape of U+FFFD."""
+    if isinstance(state, str):
+        return well_formed(state)
+    return HALF.sub(r"\\ufffd", json.dumps(state, ensure_ascii=False, separators=(",", ":")))
 
 
 def option_texts(question: ServedQuestion) -> list[str]:

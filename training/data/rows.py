@@ -3,12 +3,13 @@
 import gzip
 import hashlib
 import json
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from .question import Label, Question, label_index
+from .question import Label, Question, label_index, option_count
 
 # A state is a text or any other JSON value. Each recipe knows the shape of its sources' states.
 State = Any
@@ -26,6 +27,8 @@ LIKENESS = "likeness"
 HELD_OUT_SOURCES = frozenset({"pubmedqa", "prom_alerts", "rasa", "scitail_dev"})
 # In addition, one in this many states of every other source is held out.
 HELD_OUT_SHARE = 40
+# How far the sum of a distribution may be from 1, since annotators' shares are rounded.
+SUM_TOLERANCE = 0.02
 
 
 @dataclass
@@ -44,23 +47,72 @@ class Row:
 
 
 def read_rows(path: Path, source: str | None = None) -> Iterator[Row]:
-    """Yields the rows of a JSON Lines file, which may be gzipped; `source` overrides the source that the rows name."""
+    """Yields the rows of a JSON Lines file, which may be gzipped; `source` overrides the source that the rows name.
+
+    Raises ValueError, which names the file and the line, if a line is no row or cannot be read.
+    """
+    for number, line in numbered_lines(path):
+        if line.strip():
+            where = f"{path.name}:{number}"
+            try:
+                item = json.loads(line.rstrip())
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{where}: no JSON: {error.msg} at column {error.colno}") from error
+            yield parse_row(item, source, where)
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yields the lines of a text file, which may be gzipped, with their numbers from 1 on."""
+    number = 0
     open_text = gzip.open if path.suffix == ".gz" else open
     with open_text(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                yield parse_row(json.loads(line), source, f"{path.name}:{number}")
+        try:
+            for number, line in enumerate(lines, start=1):
+                yield number, line
+        except (EOFError, zlib.error, gzip.BadGzipFile, UnicodeDecodeError) as error:
+            raise ValueError(f"{path.name}, after line {number}: {error}") from error
 
 
 def parse_row(item: dict[str, Any], source: str | None, where: str) -> Row:
-    """Returns a row from its JSON; raises ValueError, which names `where`, if the label does not fit the question."""
-    named = source or item.get("src") or where.split(".")[0]
-    row = Row(named, item["state"], item.get("q") or item["question"], item["label"], item.get("soft"))
+    """Returns a row from its JSON; raises ValueError, which names `where`, if a part of it is missing, or if the label
+    or the distribution does not fit the question."""
     try:
+        row = row_of(item, source, where)
         label_index(row.question, row.label)
-    except (ValueError, KeyError, TypeError) as error:
+        check_soft(row)
+    except KeyError as error:
+        raise ValueError(f"{where}: the question has no {error}") from error
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{where}: {error}") from error
     return row
+
+
+def row_of(item: object, source: str | None, where: str) -> Row:
+    """Returns a row from its JSON; raises ValueError if a part of it is missing."""
+    if not isinstance(item, dict):
+        raise ValueError("a row is an object")
+    question = item.get("q") or item.get("question")
+    found = {"state": "state" in item, "q": question is not None, "label": "label" in item}
+    missing = [f"`{name}`" for name, is_there in found.items() if not is_there]
+    if missing:
+        raise ValueError(f"the row has no {' and no '.join(missing)}")
+    if not isinstance(question, dict):
+        raise ValueError("`q` is no object")
+    named = source or item.get("src") or where.split(".")[0]
+    return Row(named, item["state"], cast(Question, question), item["label"], item.get("soft"))
+
+
+def check_soft(row: Row) -> None:
+    """Raises ValueError if the row has a distribution that is none over the options of its question."""
+    soft, count = row.soft, option_count(row.question)
+    if soft is None:
+        return
+    if not isinstance(soft, list) or not all(type(share) in (int, float) and share >= 0 for share in soft):
+        raise ValueError(f"`soft` is {soft!r}, no list of shares from 0 up")
+    if len(soft) != count:
+        raise ValueError(f"`soft` has {len(soft)} shares for {count} options")
+    if not abs(sum(soft) - 1) <= SUM_TOLERANCE:
+        raise ValueError(f"the shares of `soft` add up to {sum(soft):.3g}, not to 1")
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> int:

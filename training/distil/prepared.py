@@ -6,7 +6,7 @@ reads the same ones, however many processes wrote them.
 
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import count
@@ -104,22 +104,32 @@ def unpacked(item: dict[str, Any], device: str) -> Batch:
     return Batch(**large(item) | {"ties": Ties(**large(item["ties"]))})
 
 
-def stream(folder: Path, device: str, first: int = 0) -> Iterator[Batch]:
-    """Yields the batches of the pools from number `first` on without end, in order, and waits for files that are not
-    yet written; a thread reads ahead."""
+def check_folders(*folders: Path | None) -> None:
+    """Raises ValueError if one of the folders of batches, of those that are given, does not exist."""
+    for folder in folders:
+        if folder and not folder.is_dir():
+            raise ValueError(f"{folder}: there is no such folder of batches; `prepare` writes it")
+
+
+def stream(folder: Path, device: str, is_over: Callable[[], bool], first: int = 0) -> Iterator[Batch]:
+    """Yields the batches of the pools from number `first` on, in order, and waits for files that are not yet written,
+    until the time is over; a thread reads ahead."""
     over, thread = Event(), ThreadPoolExecutor(1)
 
-    def read_when_written(index: int) -> list[Batch]:
+    def read_when_written(index: int) -> list[Batch] | None:
         path = path_of(folder, index)
         while not path.exists():
-            if over.wait(PAUSE):
-                return []
+            if is_over() or over.wait(PAUSE):
+                return None
         return read(path, device)
 
     ahead = deque(thread.submit(read_when_written, index) for index in range(first, first + AHEAD))
     try:
         for index in count(first + AHEAD):
-            yield from ahead.popleft().result()
+            batches = ahead.popleft().result()
+            if batches is None:
+                return
+            yield from batches
             ahead.append(thread.submit(read_when_written, index))
     finally:
         over.set()

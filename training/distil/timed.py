@@ -1,6 +1,7 @@
 """Runs that end at a time, not after a number of steps: a GPU is often lent by the minute."""
 
 import json
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -25,15 +26,22 @@ def prepare_device() -> None:
 
 @dataclass
 class Clock:
-    """The time that a run has, in seconds from its first look."""
+    """The time that a run has, in seconds from now on. Its share counts from the first look on, so that a run which has
+    waited for its first batch begins as every other does."""
 
     seconds: float
+    made: float = field(default_factory=time.monotonic)
     began: float | None = None
 
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() - self.made >= self.seconds
+
     def done(self) -> float:
-        """Returns the share of the time that is over, 0 at the first call."""
+        """Returns the share of the time that is over, 0 at the first call, and 1 or more when all of it is."""
         self.began = self.began or time.monotonic()
-        return (time.monotonic() - self.began) / self.seconds
+        left = self.made + self.seconds - self.began
+        return (time.monotonic() - self.began) / left if left > 0 else 1.0
 
 
 @dataclass
@@ -72,6 +80,12 @@ class Log:
         with self.path.open("a", encoding="utf-8") as out:
             out.write(json.dumps(line | {"accuracy": accuracy}) + "\n")
         self.tokens, self.began, self.losses, self.answers = 0, time.monotonic(), [], []
+
+
+def warn_without_steps(log: Log, batches: Path, first: int) -> None:
+    """Says on stderr if a run has read no batch in its time, so that its weights are those that it began with."""
+    if not log.step:
+        print(f"{batches}: no batch from pool {first} on was there in time; nothing was learned", file=sys.stderr)
 
 
 def rights(batch: Batch, logits: torch.Tensor) -> torch.Tensor:

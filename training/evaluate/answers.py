@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NotRequired, TypedDict
@@ -9,13 +10,24 @@ from typing import NotRequired, TypedDict
 from tqdm import tqdm
 
 from ..calibration.fitting import applied
+from ..calibration.metrics import Array
 from ..data.layout import state_text
-from ..data.question import label_index
 from ..data.rows import Row, read_rows, state_key
 from ..folder.reader import Folder
 from ..similarity.embeddings import cosines_of
 from .coherence import Deviation
-from .figures import JUDGED, Figures, Judged, Together, among_candidates, judged, summary, together
+from .figures import (
+    JUDGED,
+    Figures,
+    Judged,
+    Together,
+    accuracy_of,
+    add_candidate_figures,
+    among_candidates,
+    judged,
+    summary,
+    together,
+)
 from .jevbench import Scores
 from .needle import Found
 from .probes import Bias, Known
@@ -94,13 +106,21 @@ class Sets:
 
     def holds(self, name: str) -> bool:
         """Whether a set is among them."""
-        if self.names:
-            return name in self.names
+        return self.in_half(name) and (not self.names or name in self.names)
+
+    def in_half(self, name: str) -> bool:
+        """Whether a set is in the half."""
         return self.half == "both" or (self.half == "judged") == (name in JUDGED)
 
     def rows(self) -> Iterator[tuple[str, list[Row]]]:
-        """Yields the sets with their rows; raises FileNotFoundError if there is none."""
+        """Yields the sets with their rows; raises FileNotFoundError if there is none, and ValueError for a name that is
+        no set or a set of the other half."""
         files = {path.name.split(".")[0]: path for path in sorted((self.data / "dev").glob("*.jsonl*"))}
+        for name in self.names or []:
+            if name not in files:
+                raise ValueError(f"{self.data}: there is no set {name!r}; there are {', '.join(files)}")
+            if not self.in_half(name):
+                raise ValueError(f"{name!r} is not among the {self.half} sets")
         wanted = {name: path for name, path in files.items() if self.holds(name)}
         if not wanted:
             raise FileNotFoundError(f"{self.data}: no dev/*.jsonl or dev/*.jsonl.gz that is asked for")
@@ -122,6 +142,11 @@ def answers(folder: Folder, rows: list[Row], name: str) -> list[Judged]:
     return [found[i] for i in range(len(rows))]
 
 
+def logits_of(folder: Folder, rows: list[Row]) -> list[Array]:
+    """Returns the logits of each row's options."""
+    return [one.logits for one in answers(folder, rows, "fewer options")]
+
+
 def evaluate_sets(folder: Folder, wanted: Sets) -> SetsResults:
     """Returns every set's figures, and those of all rows together."""
     sets: dict[str, Figures] = {}
@@ -129,6 +154,7 @@ def evaluate_sets(folder: Folder, wanted: Sets) -> SetsResults:
     for name, rows in wanted.rows():
         found = answers(folder, rows, name)
         figures = sets[name] = summary(rows, found)
+        add_candidate_figures(figures, rows, partial(logits_of, folder))
         everything += found
         accuracy, error = figures["accuracy"], figures["calibration_error"]
         print(f"{name}: {accuracy:.3f} of {len(rows)}, calibration error {error:.3f}", flush=True)
@@ -139,13 +165,14 @@ def evaluate_cosine(wanted: Sets) -> dict[str, Cosine]:
     """Returns the accuracy of the untrained base model on choices, by its cosines of the text and each option."""
     found: dict[str, Cosine] = {}
     for name, rows in wanted.rows():
-        choices = [(row.state, row.question) for row in rows if row.question["type"] == "choice"]
-        if len(choices) == len(rows):
-            scores = cosines_of(choices)
-            labels = [label_index(row.question, row.label) for row in rows]
-            right = sum(int(own.argmax() == label) for own, label in zip(scores, labels))
-            found[name] = {"accuracy": right / len(rows), **among_candidates(rows, scores)}
+        if all(row.question["type"] == "choice" for row in rows):
+            found[name] = {"accuracy": accuracy_of(rows, cosines), **among_candidates(rows, cosines)}
     return found
+
+
+def cosines(rows: list[Row]) -> list[Array]:
+    """Returns the base model's cosines of each row's text and options, all of whose questions are choices."""
+    return cosines_of([(row.state, row.question) for row in rows if row.question["type"] == "choice"])
 
 
 def compared(results: Results, other: Results) -> Against:

@@ -11,6 +11,9 @@ from .plots import Points, plot
 TEXTS = Path(__file__).parent / "card.md"
 CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
 CHOSE = "Sets by which models were chosen, so that new data will be somewhat harder:"
+# The parts of the results that a card cannot do without.
+NEEDED = ("sets", "together", "cosine", "coherence", "needle", "bias", "cases", "battery")
+POINT = 0.01
 LOOKED_AT_ONCE = "Sets that are looked at once for each model that is to be shipped, and choose nothing:"
 
 
@@ -210,15 +213,38 @@ def plots(results: Results) -> dict[str, str]:
     }
 
 
+def cosine_falls(results: Results) -> str:
+    """Returns a list of the sets of choices on which the untrained base model's cosines are better by more than a
+    point."""
+    lines = []
+    for name, base in results["cosine"].items():
+        own = results["sets"].get(name)
+        if own is None:
+            continue
+        pairs = [("", own["accuracy"], base["accuracy"])]
+        pairs.append((" among 16", own.get("among_16", 1.0), base.get("among_16", 0.0)))
+        pairs.append((' without "none"', own.get("without_none", 1.0), base.get("without_none", 0.0)))
+        lines += [
+            f"- {name}{how}: {percent(mine)} instead of {percent(theirs)}."
+            for how, mine, theirs in pairs
+            if theirs - mine > POINT
+        ]
+    return "\n".join(["The base model's cosines, untrained, are better on these:", "", *lines]) if lines else ""
+
+
 def card(results: Results, fp32: Results | None, notes: dict[str, str]) -> str:
     """Returns the card of a model, compared with the same weights in fp32 if their results are given; `notes` says of
-    some sets why the model is bad at them."""
+    some sets why the model is bad at them. Raises ValueError if a part of the results is missing."""
+    missing = [part for part in NEEDED if part not in results]
+    if missing:
+        raise ValueError(f"the results lack {', '.join(missing)}: the card needs all parts of `evaluate`")
     text = TEXTS.read_text(encoding="utf-8").format(
         name=results["name"],
         version=results["version"],
         megabytes=f"{results['bytes'] / 1e6:.1f}",
         sets=both_halves(results),
         falls=falls(results, notes),
+        cosine_falls=cosine_falls(results),
         thresholds=thresholds_table(results),
         choices=choices_table(results),
         abstaining=abstaining_text(results),

@@ -2,15 +2,15 @@
 answers, and the accuracy among sixteen options."""
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from random import Random
 from typing import NotRequired, TypedDict
 
 import numpy as np
 
 from ..calibration import metrics
-from ..data.question import label_index, option_count
+from ..data.question import choice, label_index, option_count
 from ..data.rows import Row
 from ..data.wording import NONE_NAMES
 
@@ -23,6 +23,8 @@ CALIBRATED_FROM = 500
 # The smallest probability in a loss.
 SMALLEST = 1e-12
 NONE = frozenset(name.lower() for name in NONE_NAMES) | {"no_nodes_detected"}
+# Returns the logits of each row's options.
+Ask = Callable[[list[Row]], list[metrics.Array]]
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,6 @@ def summary(rows: list[Row], found: list[Judged]) -> Figures:
         "removed_by_probability": metrics.errors_removed(confidence, right),
     }
     add_threshold_figures(figures, rows, found)
-    add_candidate_figures(figures, rows, [one.logits for one in found])
     acts = acts_of(found)
     if acts is not None:
         figures["removed_by_act"] = metrics.errors_removed(acts, right)
@@ -140,42 +141,58 @@ class AmongCandidates(TypedDict):
     without_none: NotRequired[float]
 
 
-def among_candidates(rows: list[Row], scores: list[metrics.Array]) -> AmongCandidates:
-    """Returns the accuracy among sixteen options for choices that have more; this is possible because an option's logit
-    does not depend on the others."""
-    longer = [
-        i for i, row in enumerate(rows) if row.question["type"] == "choice" and option_count(row.question) > CANDIDATES
-    ]
-    if not longer:
-        return {}
-    right = [int(scores[i][drawn(rows[i], i)].argmax() == 0) for i in longer]
-    found: AmongCandidates = {"among_16": float(np.mean(right))}
-    without = without_none(rows, scores)
-    if without is not None:
-        found["without_none"] = without
+def among_candidates(rows: list[Row], ask: Ask) -> AmongCandidates:
+    """Returns the accuracy among sixteen options for choices that have more, and the accuracy without "none of these"
+    on rows that one of the named options fits, which measures only the knowledge of meaning.
+
+    The rows are asked again, because the logit of "none of these" depends on the number of options.
+    """
+    longer = [fewer(row, drawn(row, i)) for i, row in enumerate(rows) if has_options(row, CANDIDATES + 1)]
+    named = [fewer(row, named_options(row)) for row in rows if has_options(row, 2) and offers_none(row)]
+    found: AmongCandidates = {}
+    if longer:
+        found["among_16"] = accuracy_of(longer, ask)
+    if named:
+        found["without_none"] = accuracy_of(named, ask)
     return found
 
 
-def add_candidate_figures(figures: Figures, rows: list[Row], scores: list[metrics.Array]) -> None:
-    """Adds the accuracy among sixteen options, and without "none of these", for choices that have more options."""
-    found = among_candidates(rows, scores)
+def has_options(row: Row, least: int) -> bool:
+    """Whether a row's question is a choice with so many options or more."""
+    return row.question["type"] == "choice" and option_count(row.question) >= least
+
+
+def named_options(row: Row) -> list[int]:
+    """Returns the indices of the options that do not mean "none of these"."""
+    return [i for i, name in enumerate(row.question["criteria"]) if name.lower() not in NONE]
+
+
+def offers_none(row: Row) -> bool:
+    """Whether a choice offers "none of these" and another option is right."""
+    return len(named_options(row)) < option_count(row.question) and str(row.label).lower() not in NONE
+
+
+def fewer(row: Row, kept: list[int]) -> Row:
+    """Returns a choice with some of its options, in their order."""
+    if row.question["type"] != "choice":
+        raise ValueError(f"{row.source}: a {row.question['type']} has no options to leave out")
+    criteria = [item for i, item in enumerate(row.question["criteria"].items()) if i in kept]
+    return replace(row, question=choice(row.question["instructions"], dict(criteria)), soft=None)
+
+
+def accuracy_of(rows: list[Row], ask: Ask) -> float:
+    """Returns the share of rows whose likeliest option is right."""
+    right = [own.argmax() == label_index(row.question, row.label) for row, own in zip(rows, ask(rows))]
+    return float(np.mean(right))
+
+
+def add_candidate_figures(figures: Figures, rows: list[Row], ask: Ask) -> None:
+    """Adds the accuracy among sixteen options, and without "none of these", to a set's figures."""
+    found = among_candidates(rows, ask)
     if "among_16" in found:
         figures["among_16"] = found["among_16"]
     if "without_none" in found:
         figures["without_none"] = found["without_none"]
-
-
-def without_none(rows: list[Row], scores: list[metrics.Array]) -> float | None:
-    """Returns the accuracy on the rows that one of the named options fits, without "none of these": it measures only
-    the knowledge of meaning. None if there are no such rows."""
-    right = []
-    for row, own in zip(rows, scores):
-        if row.question["type"] != "choice":
-            continue
-        kept = [i for i, name in enumerate(row.question["criteria"]) if name.lower() not in NONE]
-        if len(kept) < len(own) and str(row.label).lower() not in NONE:
-            right.append(int(kept[own[kept].argmax()] == label_index(row.question, row.label)))
-    return float(np.mean(right)) if right else None
 
 
 def means(sets: Collection[Figures], calibrated_from: int = CALIBRATED_FROM) -> tuple[float, float | None]:

@@ -15,7 +15,7 @@ from tokenizers import Tokenizer
 
 from ..calibration.fitting import applied
 from ..calibration.metrics import Array, softmax
-from ..data.layout import option_texts, state_text
+from ..data.layout import option_texts, state_text, well_formed
 from ..data.question import ServedQuestion, option_keys
 from ..data.rows import State
 from ..data.unified import reading_of
@@ -94,7 +94,7 @@ class Folder:
 
     def tokens(self, text: str) -> list[int]:
         """Returns the ids of a text, without special tokens."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        return self.tokenizer.encode(well_formed(text), add_special_tokens=False).ids
 
     def empty(self) -> KvCache:
         """Returns the keys and values of an empty state."""

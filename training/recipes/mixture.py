@@ -10,13 +10,14 @@ from ..data.groups import Group
 from ..data.layout import Encoded, encode
 from ..data.question import Question
 from ..data.rows import Row, state_key
+from ..generate.exams import LESSONS
 from ..generate.written import SERVICES, WRITTEN
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
 from .pools import Pools, make_pools
 from .recipes import filed, kind_of, long_document, make_group, matching
-from .targets import KNOWLEDGE
+from .targets import KNOWLEDGE, unsure_of_none
 
 # The share of the steps' groups by source and recipe. Generated and written rows together have a third. Sources with
 # few rows have a small share, and mustard, whose sarcasm of two shows does not carry over to other texts.
@@ -24,7 +25,9 @@ WEIGHTS = {
     "generated": 11,
     "likeness": 28,
     "own": 60,
-    "written:written": 39,
+    "written:written": 30,
+    "exams:exam": 8,
+    "lessons:exam": 3,
     "mnli_dev:verdict": 20,
     "snli_dev:verdict": 6,
     "cad_nli:verdict": 5,
@@ -132,13 +135,13 @@ MADE = {
 }
 # Sources and kinds in which cutting the state may cut the evidence; longer states are skipped instead.
 EVIDENCE = frozenset({"generated", DOCUMENTS, RULES, AMOUNTS})
-EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim", WRITTEN})
+EVIDENCE_KINDS = frozenset({"verdict", "passage", "claim", WRITTEN, "exam"})
 STATE_LIMITS = (64, 96, 128, 128, 224)
 # The sources whose states may be longer, up to these tokens. A step over a text of more than 5,000 tokens takes 24 GB;
 # one document in two hundred would be as long.
 LONGEST = {DOCUMENTS: 3072, WRITTEN: 224}
 # Sources whose questions an earlier model answers worse than it should.
-UNKNOWN = KNOWLEDGE | {AMOUNTS, WRITTEN, SERVICES}
+UNKNOWN = KNOWLEDGE | {AMOUNTS, WRITTEN, SERVICES, LESSONS}
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group, by kind, and for all other kinds.
@@ -195,6 +198,7 @@ class Mixture:
         group, kind = self.drawn(rng)
         for asked in group.asked:
             asked.kept = asked.kept and group.source not in UNKNOWN and is_known(asked.question)
+        unsure_of_none(group)
         return group, kind
 
     def drawn(self, rng: Random) -> tuple[Group, str]:

@@ -9,11 +9,13 @@ from ..data.groups import Asked, Group, one_hot
 from ..data.question import choice, label_index, option_count, with_instructions
 from ..data.rows import LIKENESS, Row
 from ..generate.documents import document
+from ..generate.exams import EXAMS, LESSONS
 from ..generate.issues import issue
 from ..generate.written import WRITTEN
 from . import passages, properties, sentiment, verdicts
 from .choices import choices, renamed, sure_choice
 from .claims import claimed
+from .exams import examined
 from .levels import ask_levels
 from .mirrored import mirror
 from .pools import Pools
@@ -121,6 +123,8 @@ def kind_of(row: Row) -> tuple[str, Hashable] | None:
         return "plain", None
     if source == WRITTEN:
         return WRITTEN, None
+    if source in (EXAMS, LESSONS):
+        return "exam", None
     if source in verdicts.SOURCES and kind != "score":
         label = verdicts.label_of(row)
         return ("verdict", label) if label is not None and verdicts.parts_of(row) else None
@@ -170,6 +174,8 @@ def group_of(rng: Random, kind: str, rows: list[Row], pools: Pools) -> Group:
         return properties.about(rng, row, *known)
     if kind == "feeling" and (feeling := sentiment.feeling_of(row)):
         return sentiment.felt(rng, row, feeling)
+    if kind == "exam" and question["type"] == "choice":
+        return examined(rng, row, question, pools)
     if kind == "choice" and question["type"] == "choice":
         return choices(rng, row, question, pools)
     if kind == "levels" and question["type"] == "score":

@@ -1,6 +1,7 @@
 """Made-up rows of every source that a recipe knows, in every form in which the source asks."""
 
 from training.data.rows import LIKENESS, Row
+from training.generate.exams import EXAMS, LESSONS
 from training.generate.rows import generated
 
 # The number of rows of each form: more than eight, since fewer pairs are not matched with each other.
@@ -388,6 +389,10 @@ def labelled(i, topic):
         choose("Answer `question`.", topic, f"cupboard {i}", "river", "pocket"),
         topic,
     )
+    asked = choose("Pick the correct answer to `question`.", A=topic, B=f"river {i}", C="pocket", D="cupboard")
+    yield Row(EXAMS, {"question": f"What has {i} seats and a stage?"}, asked, "A")
+    passage = f"The {topic} has {i} seats and a stage."
+    yield Row(LESSONS, {"question": f"Where are {i} seats?", "passage": passage}, asked, "A")
     yield Row(
         "splunk",
         {"description": f"Finds {i} logins at the {topic}.", "name": f"Logins {i}"},

@@ -10,7 +10,7 @@ from training.calibration.metrics import area_under_curve, best_threshold
 from training.data.groups import Asked, Group
 from training.data.layout import encode
 from training.data.rows import Row
-from training.evaluate.figures import Judged, drawn, summary
+from training.evaluate.figures import among_candidates, drawn
 from training.model.batches import collate
 from training.recipes import asking, properties
 from training.recipes.asking import Draw, pick
@@ -133,10 +133,22 @@ def test_the_area_and_the_best_threshold_are_those_of_counting():
 def test_sixteen_candidates_hold_the_right_one_and_are_the_same_each_time():
     row = Row("x", "s", {"type": "choice", "instructions": "?", "criteria": {f"o{i}": "" for i in range(40)}}, "o7")
     assert drawn(row, 3) == drawn(row, 3) != drawn(row, 4) and drawn(row, 3)[0] == 7 and len(set(drawn(row, 3))) == 16
-    logits = np.zeros(40)
-    logits[7], logits[9] = 1.0, 0.5
-    figures = summary([row], [Judged(True, 0.5, None, 0.1, logits)])
-    assert figures["among_16"] == 1.0
+
+
+def test_choices_are_asked_again_with_fewer_options():
+    def ask(rows):
+        """Returns logits that name the last option of seventeen or fewer, and else the first."""
+        counts = [len(row.question["criteria"]) for row in rows]
+        asked.extend(counts)
+        return [np.eye(count)[-1 if count < 18 else 0] for count in counts]
+
+    names = {f"o{i}": "" for i in range(40)}
+    criteria, asked = {**names, "none": "none of these"}, []
+    question = {"type": "choice", "instructions": "?", "criteria": criteria}
+    rows = [Row("x", "s", question, "none"), Row("x", "s", question, "o0")]
+    assert among_candidates(rows, ask) == {"among_16": 0.5, "without_none": 1.0}
+    assert asked == [16, 16, 40]
+    assert among_candidates([Row("x", "s", {"type": "noul", "instructions": "?"}, True)], ask) == {}
 
 
 def test_a_held_out_mixture_asks_otherwise():

@@ -1,8 +1,19 @@
 """The parts of the model card that follow from the figures of single sets."""
 
+import pytest
+
 from training.calibration.metrics import interval
 from training.evaluate.answers import Compared, Results
-from training.evaluate.card import battery_text, both_halves, choices_table, falls, jevbench_text, thresholds_table
+from training.evaluate.card import (
+    battery_text,
+    both_halves,
+    card,
+    choices_table,
+    cosine_falls,
+    falls,
+    jevbench_text,
+    thresholds_table,
+)
 from training.evaluate.figures import Figures
 
 ROWS = 1000
@@ -72,6 +83,22 @@ def test_a_card_has_the_order_and_the_threshold_of_yes_and_no():
 
 def test_a_card_has_the_base_models_cosines_beside_choices():
     assert choices_table(results()).endswith("| cfpb_1000 | 50.0 | 40.0 | 61.0 | 58.0 |  |  |")
+
+
+def test_a_card_names_the_choices_at_which_the_base_models_cosines_are_better():
+    found = results()
+    assert cosine_falls(found) == ""
+    found["cosine"]["cfpb_1000"] |= {"among_16": 0.64, "without_none": 0.7}
+    found["sets"]["cfpb_1000"]["without_none"] = 0.6
+    assert cosine_falls(found).split("\n")[2:] == [
+        "- cfpb_1000 among 16: 61.0 instead of 64.0.",
+        '- cfpb_1000 without "none": 60.0 instead of 70.0.',
+    ]
+
+
+def test_a_card_without_all_parts_is_refused():
+    with pytest.raises(ValueError, match="lack together, coherence, needle, bias, cases, battery"):
+        card(results(), None, {})
 
 
 def test_a_card_has_the_scores_of_jevbench_and_of_its_parts():

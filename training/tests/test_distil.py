@@ -1,4 +1,5 @@
 import json
+import time
 from dataclasses import fields
 from random import Random
 
@@ -12,7 +13,7 @@ from training.data.layout import encode, tokenizer
 from training.data.question import noul
 from training.data.rows import TRAIN, read_rows
 from training.distil.crossed import crossed, partly_crossed
-from training.distil.prepared import Sizes, batches_of, path_of, read, write
+from training.distil.prepared import Sizes, batches_of, path_of, read, stream, write
 from training.distil.reader import ids_of, load_reader, places_of, save_reader, sees_of
 from training.distil.timed import Clock
 from training.distil.words import in_other_words, near_words
@@ -127,6 +128,60 @@ def test_the_rate_follows_the_time():
     assert 0 <= clock.done() < clock.done() < 0.1
     assert share_at(0.025, 0.05, 0.5) == 0.5 and share_at(0.3, 0.05, 0.5) == 1
     assert share_at(0.75, 0.05, 0.5) == 0.5 and share_at(1, 0.05, 0.5, 0.2) == pytest.approx(0.2)
+
+
+def test_the_time_of_a_run_goes_by_while_it_waits_and_its_rate_begins_with_the_first_batch(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr("training.distil.timed.time.monotonic", lambda: now)
+    clock, late = Clock(10, now), Clock(10, now)
+    now = 1006.0
+    assert clock.done() == 0 and not clock.is_over()
+    now = 1008.0
+    assert clock.done() == 0.5
+    now = 1010.0
+    assert clock.done() == 1 and clock.is_over() and late.done() == 1
+
+
+def test_a_run_waits_for_batches_until_its_time_is_over(tmp_path):
+    for index in (0, 1, 3):
+        write(tmp_path, index, [two_questions()])
+    for first, expected in ((0, 2), (2, 0), (3, 1), (9, 0)):
+        clock = Clock(0.3)
+        assert len(list(stream(tmp_path, "cpu", clock.is_over, first))) == expected
+        assert clock.is_over()
+
+
+def test_runs_that_are_behind_all_batches_end_in_time_and_write_what_they_have(
+    small_reader, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr("training.commands.distil.near_words", lambda words: None)
+    batches, untrained, start = tmp_path / "batches", tmp_path / "untrained.safetensors", tmp_path / "start.safetensors"
+    batches.mkdir()
+    write(batches, 0, [two_questions()])
+    save_reader(small_reader, untrained)
+    save_model(load_model(), start)
+    shared = {"batches": batches, "seconds": 0.5, "first": 7, "device": "cpu"}
+    began = time.monotonic()
+    command("teach", start=untrained, out=tmp_path / "taught.safetensors", **shared)
+    for more in ((), ("--int8",)):
+        out = tmp_path / f"run{len(more)}"
+        command("distil", *more, teacher=untrained, start=start, out=out, **shared)
+        assert torch.equal(load_model(out / "checkpoint.safetensors").word.weight, load_model(start).word.weight)
+        assert not (out / "ranges.json").exists()
+    assert time.monotonic() - began < 60 and (tmp_path / "taught.safetensors").exists()
+    line = f"{batches}: no batch from pool 7 on was there in time; nothing was learned\n"
+    assert capsys.readouterr().err == 3 * line
+
+
+def test_folders_of_batches_that_do_not_exist_are_refused_at_once(tmp_path):
+    made, missing = tmp_path / "made", tmp_path / "missing"
+    made.mkdir()
+    needed = {"start": "unused", "out": tmp_path / "out/one", "seconds": 9999, "device": "cpu"}
+    for folders in ({"batches": missing}, {"batches": made, "check": missing}):
+        for name, more in (("teach", {}), ("distil", {"teacher": "unused"})):
+            with pytest.raises(ValueError, match=f"^{missing}: there is no such folder of batches"):
+                command(name, **needed, **folders, **more)
+    assert not (tmp_path / "out").exists()
 
 
 def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_learns_from_it(small_reader, tmp_path):

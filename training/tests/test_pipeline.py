@@ -341,6 +341,22 @@ def test_a_users_own_rows_become_a_served_folder_that_has_learned_them(kind, ste
     assert sum(answer == right for answer, right in zip(answers, "xxxyyy")) >= 5
     if kind == "folder in int8":
         assert served_ranges(served) == served_ranges(start)
+        # Thirty held-out rows tell nothing about temperatures.
+        before = json.loads((start / "config.json").read_text(encoding="utf-8"))
+        for values in ("temperature", "temperature_by_options", "noul_bias"):
+            assert folder.config.get(values) == before.get(values)
+
+
+def test_a_line_of_csv_that_is_no_row_is_named(tmp_path):
+    path = tmp_path / "own.csv"
+    for text, message in (
+        ("state,type,instructions\nhere,noul,Is it?\n", "own.csv:2: the column label is missing"),
+        ("state,type,instructions,criteria,label\nhere,choice,Which?,{a,a\n", "own.csv:2: the criteria are not JSON"),
+        ("state,type,instructions,criteria,label\nhere,noul,Is it?,,perhaps\n", "own.csv:2: label 'perhaps'"),
+    ):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=message):
+            read_own(path)
 
 
 def test_too_few_rows_to_judge_by_are_refused(tmp_path):

@@ -1,0 +1,188 @@
+"""What commands refuse, in one line that says what is wrong, and what they read all the same."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from training.__main__ import main
+from training.data.layout import encode, state_text, tokens, unlabelled
+from training.data.question import noul
+from training.data.rows import TRAIN, Row, read_rows, write_rows
+from training.train.checkpoint import STATE, STEPS, Plan
+
+from .command import command
+
+QUESTION = noul("Is it red?")
+GOOD = {"state": "a red thing", "q": QUESTION, "label": True}
+ROOT = Path(__file__).parents[2]
+
+
+def without(name):
+    """Returns a row that lacks one part."""
+    return {key: value for key, value in GOOD.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"state": "a"', "no JSON: Expecting ',' delimiter at column 14"),
+        ("[1, 2]", "a row is an object"),
+        (json.dumps(without("state")), "the row has no `state`"),
+        (json.dumps(without("q")), "the row has no `q`"),
+        (json.dumps(without("label")), "the row has no `label`"),
+        (json.dumps(GOOD | {"q": "Is it red?"}), "`q` is no object"),
+        (json.dumps(GOOD | {"q": {"instructions": "?"}}), "the question has no 'type'"),
+        (json.dumps(GOOD | {"soft": [2, -1, 0]}), r"`soft` is \[2, -1, 0\], no list of shares from 0 up"),
+        (json.dumps(GOOD | {"soft": [float("nan"), 1]}), "no list of shares"),
+        (json.dumps(GOOD | {"soft": ["0.5", 0.5]}), "no list of shares"),
+        (json.dumps(GOOD | {"soft": 0.5}), "no list of shares"),
+        (json.dumps(GOOD | {"soft": [0.5, 0.25, 0.25]}), "`soft` has 3 shares for 2 options"),
+        (json.dumps(GOOD | {"soft": [0.5, 0.4]}), "the shares of `soft` add up to 0.9, not to 1"),
+    ],
+)
+def test_a_line_that_is_no_row_is_refused_with_its_file_and_number(line, what, tmp_path):
+    path = tmp_path / "own.jsonl"
+    path.write_text(f"{json.dumps(GOOD)}\n\n{line}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"^own\.jsonl:3: .*{what}"):
+        list(read_rows(path))
+
+
+def test_rounded_shares_are_read(tmp_path):
+    write_rows(tmp_path / "own.jsonl", [Row("own", "a", QUESTION, True, [0.33, 0.66])])
+    assert next(read_rows(tmp_path / "own.jsonl")).soft == [0.33, 0.66]
+
+
+def test_half_of_a_file_is_refused_with_its_name(tmp_path):
+    path = tmp_path / "own.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(GOOD).encode())[:-4])
+    with pytest.raises(ValueError, match=r"^own\.jsonl\.gz, after line"):
+        list(read_rows(path))
+    path.write_text("no gzip", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^own\.jsonl\.gz, after line 0"):
+        list(read_rows(path))
+
+
+def test_half_a_surrogate_pair_is_read_as_the_server_reads_it():
+    assert tokens("a\ud83d b") == tokens("a\ufffd b") and tokens("\ude00") == tokens("\ufffd")
+    assert state_text("a\ud83d b") == "a\ufffd b" and state_text("a\U0001f600") == "a\U0001f600"
+    assert state_text({"a": "\ud83d"}) == r'{"a":"\ufffd"}'
+    half, whole = (encode(unlabelled("own", f"a{end}", noul(f"b{end}"))) for end in ("\ud83d", "\ufffd"))
+    assert half.ids == whole.ids
+
+
+def test_planned_steps_follow_the_file_as_long_as_it_holds_a_number(tmp_path, capsys):
+    path, plan = tmp_path / STEPS, Plan(tmp_path, 100)
+    assert plan.steps() == 100
+    path.write_text("40\n", encoding="utf-8")
+    assert plan.steps() == 40 and not capsys.readouterr().err
+    for text in ("", '{"ste', "null", "true", '"60"', "[60]", "NaN", "Infinity"):
+        path.write_text(text, encoding="utf-8")
+        assert plan.steps() == 40, text
+    assert capsys.readouterr().err == f"{path}: no number, so 40 steps stay planned\n"
+    path.write_text("60", encoding="utf-8")
+    assert plan.steps() == 60
+    path.unlink()
+    assert plan.steps() == 100
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """Returns the folder of prepared generated rows."""
+    folder = tmp_path_factory.mktemp("rows")
+    command("data", out=folder, generated=300, likeness=0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(rows, tmp_path_factory):
+    """Returns the folder of a run of one step."""
+    out = tmp_path_factory.mktemp("run")
+    train(rows, out, 1)
+    return out
+
+
+def train(rows, out, steps, *more):
+    """Trains for `steps` small steps, with the lowest layers as they are."""
+    small = ("--frozen", "5", "--batch-tokens", "128", "--pool", "4")
+    # The last of two values of an option counts.
+    main(["train", "--rows", str(rows), "--out", str(out), "--steps", str(steps), *small, *more])
+
+
+def progress(folder):
+    """Returns the finished steps of a run."""
+    return torch.load(folder / STATE, weights_only=True)["progress"]["step"]
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--seed", "1"), "--seed was 0 and is 1$"),
+        (("--int8", "--pool", "8"), "--pool was 4 and is 8, --int8 was off and is on$"),
+        (("--frozen", "2"), "--frozen was 5 and is 2$"),
+        (("--batch-tokens", "256", "--bf16"), "--batch-tokens was 128 and is 256, --bf16 was off and is on$"),
+        (("--consistency", "0.5"), "--consistency was 0.7 and is 0.5$"),
+        (("--start", "other", "--keep", "0.5"), "--start was not given and is other, --keep was 0.0 and is 0.5$"),
+    ],
+)
+def test_a_run_does_not_go_on_with_other_options(more, told, rows, run):
+    before = sorted(run.iterdir())
+    with pytest.raises(SystemExit, match=told) as refused:
+        train(rows, run, 2, *more)
+    assert str(refused.value).startswith(f"{run}: ") and "\n" not in str(refused.value)
+    assert sorted(run.iterdir()) == before and progress(run) == 1
+
+
+def test_a_run_goes_on_with_other_steps_and_threads_and_from_before_options_were_saved(rows, run, tmp_path):
+    saved = torch.load(run / STATE, weights_only=True)
+    assert saved.pop("options")["--frozen"] == 5
+    torch.save(saved, tmp_path / STATE)
+    with pytest.raises(SystemExit, match="the run there began with another --frozen"):
+        train(rows, tmp_path, 2, "--frozen", "2")
+    (tmp_path / STEPS).write_text("", encoding="utf-8")
+    train(rows, tmp_path, 2, "--seed", "1")
+    train(rows, tmp_path, 3, "--seed", "1", "--threads", "1", "--decay", "1", "--save-seconds", "9")
+    assert progress(tmp_path) == 3
+    with pytest.raises(SystemExit, match="--seed was 1 and is 0"):
+        train(rows, tmp_path, 3)
+
+
+def told(*given, **environment):
+    """Runs a command in its own process, and returns its exit status and what it says on stderr."""
+    asked = [sys.executable, "-m", "training", *map(str, given)]
+    found = subprocess.run(asked, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True)
+    return found.returncode, found.stderr
+
+
+def test_a_missing_folder_ends_a_command_with_one_line_and_leaves_nothing_behind(tmp_path):
+    out, missing = tmp_path / "out", tmp_path / "missing"
+    line = f"python -m training train: {missing / TRAIN}: No such file or directory\n"
+    assert told("train", "--rows", missing, "--out", out) == (1, line)
+    assert not out.exists()
+    status, said = told("train", "--rows", missing, "--out", out, SVC_TRAINING_TRACEBACK="1")
+    assert status == 1 and said.startswith("Traceback")
+
+
+def test_malformed_rows_end_a_command_with_one_line(tmp_path):
+    (tmp_path / "rows").mkdir()
+    with gzip.open(tmp_path / "rows" / TRAIN, "wt") as out:
+        out.write("{\n")
+    status, said = told("train", "--rows", tmp_path / "rows", "--out", tmp_path / "out")
+    assert status == 1 and said.startswith(f"python -m training train: {TRAIN}:1: no JSON: ") and said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("device", ["cuda:99", "abacus"])
+def test_a_device_that_is_not_there_is_refused_before_a_folder_is_made(device, rows, tmp_path):
+    with pytest.raises(ValueError, match=f"^--device {device}: "):
+        command("train", rows=rows, out=tmp_path / "out", device=device)
+    for name in ("teach", "distil"):
+        needed = {"batches": rows, "start": rows, "out": tmp_path / "out/one", "seconds": 1, "device": device}
+        with pytest.raises(ValueError, match=f"^--device {device}: "):
+            command(name, **needed, **({"teacher": rows} if name == "distil" else {}))
+    assert not (tmp_path / "out").exists()
