@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.351409,
-    probabilities: { false: 0.648591, true: 0.351409 },
-    confidence: 0.297182,
-    answer_confidence: 0.648591,
-    action: { act_probability: 0.525635 },
+    noul: 0.338608,
+    probabilities: { false: 0.661392, true: 0.338608 },
+    confidence: 0.322784,
+    answer_confidence: 0.661392,
+    action: { act_probability: 0.589828 },
   },
   anger: {
     type: 'score',
-    score: 1.03326,
-    probabilities: { 0: 0.040133, 1: 0.886474, 2: 0.073393 },
-    confidence: 0.829711,
-    answer_confidence: 0.886474,
+    score: 1.067241,
+    probabilities: { 0: 0.025374, 1: 0.882011, 2: 0.092615 },
+    confidence: 0.823017,
+    answer_confidence: 0.882011,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.872025 },
+    action: { act_probability: 0.849602 },
   },
 };
 
