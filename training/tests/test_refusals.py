@@ -1,4 +1,4 @@
-"""What commands refuse, in one line that says what is wrong, and what they read all the same."""
+"""Commands refuse what they cannot do in one line that says what is wrong, and read all the rest."""
 
 import gzip
 import json
