@@ -43,9 +43,17 @@ NONE_NAMES = (
     "out_of_scope",
     "fallback",
 )
-# Options that stand for everything that no other option covers.
+# Options that may stand for everything that no other option covers.
 NONE_LIKE = re.compile(
     r"\bnone\b|no option|something else|\bother\b|not listed|anything else|out.?of.?(scope|domain)|off topic", re.I
+)
+# "Other" alone is such an option, but may belong to the name of something else.
+NO_OTHER = re.compile(
+    r"(other|something else|anything else|no option fits|out ?of ?(domain|scope))"
+    r"|(none|other): .*\b(none of (these|them|the)|anything else|any other|fits?)\b.*"
+    r"|(.*: )?(none of (these|them|the (above|others|options|other options|teams|topics|listed))|not listed)\b.*"
+    r"|.*: (the message fits none of the other options|is off topic)",
+    re.I,
 )
 NONE_TEXTS = (
     "none of the other options fits",
@@ -272,8 +280,16 @@ COMMON = frozenset("the a an it there this that he she they we you some people t
 
 
 def is_none(name: str, text: str) -> bool:
-    """Whether an option stands for everything that no other option covers."""
+    """Whether an option may stand for everything that no other option covers."""
     return bool(NONE_LIKE.search(f"{name} {text}"))
+
+
+def covers_the_rest(name: str, text: str) -> bool:
+    """Whether an option says that it stands for everything that no other option covers."""
+    if (text or name) in NONE_TEXTS or (not text and name in NONE_NAMES and name != "unknown"):
+        return True
+    named = name.lower().replace("_", " ")
+    return bool(NO_OTHER.fullmatch(named if text.lower() in ("", named) else f"{named}: {text}"))
 
 
 def lower_first(text: str) -> str:

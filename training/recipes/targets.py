@@ -3,7 +3,7 @@
 from ..data.groups import Asked, Group, Tie, one_hot
 from ..data.question import label_index, option_count
 from ..data.rows import Row
-from ..data.wording import NONE_NAMES, is_none
+from ..data.wording import covers_the_rest
 from ..generate.exams import EXAMS, LESSONS
 from ..generate.written import WRITTEN
 
@@ -54,7 +54,7 @@ def none_is_right(asked: Asked) -> bool:
     if asked.question["type"] != "choice" or max(asked.target) < 1:
         return False
     name, text = list(asked.question["criteria"].items())[asked.target.index(1.0)]
-    return name in NONE_NAMES or is_none(name, text)
+    return covers_the_rest(name, text)
 
 
 def guess(asked: Asked, known: float) -> None:

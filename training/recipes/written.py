@@ -1,6 +1,5 @@
 """Asks the rows of `generate/written`: several questions about a state, with small changes that keep their meaning."""
 
-import re
 from dataclasses import dataclass
 from random import Random
 
@@ -8,6 +7,7 @@ from ..data import wording as words
 from ..data.groups import Asked, Group
 from ..data.question import Choice, Question, score
 from ..data.rows import Row, State
+from ..data.wording import covers_the_rest
 from .asking import KEYS, asked_noul, fields_of
 from .choices import renamed, sure_choice
 from .levels import mixed_levels, render_whole
@@ -28,13 +28,6 @@ class Chances:
 
 
 CHANCES = Chances()
-# Options that are right when no other is there. "None" may be the number, and "other" may belong to a name.
-NO_OTHER = re.compile(
-    r"(other|something else|anything else)"
-    r"|(none|other): .*\b(none of (these|them|the)|anything else|any other|fits?)\b.*"
-    r"|(.*: )?(none of (these|them|the (above|others|options|other options|teams|topics|listed))|not listed)\b.*",
-    re.I,
-)
 # The most questions about a state in one step.
 MOST = 5
 
@@ -73,17 +66,16 @@ def asked(rng: Random, row: Row) -> Asked:
     return Asked(score(text, levels), target)
 
 
-def covers_the_rest(name: str, text: str) -> bool:
-    """Whether an option stands for everything that no other option covers."""
-    named = name.lower().replace("_", " ")
-    return bool(NO_OTHER.fullmatch(f"{named}: {text}" if text else named))
+def fits_without(name: str, text: str) -> bool:
+    """Whether an option is right when the right one is not offered; "none" alone may be an amount."""
+    return covers_the_rest(name, text) and bool(text or name.lower() != "none")
 
 
 def asked_choice(rng: Random, text: str, question: Choice, right: str) -> Asked:
     """Returns a choice with its options in another order, at times with fewer of them or under other names."""
     options = dict(question["criteria"])
     others = [name for name in options if name != right]
-    none = next((name for name in others if covers_the_rest(name, options[name])), None)
+    none = next((name for name in others if fits_without(name, options[name])), None)
     if none is not None and len(others) > 1 and rng.random() < CHANCES.right_left_out:
         del options[right]
         right = none

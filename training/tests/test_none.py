@@ -5,6 +5,7 @@ from training.calibration.none_head import fit_growth, fit_none, means_none, non
 from training.data.layout import encode, unlabelled
 from training.data.question import choice, noul
 from training.data.rows import Row
+from training.data.wording import covers_the_rest
 from training.model.batches import collate
 from training.model.encoder import WIDTH
 from training.model.weights import load_model
@@ -103,3 +104,23 @@ def test_too_few_rows_change_nothing():
     found, labels = found_by(model, rows)
     fit_none(model.none, rows, found, labels)
     assert not model.none.weight.any() and model.none.growth.item() == model.none.offset.item() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "means"),
+    [
+        ("none", "", True),
+        ("NONE_OF_THESE", "", True),
+        ("C", "none of these", True),
+        ("something else", "the message fits none of the other options", True),
+        ("outofdomain", "is off topic", True),
+        ("other", "other", True),
+        ("unknown", "", False),
+        ("audio_volume_other", "audio volume other", False),
+        ("SearchCreativeWork", "find a book, film, game or other work", False),
+        ("none", "no rule is broken", False),
+        ("other drivers", "", False),
+    ],
+)
+def test_an_option_means_none_of_these_only_if_it_says_so(name, text, means):
+    assert covers_the_rest(name, text) == means

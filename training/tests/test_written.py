@@ -7,7 +7,7 @@ import pytest
 from training.data.groups import one_hot
 from training.data.question import choice, noul, score
 from training.data.rows import Row, state_key
-from training.data.wording import NONE_NAMES, is_none
+from training.data.wording import covers_the_rest, is_none
 from training.generate.written import SERVICES, WRITTEN, written
 from training.recipes.mixture import Mixture
 from training.recipes.written import MOST, asked, asked_as_written
@@ -25,7 +25,7 @@ def none_is_likeliest(one):
     if one.question["type"] != "choice":
         return False
     name, text = list(one.question["criteria"].items())[one.target.index(max(one.target))]
-    return name in NONE_NAMES or is_none(name, text)
+    return covers_the_rest(name, text)
 
 
 def row(question, label, state="The parcel never came."):
