@@ -133,7 +133,9 @@ def fitted_again(start: Calibration, rows: list[Row], logits: list[Array]) -> Ca
     """Returns the start's fitted values, with the temperature of each type of which there are enough held-out rows; a
     temperature of a few dozen rows would be random."""
     enough = [kind for kind in start["temperature"] if sum(map(of_type(kind), rows)) >= FEWEST_ROWS]
-    own = fit_temperatures(rows, logits, [label_index(row.question, row.label) for row in rows])
+    fits = [(row, found) for row, found in zip(rows, logits) if any(of_type(kind)(row) for kind in enough)]
+    labels = [label_index(row.question, row.label) for row, _ in fits]
+    own = fit_temperatures([row for row, _ in fits], [found for _, found in fits], labels)
     temperature = start["temperature"] | {kind: own[kind] for kind in enough}
     by_options = [one for one in start.get("temperature_by_options", []) if one["type"] not in enough]
     return {"temperature": temperature, "temperature_by_options": by_options, "noul_bias": start.get("noul_bias", {})}

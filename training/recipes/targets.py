@@ -42,11 +42,12 @@ def unsure(group: Group, known: float) -> None:
 
 def unsure_of_none(group: Group) -> None:
     """Mixes a guess into what is learned from questions whose right option means "none of these"."""
-    for asked in group.asked:
-        if not asked.whole and none_is_right(asked):
-            guess(asked, NONE_RIGHT)
-            asked.kept = False
-    keep_true_ties(group)
+    found = [asked for asked in group.asked if not asked.whole and none_is_right(asked)]
+    for asked in found:
+        guess(asked, NONE_RIGHT)
+        asked.kept = False
+    if found:
+        keep_true_ties(group)
 
 
 def none_is_right(asked: Asked) -> bool:
