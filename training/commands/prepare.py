@@ -50,8 +50,8 @@ def work(mixture: Mixture, args: argparse.Namespace, first: int) -> None:
 def run(args: argparse.Namespace) -> None:
     """Writes the pools."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    args.out.mkdir(parents=True, exist_ok=True)
     rows = list(read_rows(args.rows / (HELD_OUT if args.held_out else TRAIN)))
+    args.out.mkdir(parents=True, exist_ok=True)
     mixture = Mixture(rows, args.seed, args.held_out)
     # The processes share the rows, so they are forks.
     context = multiprocessing.get_context("fork")

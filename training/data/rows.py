@@ -126,7 +126,9 @@ def write_rows(path: Path, rows: Iterable[Row]) -> int:
             item = {"src": row.source, "state": row.state, "q": row.question, "label": row.label}
             if row.soft is not None:
                 item["soft"] = row.soft
-            out.write((json.dumps(item, ensure_ascii=False, separators=(",", ":")) + "\n").encode())
+            text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+            # Half of a surrogate pair becomes its escape in JSON.
+            out.write((text + "\n").encode(errors="backslashreplace"))
             count += 1
         out.close()
     return count
@@ -141,4 +143,5 @@ def is_held_out(row: Row) -> bool:
     """Whether a row is held out from training; this follows from its state, so that no state is on both sides."""
     if row.source in HELD_OUT_SOURCES:
         return True
-    return int.from_bytes(hashlib.blake2b(state_key(row.state).encode(), digest_size=4).digest()) % HELD_OUT_SHARE == 0
+    key = state_key(row.state).encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.blake2b(key, digest_size=4).digest()) % HELD_OUT_SHARE == 0

@@ -14,7 +14,7 @@ from ..calibration.metrics import Array
 from ..data.layout import state_text
 from ..data.rows import Row, read_rows, state_key
 from ..folder.reader import Folder
-from ..similarity.embeddings import cosines_of
+from ..similarity.embeddings import Meanings, cosines_of
 from .coherence import Deviation
 from .figures import (
     JUDGED,
@@ -166,13 +166,15 @@ def evaluate_cosine(wanted: Sets) -> dict[str, Cosine]:
     found: dict[str, Cosine] = {}
     for name, rows in wanted.rows():
         if all(row.question["type"] == "choice" for row in rows):
+            # A cosine does not depend on the other options, so fewer options need no other embeddings.
+            cosines = partial(cosines_by, Meanings())
             found[name] = {"accuracy": accuracy_of(rows, cosines), **among_candidates(rows, cosines)}
     return found
 
 
-def cosines(rows: list[Row]) -> list[Array]:
-    """Returns the base model's cosines of each row's text and options, all of whose questions are choices."""
-    return cosines_of([(row.state, row.question) for row in rows if row.question["type"] == "choice"])
+def cosines_by(meanings: Meanings, rows: list[Row]) -> list[Array]:
+    """Returns the cosines of each row's text and options, all of whose questions are choices."""
+    return cosines_of([(row.state, row.question) for row in rows if row.question["type"] == "choice"], meanings)
 
 
 def compared(results: Results, other: Results) -> Against:

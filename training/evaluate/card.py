@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from .answers import Results
@@ -14,6 +15,8 @@ CHOSE = "Sets by which models were chosen, so that new data will be somewhat har
 # The parts of the results that a card cannot do without.
 NEEDED = ("sets", "together", "coherence", "needle", "bias", "cases", "battery")
 POINT = 0.01
+# The ways in which choices are measured beside the cosines: keys of the figures, and what the card calls them.
+BESIDE_COSINES = (("accuracy", ""), ("among_16", " among 16"), ("without_none", ' without "none"'))
 LOOKED_AT_ONCE = "Sets that are looked at once for each model that is to be shipped, and choose nothing:"
 
 
@@ -81,17 +84,28 @@ def thresholds_table(results: Results) -> str:
     return table(head, rows) if rows else ""
 
 
-def choices_table(results: Results) -> str:
-    """Returns a table of the choice sets beside the untrained base model's cosines."""
-    head = ("choice set", "accuracy", "cosine", "among 16", "cosine among 16", "without none", "cosine without none")
-    rows = []
+def beside_cosines(results: Results) -> Iterator[tuple[str, list[tuple[float | None, float | None]]]]:
+    """Yields each set of choices with the model's accuracy and that of the untrained base model's cosines, in each way
+    of `BESIDE_COSINES`; None where a set is not measured in that way."""
     for name, base in results.get("cosine", {}).items():
         own = results["sets"].get(name)
         if own:
-            row = [name, percent(own["accuracy"]), percent(base["accuracy"])]
-            row += [percent(one["among_16"]) if "among_16" in one else "" for one in (own, base)]
-            row += [percent(one["without_none"]) if "without_none" in one else "" for one in (own, base)]
-            rows.append(tuple(row))
+            yield name, [(share_of(own, key), share_of(base, key)) for key, _ in BESIDE_COSINES]
+
+
+def share_of(figures: Mapping[str, object], key: str) -> float | None:
+    """Returns one of the shares among some figures, or None if it is not there."""
+    found = figures.get(key)
+    return found if isinstance(found, float) else None
+
+
+def choices_table(results: Results) -> str:
+    """Returns a table of the choice sets beside the untrained base model's cosines."""
+    head = ("choice set", "accuracy", "cosine", "among 16", "cosine among 16", "without none", "cosine without none")
+    rows = [
+        (name, *("" if share is None else percent(share) for pair in pairs for share in pair))
+        for name, pairs in beside_cosines(results)
+    ]
     return table(head, rows) if rows else ""
 
 
@@ -216,19 +230,12 @@ def plots(results: Results) -> dict[str, str]:
 def cosine_falls(results: Results) -> str:
     """Returns a list of the sets of choices on which the untrained base model's cosines are better by more than a
     point."""
-    lines = []
-    for name, base in results.get("cosine", {}).items():
-        own = results["sets"].get(name)
-        if own is None:
-            continue
-        pairs = [("", own["accuracy"], base["accuracy"])]
-        pairs.append((" among 16", own.get("among_16", 1.0), base.get("among_16", 0.0)))
-        pairs.append((' without "none"', own.get("without_none", 1.0), base.get("without_none", 0.0)))
-        lines += [
-            f"- {name}{how}: {percent(mine)} instead of {percent(theirs)}."
-            for how, mine, theirs in pairs
-            if theirs - mine > POINT
-        ]
+    lines = [
+        f"- {name}{how}: {percent(own)} instead of {percent(cosine)}."
+        for name, pairs in beside_cosines(results)
+        for (_, how), (own, cosine) in zip(BESIDE_COSINES, pairs)
+        if own is not None and cosine is not None and cosine - own > POINT
+    ]
     return "\n".join(["The base model's cosines, untrained, are better on these:", "", *lines]) if lines else ""
 
 

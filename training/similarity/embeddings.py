@@ -54,11 +54,24 @@ def meanings_of(texts: list[str], teacher: Path | None, bf16: bool = False) -> t
     return own if teacher is None else torch.cat([own, taught(teacher, texts, bf16=bf16)], dim=1) / math.sqrt(2)
 
 
-def cosines_of(asked: list[tuple[State, Choice]]) -> list[np.ndarray]:
+class Meanings:
+    """The base model's embeddings of texts, each of which is read once."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, torch.Tensor] = {}
+
+    def of(self, texts: list[str]) -> torch.Tensor:
+        """Returns the embeddings of texts [texts, width]."""
+        new = list(dict.fromkeys(text for text in texts if text not in self.found))
+        self.found.update(zip(new, embedded(new)) if new else ())
+        return torch.stack([self.found[text] for text in texts])
+
+
+def cosines_of(asked: list[tuple[State, Choice]], meanings: Meanings) -> list[np.ndarray]:
     """Returns for each choice about a state the cosines of the state's longest text with each option, by its
     description or its name."""
     options = [[text or words.humanized(name) for name, text in question["criteria"].items()] for _, question in asked]
-    phrases = list(dict.fromkeys(phrase for own in options for phrase in own))
-    places, named = {phrase: i for i, phrase in enumerate(phrases)}, embedded(phrases)
-    meanings = embedded([plain(state) for state, _ in asked])
-    return [(named[[places[phrase] for phrase in own]] @ meaning).numpy() for own, meaning in zip(options, meanings)]
+    # All phrases are read before the first choice, in batches.
+    meanings.of(list(dict.fromkeys(phrase for own in options for phrase in own)))
+    states = meanings.of([plain(state) for state, _ in asked])
+    return [(meanings.of(own) @ state).numpy() for own, state in zip(options, states)]

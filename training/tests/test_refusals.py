@@ -13,7 +13,7 @@ import torch
 from training.__main__ import main
 from training.data.layout import encode, state_text, tokens, unlabelled
 from training.data.question import noul
-from training.data.rows import TRAIN, Row, read_rows, write_rows
+from training.data.rows import HELD_OUT, TRAIN, Row, read_rows, write_rows
 from training.train.checkpoint import STATE, STEPS, Plan
 
 from .command import command
@@ -74,6 +74,15 @@ def test_half_a_surrogate_pair_is_read_as_the_server_reads_it():
     assert state_text({"a": "\ud83d"}) == r'{"a":"\ufffd"}'
     half, whole = (encode(unlabelled("own", f"a{end}", noul(f"b{end}"))) for end in ("\ud83d", "\ufffd"))
     assert half.ids == whole.ids
+
+
+def test_rows_with_half_a_surrogate_pair_are_prepared_like_others(tmp_path):
+    rows = [Row("own", {"a": f"{place} b\ud83d"}, noul("Is it?"), True, None) for place in range(8)]
+    assert write_rows(tmp_path / "train" / "own.jsonl", rows) == len(rows)
+    assert list(read_rows(tmp_path / "train" / "own.jsonl")) == rows
+    command("data", data=tmp_path, out=tmp_path / "rows", generated=300, likeness=0)
+    prepared = [row for name in (TRAIN, HELD_OUT) for row in read_rows(tmp_path / "rows" / name)]
+    assert sorted(str(row.state) for row in prepared if row.source == "own") == [str(row.state) for row in rows]
 
 
 def test_planned_steps_follow_the_file_as_long_as_it_holds_a_number(tmp_path, capsys):
