@@ -10,7 +10,7 @@ from ..data.rows import Row, State
 from .asking import Scene, pick
 from .choices import sure_choice, sure_noul
 from .targets import target_of
-from .wordings.scales import RATED
+from .wordings.scales import RATED, SCALES, Scale
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class Chances:
     """The probabilities of the forms of scores."""
 
     own_wording: float = 0.85
+    other_scale: float = 0.6
     upside_down: float = 0.15
     as_choice: float = 0.3
     threshold: float = 0.3
@@ -27,10 +28,13 @@ CHANCES = Chances()
 
 
 def ask_levels(rng: Random, row: Row, question: Score) -> Group:
-    """Asks a score row as it is, upside down, as a choice of its levels, or as a threshold."""
+    """Asks a score row on its own levels or on others, as it is, upside down, as a choice of its levels, or as a
+    threshold."""
     if row.source in RATED and rng.random() < CHANCES.own_wording:
         question = score(pick(rng, RATED[row.source]), question["criteria"])
         row = replace(row, question=question)
+    if row.source in SCALES and rng.random() < CHANCES.other_scale:
+        row, question = on_scale(row, question, pick(rng, SCALES[row.source]))
     state = render_whole(rng, row.state)
     asked = Asked(with_instructions(question, words.reworded(rng, question["instructions"])), target_of(row))
     group = Group(row.source, state, [asked])
@@ -43,6 +47,17 @@ def ask_levels(rng: Random, row: Row, question: Score) -> Group:
         level = rng.randrange(1, len(texts))
         group.asked.append(sure_noul(rng, f"{instructions} At least: {texts[level]}", index >= level))
     return group
+
+
+def on_scale(row: Row, question: Score, scale: Scale) -> tuple[Row, Score]:
+    """Returns a row and its question with the names of a scale as levels; as they are if there are other levels."""
+    if len(scale.places) != len(question["criteria"]):
+        return row, question
+    question = score(question["instructions"], scale.names)
+    soft = row.soft and [
+        sum(share for share, at in zip(row.soft, scale.places) if at == place) for place in range(len(scale.names))
+    ]
+    return replace(row, question=question, label=scale.places[int(row.label)], soft=soft), question
 
 
 def mixed_levels(rng: Random, instructions: str, levels: list[str], index: int) -> Asked:

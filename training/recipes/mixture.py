@@ -99,14 +99,14 @@ WEIGHTS = {
     "cfpb_other:claim": 0.3,
     "rasa_bots:claim": 0.2,
     "nlu_eval_corpora:claim": 0.1,
-    "sigma:levels": 0.5,
-    "splunk:levels": 0.3,
-    "onestop:levels": 0.3,
-    "stsb_en:levels": 1,
-    "emobank:levels": 0.4,
-    "query_wellformedness:levels": 0.4,
-    "perspectrum:levels": 0.4,
-    "goemotions:levels": 1,
+    "sigma:levels": 6,
+    "splunk:levels": 4,
+    "onestop:levels": 1,
+    "stsb_en:levels": 1.5,
+    "emobank:levels": 1,
+    "query_wellformedness:levels": 0.8,
+    "perspectrum:levels": 0.8,
+    "goemotions:levels": 1.5,
 }
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0

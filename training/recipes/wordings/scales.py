@@ -1,4 +1,146 @@
-"""Wordings for questions that are rated on levels or chosen among fixed kinds, by source."""
+"""Wordings for questions that are rated on levels or chosen among fixed kinds, by source, and other names for the
+levels."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Names for levels, from the lowest to the highest, and the place among them of each level of a source; several
+    levels may share one."""
+
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+
+
+def named(*names: str) -> Scale:
+    """Returns a scale with a name for each level."""
+    return Scale(names, tuple(range(len(names))))
+
+
+def merged(places: str, *names: str) -> Scale:
+    """Returns a scale in which levels share names: `places` has a digit for each level."""
+    return Scale(names, tuple(map(int, places)))
+
+
+# The last fifth of each of these is only for held-out rows, as of all wordings.
+SCALES = {
+    "sigma": (
+        named("none", "minor", "moderate", "major", "severe"),
+        named("P5", "P4", "P3", "P2", "P1"),
+        named("1", "2", "3", "4", "5"),
+        named("ignore it", "note it for later", "look at it soon", "handle it today", "drop everything"),
+        named("negligible", "small", "noticeable", "serious", "disastrous"),
+        named("1: harmless", "2: odd", "3: suspicious", "4: dangerous", "5: an attack in progress"),
+        named("no ticket", "a ticket", "an analyst this week", "an analyst today", "wake somebody up"),
+        named("informational event", "low severity", "medium severity", "high severity", "critical severity"),
+        merged("00112", "nothing to do", "look at it soon", "act at once"),
+        merged("00122", "can wait", "this week", "today"),
+        merged("00012", "log only", "open a ticket", "page the on-call engineer"),
+        merged("01122", "harmless", "suspicious", "dangerous"),
+        merged("00122", "green", "yellow", "red"),
+        merged("00011", "not urgent", "urgent"),
+        merged("00111", "can be ignored", "should be looked at"),
+        merged("00112", "info: for the record", "warning: somebody should check", "alarm: somebody must come"),
+        merged("00123", "no hurry", "some hurry", "great hurry", "emergency"),
+        merged("00122", "low risk", "medium risk", "high risk"),
+        merged("01123", "not important", "worth a look", "important", "very important"),
+        named("trivial", "low", "normal", "high", "blocker"),
+    ),
+    "splunk": (
+        named("minor", "noticeable", "serious", "severe"),
+        named("little harm", "some harm", "much harm", "very great harm"),
+        named("P4", "P3", "P2", "P1"),
+        named("1", "2", "3", "4"),
+        named("can wait", "this week", "today", "at once"),
+        named("limited impact", "moderate impact", "high impact", "critical impact"),
+        merged("0012", "no hurry", "soon", "right now"),
+        merged("0122", "low", "medium", "high"),
+        merged("0112", "nobody is called", "a ticket is opened", "somebody is paged"),
+        merged("0011", "not severe", "severe"),
+        merged("0112", "small damage", "some damage", "great damage"),
+        named("nuisance", "problem", "grave problem", "catastrophe"),
+    ),
+    "onestop": (
+        named("easy", "medium", "hard"),
+        named("for beginners", "for those who know the basics", "for fluent readers"),
+        named("A2", "B1", "C1"),
+        named("simple words and short sentences", "everyday language", "long sentences and rare words"),
+        named("1", "2", "3"),
+        named("primary school", "secondary school", "university"),
+        merged("001", "plain", "demanding"),
+        merged("011", "simplified", "not simplified"),
+        named("a child can read it", "most adults can read it", "it takes a practised reader"),
+        named("basic", "moderate", "difficult"),
+    ),
+    "stsb_en": (
+        named("0", "1", "2", "3", "4", "5"),
+        merged("001122", "different", "related", "the same"),
+        merged("012233", "unrelated", "on the same topic", "close", "the same in other words"),
+        merged("012234", "nothing alike", "hardly alike", "half alike", "much alike", "the same"),
+        merged("000011", "they say different things", "they say the same"),
+        merged("001222", "dissimilar", "partly similar", "similar"),
+        named("0 %", "20 %", "40 %", "60 %", "80 %", "100 %"),
+        merged("001123", "no overlap", "some overlap", "large overlap", "full overlap"),
+        merged("011223", "not at all", "a little", "largely", "entirely"),
+        merged("001112", "low", "medium", "high"),
+    ),
+    "emobank": (
+        named("calm", "lively", "agitated"),
+        named("flat", "some feeling", "strong feeling"),
+        named("low", "medium", "high"),
+        named("1: quiet", "2: stirred", "3: very excited"),
+        named("no excitement", "a little excitement", "much excitement"),
+        merged("001", "composed", "excited"),
+        merged("011", "without emotion", "with emotion"),
+        named("relaxed", "alert", "wound up"),
+        named("cool", "warm", "heated"),
+        named("mild", "moderate", "intense"),
+    ),
+    "query_wellformedness": (
+        named("broken", "understandable but flawed", "correct"),
+        named("bad", "fair", "good"),
+        named("needs to be written again", "needs small corrections", "fine as it is"),
+        named("0", "1", "2"),
+        named("poor", "acceptable", "very good"),
+        merged("001", "flawed", "well formed"),
+        merged("011", "no real question", "a question"),
+        named("unclear", "passable", "clear"),
+        named("a few loose words", "half a question", "a proper question"),
+        named("low quality", "medium quality", "high quality"),
+    ),
+    "perspectrum": (
+        named("against", "rather against", "rather for", "for"),
+        named("strongly disagrees", "disagrees a little", "agrees a little", "strongly agrees"),
+        named("undermines it", "weakens it a little", "helps it a little", "supports it"),
+        named("1: clear opposition", "2: some opposition", "3: some support", "4: clear support"),
+        named("-2", "-1", "1", "2"),
+        merged("0011", "against", "for"),
+        merged("0112", "rejects it", "is in between", "backs it"),
+        named("refutes it", "speaks against it", "speaks for it", "proves it"),
+        named("no", "rather no", "rather yes", "yes"),
+        merged("0011", "disagrees", "agrees"),
+    ),
+    "goemotions": (
+        named("bad", "neither", "good"),
+        named("unhappy", "indifferent", "happy"),
+        named("-1", "0", "1"),
+        named("unfavourable", "balanced", "favourable"),
+        named("displeased", "neither pleased nor displeased", "pleased"),
+        merged("001", "not positive", "positive"),
+        merged("011", "negative", "not negative"),
+        named("down", "level", "up"),
+        named("complains", "states", "praises"),
+        named("a bad mood", "no mood", "a good mood"),
+    ),
+    "prom_alerts": (
+        named("info", "warning", "critical"),
+        named("low", "medium", "high"),
+        named("can wait", "look at it soon", "at once"),
+        named("no ticket", "a ticket", "a call at night"),
+        named("not urgent", "urgent", "very urgent"),
+    ),
+}
 
 RATED = {
     "sigma": (
@@ -44,7 +186,7 @@ RATED = {
         "Score how alike `a` and `b` are in meaning.",
         "To what degree are `a` and `b` paraphrases?",
         "Semantic similarity of `a` and `b`?",
-        "How far apart are `a` and `b`?",
+        "How near to each other are `a` and `b`?",
     ),
     "emobank": (
         "Rate the emotional intensity of the text.",
@@ -64,7 +206,7 @@ RATED = {
         "Grade how the question is put.",
         "How complete is the question?",
         "Is it a proper question?",
-        "How much rewriting does the query need?",
+        "How correct is the wording?",
         "Score the form of the question.",
         "How clear is the wording?",
     ),
