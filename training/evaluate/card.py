@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from .answers import Results
@@ -15,8 +15,8 @@ CHOSE = "Sets by which models were chosen, so that new data will be somewhat har
 # The parts of the results that a card cannot do without.
 NEEDED = ("sets", "together", "coherence", "needle", "bias", "cases", "battery")
 POINT = 0.01
-# The ways in which choices are measured beside the cosines: keys of the figures, and what the card calls them.
-BESIDE_COSINES = (("accuracy", ""), ("among_16", " among 16"), ("without_none", ' without "none"'))
+# The ends of the card's lines for the ways in which choices are measured beside the cosines.
+BESIDE_COSINES = ("", " among 16", ' without "none"')
 LOOKED_AT_ONCE = "Sets that are looked at once for each model that is to be shipped, and choose nothing:"
 
 
@@ -90,13 +90,14 @@ def beside_cosines(results: Results) -> Iterator[tuple[str, list[tuple[float | N
     for name, base in results.get("cosine", {}).items():
         own = results["sets"].get(name)
         if own:
-            yield name, [(share_of(own, key), share_of(base, key)) for key, _ in BESIDE_COSINES]
-
-
-def share_of(figures: Mapping[str, object], key: str) -> float | None:
-    """Returns one of the shares among some figures, or None if it is not there."""
-    found = figures.get(key)
-    return found if isinstance(found, float) else None
+            yield (
+                name,
+                [
+                    (own["accuracy"], base["accuracy"]),
+                    (own.get("among_16"), base.get("among_16")),
+                    (own.get("without_none"), base.get("without_none")),
+                ],
+            )
 
 
 def choices_table(results: Results) -> str:
@@ -233,7 +234,7 @@ def cosine_falls(results: Results) -> str:
     lines = [
         f"- {name}{how}: {percent(own)} instead of {percent(cosine)}."
         for name, pairs in beside_cosines(results)
-        for (_, how), (own, cosine) in zip(BESIDE_COSINES, pairs)
+        for how, (own, cosine) in zip(BESIDE_COSINES, pairs)
         if own is not None and cosine is not None and cosine - own > POINT
     ]
     return "\n".join(["The base model's cosines, untrained, are better on these:", "", *lines]) if lines else ""
