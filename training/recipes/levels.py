@@ -10,6 +10,7 @@ from ..data.rows import Row, State
 from .asking import Scene, pick
 from .choices import sure_choice, sure_noul
 from .targets import target_of
+from .wordings.ranked import RANKED_SCALES, RANKED_WORDINGS
 from .wordings.scales import RATED, SCALES, Scale
 
 
@@ -25,16 +26,17 @@ class Chances:
 
 
 CHANCES = Chances()
+ALL_RATED, ALL_SCALES = RATED | RANKED_WORDINGS, SCALES | RANKED_SCALES
 
 
 def ask_levels(rng: Random, row: Row, question: Score) -> Group:
     """Asks a score row on its own levels or on others, as it is, upside down, as a choice of its levels, or as a
     threshold."""
-    if row.source in RATED and rng.random() < CHANCES.own_wording:
-        question = score(pick(rng, RATED[row.source]), question["criteria"])
+    if row.source in ALL_RATED and rng.random() < CHANCES.own_wording:
+        question = score(pick(rng, ALL_RATED[row.source]), question["criteria"])
         row = replace(row, question=question)
-    if row.source in SCALES and rng.random() < CHANCES.other_scale:
-        row, question = on_scale(row, question, pick(rng, SCALES[row.source]))
+    if row.source in ALL_SCALES and rng.random() < CHANCES.other_scale:
+        row, question = on_scale(row, question, pick(rng, ALL_SCALES[row.source]))
     state = render_whole(rng, row.state)
     asked = Asked(with_instructions(question, words.reworded(rng, question["instructions"])), target_of(row))
     group = Group(row.source, state, [asked])

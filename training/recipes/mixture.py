@@ -11,7 +11,7 @@ from ..data.layout import Encoded, encode
 from ..data.question import Question
 from ..data.rows import Row, state_key
 from ..generate.exams import LESSONS
-from ..generate.written import SERVICES, WRITTEN
+from ..generate.written import RANKED, SERVICES, WRITTEN
 from . import properties, verdicts
 from .asking import Draw
 from .consistency import ruled, swept
@@ -25,7 +25,7 @@ WEIGHTS = {
     "generated": 11,
     "likeness": 28,
     "own": 60,
-    "written:written": 30,
+    "written:written": 22,
     "exams:exam": 8,
     "lessons:exam": 3,
     "mnli_dev:verdict": 20,
@@ -107,6 +107,15 @@ WEIGHTS = {
     "query_wellformedness:levels": 0.8,
     "perspectrum:levels": 0.8,
     "goemotions:levels": 1.5,
+    "series_events:levels": 6,
+    "series_replies:levels": 2.6,
+    "series_finds:levels": 1.5,
+    "series_customers:levels": 1,
+    "series_courtesy:levels": 0.8,
+    "series_certainty:levels": 1,
+    "series_buyers:levels": 0.8,
+    "series_progress:levels": 1.6,
+    "series_risk:levels": 1.7,
 }
 MATCHING = {"question": 1.2, "title": 1, "trait": 0.5, "claim": 0.8, "paraphrase": 0.4, "service": 0.3}
 DEFAULT_WEIGHT = 1.0
@@ -125,9 +134,9 @@ MADE = {
     # Long texts; there are few of them, because they take long to read.
     DOCUMENTS: Made(0.6, lambda rng, _, pools: long_document(rng, pools)),
     # Records with questions that imply each other.
-    RULES: Made(12, lambda rng, source, _: ruled(rng, source)),
+    RULES: Made(10, lambda rng, source, _: ruled(rng, source)),
     # Texts with a number, asked about several limits.
-    AMOUNTS: Made(8, lambda rng, source, _: swept(rng, source)),
+    AMOUNTS: Made(7, lambda rng, source, _: swept(rng, source)),
     # Comments with and without attacks.
     COMMENTS: Made(4.5, lambda rng, source, _: properties.moderated(rng, source)),
     # Issues of software projects, beside those among the generated rows.
@@ -141,7 +150,7 @@ STATE_LIMITS = (64, 96, 128, 128, 224)
 # one document in two hundred would be as long.
 LONGEST = {DOCUMENTS: 3072, WRITTEN: 224}
 # Sources whose questions an earlier model answers worse than it should.
-UNKNOWN = KNOWLEDGE | {AMOUNTS, WRITTEN, SERVICES, LESSONS}
+UNKNOWN = KNOWLEDGE | {AMOUNTS, WRITTEN, SERVICES, LESSONS, *RANKED}
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group, by kind, and for all other kinds.

@@ -6,8 +6,9 @@ import pytest
 
 from training.data.question import score
 from training.data.rows import Row
-from training.recipes.levels import ask_levels, on_scale
-from training.recipes.wordings.scales import RATED, SCALES, Scale, merged
+from training.generate.written import RANKED, written
+from training.recipes.levels import ALL_RATED, ALL_SCALES, ask_levels, on_scale
+from training.recipes.wordings.scales import Scale, merged
 
 LEVELS = {
     "sigma": 5,
@@ -19,12 +20,13 @@ LEVELS = {
     "perspectrum": 4,
     "goemotions": 3,
     "prom_alerts": 3,
+    **dict.fromkeys(RANKED, 5),
 }
 
 
-@pytest.mark.parametrize("source", SCALES)
+@pytest.mark.parametrize("source", ALL_SCALES)
 def test_a_scale_has_a_name_for_each_place_and_keeps_the_order(source):
-    for scale in SCALES[source]:
+    for scale in ALL_SCALES[source]:
         assert len(scale.places) == LEVELS[source], scale
         assert sorted(scale.places) == list(scale.places), scale
         assert set(scale.places) == set(range(len(scale.names))) and len(set(scale.names)) == len(scale.names), scale
@@ -56,4 +58,14 @@ def test_every_level_is_asked_under_many_names():
 
 
 def test_rated_sources_have_other_scales():
-    assert set(RATED) <= set(SCALES)
+    assert set(ALL_RATED) <= set(ALL_SCALES) and set(RANKED) <= set(ALL_RATED)
+
+
+def test_a_series_has_a_state_for_each_level(tmp_path):
+    rows = [row for row in written() if row.source in RANKED]
+    assert len(rows) > 800 and {row.label for row in rows} == set(range(5))
+    (tmp_path / "ranked").mkdir()
+    short = ['{"instructions": "How hot?", "criteria": ["cold", "hot"]}', '{"states": ["ice"]}']
+    (tmp_path / "ranked" / "heat.jsonl").write_text("\n".join(short))
+    with pytest.raises(ValueError, match=r"heat\.jsonl:2: 1 states for 2 levels"):
+        list(written(tmp_path))
