@@ -4,15 +4,24 @@ records of many fields, each with several questions."""
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..data.rows import Row, parse_row
 
 # The sources of rows with questions of every type, and of messages with a list of what people want from a service.
 WRITTEN, SERVICES = "written", "services"
 FOLDER = Path(__file__).parent / "written"
-# The folder of series, whose states go from the lowest level of a question to the highest, and the sources in it.
+# The folder of series, whose states go from the lowest level of a question to the highest.
 SERIES = "ranked"
-RANKED = tuple(sorted(f"series_{path.stem}" for path in (FOLDER / SERIES).glob("*.jsonl")))
+
+
+def source_of(series: Path) -> str:
+    """Returns the source of a file of series; its prefix keeps it apart from a user's files."""
+    return f"series_{series.stem}"
+
+
+# The sources of series.
+RANKED = tuple(source_of(path) for path in sorted((FOLDER / SERIES).glob("*.jsonl")))
 
 
 def rows_of(path: Path, source: str) -> Iterator[Row]:
@@ -25,29 +34,30 @@ def rows_of(path: Path, source: str) -> Iterator[Row]:
             yield parse_row(row, source, f"{path.name}:{number}")
 
 
+def headed(folder: Path, kind: str) -> Iterator[tuple[Path, dict[str, Any], str, dict[str, Any]]]:
+    """Yields each further line of the files in a folder, whose first line has the question of all: the file, the
+    question, where the line stands, and the line."""
+    for path in sorted(folder.glob("*.jsonl")):
+        first, *rest = path.read_text(encoding="utf-8").splitlines()
+        question = {"type": kind, **json.loads(first)}
+        for number, line in enumerate(rest, 2):
+            yield path, question, f"{path.name}:{number}", json.loads(line)
+
+
 def written(folder: Path = FOLDER) -> Iterator[Row]:
     """Yields the rows of every file, by the files' names; rows about one state follow each other.
 
     A file in `services` begins with a line of a question and its options; each further line has a message, or several,
-    and the option that is right. One in `SERIES` begins with a score; each further line has a state for each level.
+    and the option that is right. One in `ranked` begins with a score; each further line has a state for each level.
     """
     for path in sorted(folder.glob("*.jsonl")):
         yield from rows_of(path, WRITTEN)
-    for path in sorted((folder / SERVICES).glob("*.jsonl")):
-        first, *rest = path.read_text(encoding="utf-8").splitlines()
-        question = {"type": "choice", **json.loads(first)}
-        for number, line in enumerate(rest, 2):
-            item = json.loads(line)
-            for text in item["texts"]:
-                row = {"state": text, "q": question, "label": item["label"]}
-                yield parse_row(row, SERVICES, f"{path.name}:{number}")
-    for path in sorted((folder / SERIES).glob("*.jsonl")):
-        first, *rest = path.read_text(encoding="utf-8").splitlines()
-        question = {"type": "score", **json.loads(first)}
-        for number, line in enumerate(rest, 2):
-            states = json.loads(line)["states"]
-            if len(states) != len(question["criteria"]):
-                raise ValueError(f"{path.name}:{number}: {len(states)} states for {len(question['criteria'])} levels")
-            for level, state in enumerate(states):
-                row = {"state": state, "q": question, "label": level}
-                yield parse_row(row, f"series_{path.stem}", f"{path.name}:{number}")
+    for _, question, where, item in headed(folder / SERVICES, "choice"):
+        for text in item["texts"]:
+            yield parse_row({"state": text, "q": question, "label": item["label"]}, SERVICES, where)
+    for path, question, where, item in headed(folder / SERIES, "score"):
+        states, levels = item["states"], question["criteria"]
+        if len(states) != len(levels):
+            raise ValueError(f"{where}: {len(states)} states for {len(levels)} levels")
+        for level, state in enumerate(states):
+            yield parse_row({"state": state, "q": question, "label": level}, source_of(path), where)
