@@ -37,8 +37,8 @@ class Chances:
     absent: float = 0.35
     tied: float = 0.3
     # Of a generated comment.
-    hate_below: float = 0.2
-    attack_below: float = 0.5
+    hate_below: float = 0.3
+    attack_below: float = 0.6
     harmless_about_identity: float = 0.75
     second_statement: float = 0.5
     second_about_identity: float = 0.5
@@ -133,9 +133,9 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
 
 
 def moderated(rng: Random, source: str) -> Group:
-    """Returns a generated comment: half of them attack somebody, and most of the others name somebody's identity, which
-    is no attack. The question whether groups are attacked is added if the answer is known, and at times one about a
-    property that no comment has."""
+    """Returns a generated comment: three in five attack somebody, as many other texts that are asked about attack
+    nobody, and most of the rest name somebody's identity, which is no attack. The question whether groups are attacked
+    is added if the answer is known, and at times one about a property that no comment has."""
     kind, text = commented(rng)
     into = scene(rng, text, TOXIC.nouns)
     for _ in range(rng.choice((1, 2, 2))):
