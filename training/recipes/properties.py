@@ -133,9 +133,10 @@ def about(rng: Random, row: Row, known: Property, holds: float) -> Group:
 
 
 def moderated(rng: Random, source: str) -> Group:
-    """Returns a generated comment: three in five attack somebody, as many other texts that are asked about attack
-    nobody, and most of the rest name somebody's identity, which is no attack. The question whether groups are attacked
-    is added if the answer is known, and at times one about a property that no comment has."""
+    """Returns a generated comment: three in five attack somebody, since texts that never do, such as wishes of a smart
+    home's users, are asked about it too; most of the rest name somebody's identity, which is no attack. The question
+    whether groups are attacked is added if the answer is known, and at times one about a property that no comment
+    has."""
     kind, text = commented(rng)
     into = scene(rng, text, TOXIC.nouns)
     for _ in range(rng.choice((1, 2, 2))):
