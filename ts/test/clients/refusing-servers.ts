@@ -1,6 +1,7 @@
 /** Servers that each refuse requests in their own way, for tests of the public clients. */
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { fixture } from '../addon/model-folders.ts';
 import { manyQuestions } from '../addon/requests.ts';
 import { startServer } from '../http/server-under-test.ts';
 import { LiveServer } from '../real/live-server.ts';
@@ -14,7 +15,7 @@ export const LONG_STATE = 'x'.repeat(900);
 
 /** Returns a server that needs `KEY` and reads short bodies only. */
 export const strictServer = (test: TestContext) =>
-  LiveServer.start(test, { env: { SVC_API_KEY: KEY, SVC_MAX_BODY_BYTES: '900' } });
+  LiveServer.start(test, { model: fixture('marker'), env: { SVC_API_KEY: KEY, SVC_MAX_BODY_BYTES: '900' } });
 
 /**
  * Returns a base address under which every path is one that only GET may use: the client's path ends up in the query.
@@ -63,7 +64,7 @@ export async function brokenServer(test: TestContext): Promise<string> {
 
 /** Returns the address of a server that has shut down in an orderly way. */
 export async function endedServer(test: TestContext): Promise<string> {
-  const server = await LiveServer.start(test);
+  const server = await LiveServer.start(test, { model: fixture('marker') });
   server.process.signal('SIGTERM');
   assert.equal((await server.process.finished).code, 0);
   return server.url.href;

@@ -7,6 +7,7 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
 import { ServerProcess } from '../../src/commands/server-process.ts';
+import { fixture } from '../addon/model-folders.ts';
 import { freePort } from '../free-port.ts';
 import { listen } from '../gate/gate-under-test.ts';
 import { runSvc, type SvcOptions, SvcProcess } from '../svc-process.ts';
@@ -29,7 +30,7 @@ async function start(t: TestContext, options: Partial<SvcOptions> & { readonly a
   const upstream = `http://127.0.0.1:${await freePort()}`;
   const { args = [], env, cwd = temporaryFolder(t) } = options;
   const all = ['gate', '--run', '--listen', '127.0.0.1:0', '--upstream', upstream, '--device', 'cpu', ...args];
-  const gate = new SvcProcess(t, all, { cwd, env: { GATE_API_KEY: KEY, ...env } });
+  const gate = new SvcProcess(t, all, { cwd, env: { GATE_API_KEY: KEY, SVC_MODEL: fixture('marker'), ...env } });
   return { gate, upstream };
 }
 

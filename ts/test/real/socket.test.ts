@@ -5,9 +5,11 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { suite, type TestContext, test } from 'node:test';
+import { fixture } from '../addon/model-folders.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
+const MODEL = fixture('marker');
 const KEY = 'a-key-of-the-socket';
 const REQUEST = JSON.stringify({
   state: 'I was charged twice.',
@@ -22,10 +24,12 @@ interface OnSocket {
   decide(headers?: Record<string, string>): Promise<number>;
 }
 
+const argsAt = (socket: string) => ['serve', '--listen', `unix:${socket}`, '--device', 'cpu', '--model', MODEL];
+
 async function startOnSocket(t: TestContext, env: Record<string, string> = {}): Promise<OnSocket> {
   const folder = temporaryFolder(t);
   const socket = join(folder, 'svc.sock');
-  const args = ['serve', '--listen', `unix:${socket}`, '--device', 'cpu', '--threads', '1'];
+  const args = argsAt(socket);
   const svc = new SvcProcess(t, args, { cwd: folder, env });
   await svc.logged(/"msg":"model .+ loaded"/);
   await svc.logged(new RegExp(`listening on unix:${socket}"`));
@@ -55,8 +59,7 @@ if (process.platform !== 'win32') {
     test('ends without a harm to the server that has taken its place', async (t) => {
       const old = await startOnSocket(t);
       rmSync(old.socket);
-      const args = ['serve', '--listen', `unix:${old.socket}`, '--device', 'cpu', '--threads', '1'];
-      const svc = new SvcProcess(t, args, { cwd: old.folder });
+      const svc = new SvcProcess(t, argsAt(old.socket), { cwd: old.folder });
       await svc.logged(/"msg":"model .+ loaded"/);
       old.process.signal('SIGTERM');
       assert.equal((await old.process.finished).code, 0);
@@ -78,8 +81,7 @@ if (process.platform !== 'win32') {
       killed.process.signal('SIGKILL');
       await killed.process.finished;
       assert.ok(existsSync(killed.socket));
-      const args = ['serve', '--listen', `unix:${killed.socket}`, '--device', 'cpu', '--threads', '1'];
-      const next = new SvcProcess(t, args, { cwd: killed.folder });
+      const next = new SvcProcess(t, argsAt(killed.socket), { cwd: killed.folder });
       await next.logged(/"msg":"model .+ loaded"/);
       assert.equal(await killed.decide(), 200);
     });

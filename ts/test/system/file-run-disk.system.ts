@@ -5,7 +5,6 @@ import { suite, type TestContext, test } from 'node:test';
 import { fixture, REPOSITORY } from '../addon/model-folders.ts';
 import { runCommand } from '../addon/program.ts';
 import { outputFiles, QUESTIONS, writeRows } from '../file-run/run-files.ts';
-
 import { runSvc } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 
@@ -30,35 +29,47 @@ interface Disk {
   readonly size: string;
 }
 
+/** Writes the rows and the questions into a folder, and returns the command that runs over them. */
+function batchIn(folder: string, name: string): string[] {
+  writeRows(join(folder, name), 3000);
+  writeFileSync(join(folder, 'q.json'), QUESTIONS);
+  const flags = ['--state', 'text', '--part-rows', '1000', '--model', fixture('shared-state-int8'), '--device', 'cpu'];
+  return ['batch', join(folder, name), '--questions', join(folder, 'q.json'), ...flags];
+}
+
+/** Returns the files of a run that has room for all of them. */
+async function withRoom(t: TestContext, name: string): Promise<Record<string, string>> {
+  const folder = temporaryFolder(t);
+  const { code, stderr } = await runSvc(t, batchIn(folder, name), { cwd: folder });
+  assert.equal(code, 0, stderr);
+  return outputFiles(folder);
+}
+
 async function onFullDisk(t: TestContext, { name, size }: Disk) {
   const folder = temporaryFolder(t);
   const [disk, copy] = [join(folder, 'disk'), join(folder, 'copy')];
   for (const each of [disk, copy]) mkdirSync(each);
-  writeRows(join(folder, name), 3000);
-  writeFileSync(join(folder, 'q.json'), QUESTIONS);
-  const flags = ['--state', 'text', '--part-rows', '1000', '--model', fixture('shared-state-int8'), '--device', 'cpu'];
-  const batch = ['batch', join(folder, name), '--questions', join(folder, 'q.json'), ...flags];
-  const svc = [process.execPath, join(REPOSITORY, 'bin', 'svc.js'), ...batch];
+  const svc = [process.execPath, join(REPOSITORY, 'bin', 'svc.js'), ...batchIn(folder, name)];
   const output = name.replace('.', '.answers.');
   const script = [...AS_ROOT, 'unshare', '--mount', 'sh', '-c', SCRIPT, 'sh', disk, size, '64m', copy, ...svc];
   const [program = '', ...args] = [...script, '--output', join(disk, output)];
   const { stdout } = await runCommand(program, { args, timeoutMs: 240_000 });
-  const alone = await runSvc(t, batch, { cwd: folder });
-  assert.equal(alone.code, 0, alone.stderr);
   // A run on a busy machine takes long enough to tell how far it is.
   const said = stdout.replaceAll(disk, 'DISK').replaceAll(/^\d+ %, .*\n/gm, '');
-  return { said, files: outputFiles(copy), expected: outputFiles(folder) };
+  return { said, files: outputFiles(copy) };
 }
 
 suite('a run on a full disk says so in one line, also when it goes on, and ends as one that was left alone', () => {
   for (const [name, sizes] of [
-    ['rows.jsonl', ['8k', '64k', '400k', '1000k']],
-    ['rows.csv', ['8k', '64k', '300k']],
-    ['rows.parquet', ['8k', '64k', '240k', '420k', '600k']],
+    ['rows.jsonl', ['8k', '400k', '1000k']],
+    ['rows.csv', ['64k', '300k']],
+    ['rows.parquet', ['8k', '240k', '600k']],
   ] as const) {
+    let expected: Record<string, string> | undefined;
     for (const size of sizes) {
       test(`${name}, ${size}`, async (t) => {
-        const { said, files, expected } = await onFullDisk(t, { name, size });
+        const { said, files } = await onFullDisk(t, { name, size });
+        expected ??= await withRoom(t, name);
         const full = 'DISK\\S+, DISK\\S+: cannot be written \\(ENOSPC\\)(; --resume goes on)?\\nexit 1\\n';
         assert.match(said, new RegExp(`^${full}${full}DISK\\S+: [\\d,]+ rows answered.*\\nexit 0\\n$`));
         assert.deepEqual(files, expected);

@@ -10,7 +10,7 @@ import { docBlocks } from '../doc-blocks.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { HAPROXY_CONFIG, StandingServer, startBalancer } from './balancer.ts';
 
-const REQUESTS = 20_000;
+const REQUESTS = 6_000;
 const CALLERS = 48;
 const STATES = Array.from({ length: 60 }, (_, n) => `Ticket ${n}: I was charged ${n + 2} times and nobody answers`);
 const QUESTIONS = { refund: noul('Does the customer want money back?') };
