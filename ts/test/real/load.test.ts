@@ -21,9 +21,9 @@ async function answerAll(server: LiveServer, bodies: readonly string[], connecti
 
 suite(`different requests over ${CONNECTIONS} connections have the answers that each has alone, bit for bit`, () => {
   for (const [name, count, model] of [
-    ['1,000 on a tiny int8 model', 1000, fixture('shared-state-int8')],
-    ['300 on a tiny marker model', 300, fixture('marker')],
-    ['100 on the embedded model', 100, undefined],
+    ['500 on a tiny int8 model', 500, fixture('shared-state-int8')],
+    ['200 on a tiny marker model', 200, fixture('marker')],
+    ['70 on the embedded model', 70, undefined],
   ] as const) {
     test(name, async (t) => {
       const server = await LiveServer.start(t, model ? { model } : {});
