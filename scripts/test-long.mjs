@@ -43,7 +43,8 @@ const { outputFiles } = await import('../dist/test/file-run/run-files.js');
 const { growthMiB, MAX_GROWTH_MIB, swapUnderLoad } = await import('../dist/test/real/swapped-load.js');
 
 const PAGE = join('docs', 'test-long.md');
-const EXIT_PROGRAM = join('dist', 'test', 'addon', 'programs', 'exit-at.js');
+/** The programs that end themselves: while a model loads and runs, and while models are swapped. */
+const EXIT_PROGRAMS = ['exit-at.js', 'exit-in-swap.js'].map((name) => join('dist', 'test', 'addon', 'programs', name));
 const EXIT_STATUS = 7;
 const CALLERS = 32;
 
@@ -121,18 +122,19 @@ async function fuzz() {
 }
 
 /**
- * Runs a process that ends itself after `delayMs`; returns the problem, or undefined if it ended silently as it should.
+ * Runs a program that ends itself after `delayMs`; returns the problem, or undefined if it ended silently as it should.
  */
-async function exitAt(delayMs) {
-  const child = spawn(process.execPath, [EXIT_PROGRAM, String(delayMs), String(EXIT_STATUS)], { timeout: 60_000 });
+async function exitAt(program, delayMs) {
+  const child = spawn(process.execPath, [program, String(delayMs), String(EXIT_STATUS)], { timeout: 60_000 });
   const [stderr, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-  return code === EXIT_STATUS && stderr === '' ? undefined : `after ${delayMs} ms: ${signal ?? code} ${stderr}`;
+  const isWell = code === EXIT_STATUS && stderr === '';
+  return isWell ? undefined : `${program} after ${delayMs} ms: ${signal ?? code} ${stderr}`;
 }
 
 async function exitInTheMiddle() {
   const problems = [];
   for (let count = 0; count < exits; count += 2) {
-    problems.push(...(await Promise.all([exitAt(random(1500)), exitAt(random(1500))])));
+    problems.push(...(await Promise.all(EXIT_PROGRAMS.map((program) => exitAt(program, random(1500))))));
   }
   const bad = problems.filter((problem) => problem !== undefined);
   return {
@@ -287,7 +289,7 @@ const PARTS = [
   { name: `${bodies.toLocaleString('en')} damaged bodies`, work: fuzzBodies },
   { name: `${damaged.toLocaleString('en')} damaged tokenizers and graphs of each layout`, work: damageFolders },
   { name: `${fuzzMinutes} minutes of fuzzing of each parser`, work: fuzz },
-  { name: `${exits} exits while loading and running`, work: exitInTheMiddle },
+  { name: `${exits} exits while loading, running and swapping models`, work: exitInTheMiddle },
   { name: `${kills} kills of svc batch over ${fileRows.toLocaleString('en')} rows, each format`, work: killRuns },
   { name: `${swaps.toLocaleString('en')} swaps between two models under load`, work: swapModels },
   { name: `${minutes} minutes of mixed load, ${CALLERS} callers, some hanging up`, work: mixedLoad },

@@ -8,7 +8,7 @@ import { assertNear, FAMILIES, PUBLISHED, publishedGolden } from '../../addon/pu
 import { runPython } from '../python.ts';
 import { askOracle, compareWithOracle, tinyFolder } from './oracle.ts';
 
-suite('the code of its maker and the engine give the same answers to 150 requests', () => {
+suite('the code of its maker and the engine give the same answers to 300 requests', () => {
   for (const [family, oracle] of Object.entries(FAMILIES)) test(family, (t) => compareWithOracle(t, oracle));
 
   for (const variant of ['english', 'multilingual']) {
