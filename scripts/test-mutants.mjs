@@ -27,8 +27,11 @@ process.chdir(fileURLToPath(new URL('..', import.meta.url)));
 /** The areas of `ts/src`: the files of each, and its tests below `dist/test`. */
 const TYPESCRIPT = {
   gate: { source: /^gate\//, tests: /^(gate\/.*|real\/gate)\.test/ },
-  middleware: { source: /^server\/(middleware|routes)\//, tests: /^(http\/.*|real\/(access|limits|request-.*))\.test/ },
-  'file-run': { source: /^file-run\//, tests: /^file-run\/.*\.test/ },
+  middleware: {
+    source: /^server\/(middleware|routes)\//,
+    tests: /^(http\/.*|real\/(access|limits|request-.*))\.(test|system)/,
+  },
+  'file-run': { source: /^file-run\//, tests: /^file-run\/.*\.(test|system)/ },
   model: { source: /^model\//, tests: /^(model\/.*|real\/reload)\.(test|system)/ },
   metrics: { source: /^stats\//, tests: /^(stats\/.*|http\/stats)\.test/ },
 };

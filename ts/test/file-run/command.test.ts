@@ -9,7 +9,6 @@ import { LiveServer } from '../real/live-server.ts';
 import { runSvc, SvcProcess } from '../svc-process.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
 import { until } from '../until.ts';
-import { killedRun } from './killed-run.ts';
 import { outputFiles, QUESTIONS, writeRows } from './run-files.ts';
 
 const MODEL = fixture('shared-state-int8');
@@ -26,24 +25,6 @@ function folderWith(t: TestContext, name: string, rows: number): string {
 const batch = (name: string, ...args: string[]) => ['batch', name, '--questions', 'q.json', ...args];
 
 suite('svc batch', () => {
-  for (const name of ['rows.jsonl', 'rows.csv', 'rows.parquet']) {
-    test(`killed and resumed has the same output as when it is left alone: ${name}`, async (t) => {
-      const options = { name, rows: 900 };
-      const alone = temporaryFolder(t);
-      const one = await killedRun({ ...options, folder: alone, kills: 0 });
-      let [killed, other] = [alone, one];
-      // A run may be done before its first kill, if this process had to wait for the processor.
-      for (let tries = 0; other.kills === 0 && tries < 10; tries += 1) {
-        killed = temporaryFolder(t);
-        other = await killedRun({ ...options, folder: killed, kills: 2, runMs: one.runMs });
-      }
-      assert.match(one.end, /^0 [\s\S]*rows answered/);
-      assert.match(other.end, /^0 [\s\S]*rows answered/);
-      assert.ok(other.kills > 0);
-      assert.deepEqual(outputFiles(killed), outputFiles(alone));
-    });
-  }
-
   test('ends at a signal with what is done, and says how it goes on', async (t) => {
     const cwd = folderWith(t, 'some rows.jsonl', 20_000);
     const args = batch('some rows.jsonl', '--state', 'text', ...HERE);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { manyQuestions } from '../addon/requests.ts';
-import { assertRefused, largeRequest } from '../real/large-request.ts';
-import { LiveServer, type Received } from '../real/live-server.ts';
+import { assertRefused, largeRequest } from './large-request.ts';
+import { LiveServer, type Received } from './live-server.ts';
 
 const choice = (options: number) => {
   const names = Array.from({ length: options }, (_, index) => [`option ${index}`, `number ${index} of the list`]);

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { chmodSync, cpSync, existsSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { suite, type TestContext, test } from 'node:test';
-import { accepted, installed, Place, programFolder, programPath, TOOLS } from '../install/place.ts';
-import { Releases } from '../install/releases.ts';
 import { temporaryFolder } from '../temporary-folder.ts';
+import { accepted, installed, Place, programFolder, programPath, TOOLS } from './place.ts';
+import { Releases } from './releases.ts';
 
 /** Programs in the place of the system's: the nth that is started kills the installer instead of doing its work. */
 class Killer {
