@@ -9,6 +9,9 @@ import { brokenServer, busyServer, endedServer, failureOf, KEY } from './refusin
 
 const TEXT = 'I was charged twice and nobody answers.';
 
+/** A tiny model, for what does not depend on the answers. */
+const TINY = { model: fixture('marker') };
+
 type Params = OpenAI.DecisionCreateParams;
 
 const QUESTIONS = [
@@ -57,7 +60,7 @@ suite('the public OpenAI client', () => {
     const key = 'SVC_API_KEY' in env ? 'on' : 'off';
 
     test(`knows the one model, with the key ${key}`, async (t) => {
-      const client = clientOf(await LiveServer.start(t, { env, model: fixture('marker') }), KEY);
+      const client = clientOf(await LiveServer.start(t, { ...TINY, env }), KEY);
       const model = await client.models.retrieve('svc');
       assert.deepEqual([model.id, model.object], ['svc', 'model']);
       assert.ok(model.created > 1_700_000_000, `${model.created}`);
@@ -110,7 +113,7 @@ suite('the public OpenAI client', () => {
   }
 
   test('tells a boolean from a string, and keeps a question without a name', async (t) => {
-    const server = await LiveServer.start(t, { model: fixture('marker') });
+    const server = await LiveServer.start(t, TINY);
     const choices = [{ value: true }, { value: 'true', description: 'a word' }, { value: false }];
     const questions: Params['questions'] = [{ type: 'choice', instructions: 'Which?', choices }];
     const { answers } = await ask(clientOf(server, KEY), { questions });
@@ -125,7 +128,7 @@ suite('the public OpenAI client', () => {
   });
 
   test("takes a user's message for the state, and any other input for a transcript", async (t) => {
-    const server = await LiveServer.start(t, { model: fixture('marker') });
+    const server = await LiveServer.start(t, TINY);
     const client = clientOf(server, KEY);
     const answersTo = async (input: Params['input']) => (await ask(client, { input })).answers;
     const plain = await answersTo(TEXT);
@@ -142,7 +145,7 @@ suite('the public OpenAI client', () => {
 
   test('throws its own class for each error, with the code and the place', async (t) => {
     const server = await LiveServer.start(t, {
-      model: fixture('marker'),
+      ...TINY,
       env: { SVC_API_KEY: KEY, SVC_MAX_QUESTIONS: '3' },
     });
     const failure = (client: OpenAI, params: Partial<Params>) => failureOf(() => ask(client, params));
@@ -170,7 +173,7 @@ suite('the public OpenAI client', () => {
   });
 
   test('throws its own class where a path, the model or the whole server fails', async (t) => {
-    const server = await LiveServer.start(t, { model: fixture('marker') });
+    const server = await LiveServer.start(t, TINY);
     const at = (baseURL: string) => () => ask(new OpenAI({ apiKey: KEY, baseURL, maxRetries: 0 }));
     const broken = await brokenServer(t);
     const ended = await endedServer(t);

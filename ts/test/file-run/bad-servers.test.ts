@@ -57,8 +57,8 @@ interface Awaited {
 /** Asks for rows until a server has been asked `count` of them. */
 async function untilAsked(t: TestContext, { server, count, servers }: Awaited): Promise<void> {
   while (server.asked.length < count) {
+    t.signal.throwIfAborted();
     await outcomes(servers, 50);
-    await sleep(50, undefined, { signal: t.signal });
   }
 }
 

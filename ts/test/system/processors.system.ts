@@ -61,25 +61,22 @@ function productFolders(root: string): string[] {
   });
 }
 
-/**
- * Returns a folder for each of `count` processors: a model with its share of the reference answers, since an emulator
- * takes minutes for all of them. Together they have every answer.
- */
-function shares(root: string, model: string, count: number): string[] {
-  const lines = readFileSync(join(model, 'golden.jsonl'), 'utf8').trimEnd().split('\n');
-  return Array.from({ length: count }, (_, index) => {
-    const folder = join(root, String(index), basename(model));
-    mkdirSync(folder, { recursive: true });
-    const others = readdirSync(model).filter((name) => name !== 'golden.jsonl');
-    for (const name of others) symlinkSync(join(model, name), join(folder, name));
-    const own = lines.filter((_line, at) => at % count === index);
-    writeFileSync(join(folder, 'golden.jsonl'), own.map((line) => `${line}\n`).join(''));
-    return folder;
-  });
-}
-
 /** Something that ends after all tests of this file. */
 const ENDING: Ending = { after: (end) => after(() => (end as () => void)()) };
+
+/**
+ * Returns a folder with a model and every `count`-th of its reference answers, from the one at `index` on: the share of
+ * one of `count` processors, which have all of them together, since an emulator takes minutes for all.
+ */
+function share(model: string, index: number, count: number): string {
+  const folder = temporaryFolder(ENDING);
+  const others = readdirSync(model).filter((name) => name !== 'golden.jsonl');
+  for (const name of others) symlinkSync(join(model, name), join(folder, name));
+  const lines = readFileSync(join(model, 'golden.jsonl'), 'utf8').trimEnd().split('\n');
+  const own = lines.filter((_line, at) => at % count === index);
+  writeFileSync(join(folder, 'golden.jsonl'), own.map((line) => `${line}\n`).join(''));
+  return folder;
+}
 
 /** Runs this checkout's program under an emulator of `processor`. */
 function emulated(processor: string, ...args: string[]): Promise<Ended> {
@@ -118,32 +115,30 @@ function requireExact(t: TestContext, all: readonly Checked[], { mended, isShown
 // The emulators run on x64, and those of x64 run this machine's own program.
 suite('the reference answers are the same to 1e-4', { concurrency: 2 }, () => {
   const products = productFolders(temporaryFolder(ENDING));
-  const foldersOf = (processors: readonly unknown[]) => {
-    const [embedded, tiny] = [defaultModel(), fixture('shared-state-int8')].map((model) =>
-      shares(temporaryFolder(ENDING), model, processors.length),
-    );
-    return processors.map((_, index) => [embedded?.[index] ?? '', tiny?.[index] ?? '', ...products]);
-  };
+  /** Adds to each processor the folders whose answers it is asked for. */
+  const withFolders = <Processor extends object>(processors: readonly Processor[]) =>
+    processors.map((processor, index) => {
+      const models = [defaultModel(), fixture('shared-state-int8')];
+      const shares = models.map((model) => share(model, index, processors.length));
+      return { ...processor, folders: [...shares, ...products] };
+    });
 
-  const folders = foldersOf(PROCESSORS);
-  for (const [index, { name, saturates }] of PROCESSORS.entries()) {
+  for (const { name, saturates, folders } of withFolders(PROCESSORS)) {
     test(`on ${name}`, async (t) => {
-      const own = folders[index] ?? [];
-      const all = checked(await emulated(name, program(REPOSITORY), ...own));
-      assert.equal(all.length, own.length);
+      const all = checked(await emulated(name, program(REPOSITORY), ...folders));
+      assert.equal(all.length, folders.length);
       requireExact(t, all, { mended: new Set(saturates ? products : []), isShown: saturates });
     });
   }
 
-  const arm = { root: armCheckout(ENDING), folders: foldersOf(ARM_PROCESSORS) };
-  for (const [index, { name, mended }] of ARM_PROCESSORS.entries()) {
+  const root = armCheckout(ENDING);
+  for (const { name, mended, folders } of withFolders(ARM_PROCESSORS)) {
     test(`on arm64, ${name}`, async (t) => {
       const { SYSTEM_TEST_ARM64: command = '[]' } = process.env;
       const [emulator = '', ...args] = JSON.parse(command) as string[];
-      const own = arm.folders[index] ?? [];
-      const all = ['-cpu', name, ...args, program(arm.root), ...own];
+      const all = ['-cpu', name, ...args, program(root), ...folders];
       const answers = checked(await runCommand(emulator, { args: all, timeoutMs: TIMEOUT_MS }));
-      assert.equal(answers.length, own.length);
+      assert.equal(answers.length, folders.length);
       const paths = mended.map((graph) => products.find((folder) => basename(folder) === graph) ?? graph);
       requireExact(t, answers, { mended: new Set(paths), isShown: false });
     });
