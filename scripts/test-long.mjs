@@ -51,21 +51,10 @@ const CALLERS = 32;
 const say = (line) => process.stdout.write(`long: ${line}\n`);
 const random = (below) => Math.floor(Math.random() * below);
 
-/** Runs one test of the engine with more cases than its default number. */
-async function engineTest({ file, test, more }) {
-  const args = [
-    'test',
-    '--release',
-    '--locked',
-    '-p',
-    'svc-engine',
-    '--test',
-    file,
-    '--',
-    '--exact',
-    '--nocapture',
-    test,
-  ];
+/** Runs one of the engine's tests on models with more cases than its default number. */
+async function engineTest(test, more) {
+  const program = ['--release', '--locked', '-p', 'svc-engine', '--test', 'models'];
+  const args = ['test', ...program, '--', '--exact', '--nocapture', test];
   const env = { ...process.env, ...more, SVC_RUNTIME: resolve(ONNX_RUNTIME) };
   const child = spawn('cargo', args, { stdio: ['ignore', 'pipe', 'inherit'], env });
   const [output] = await Promise.all([text(child.stdout), once(child, 'close')]);
@@ -73,14 +62,14 @@ async function engineTest({ file, test, more }) {
 }
 
 async function fuzzBodies() {
-  const test = 'bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault';
-  const { isWell, output } = await engineTest({ file: 'properties', test, more: { SVC_FUZZ_BODIES: String(bodies) } });
+  const test = 'properties::bytes_from_anywhere_are_answered_or_refused_as_the_callers_fault';
+  const { isWell, output } = await engineTest(test, { SVC_FUZZ_BODIES: String(bodies) });
   return { isWell, found: isWell ? 'each answered, or refused as the fault of its caller' : output.trim().slice(-500) };
 }
 
 async function damageFolders() {
-  const test = 'a_damaged_file_is_refused_with_one_line_or_answers';
-  const { isWell, output } = await engineTest({ file: 'damaged', test, more: { SVC_DAMAGED: String(damaged) } });
+  const test = 'damaged::a_damaged_file_is_refused_with_one_line_or_answers';
+  const { isWell, output } = await engineTest(test, { SVC_DAMAGED: String(damaged) });
   const counts = output.match(/^\S+: \d+ refused, \d+ answered$/gm) ?? [];
   return { isWell, found: isWell ? counts.join('; ') : output.trim().slice(-500) };
 }

@@ -38,12 +38,9 @@ const TYPESCRIPT = {
 /** The areas of `crates/engine/src`: the files of each, and the integration tests that run for it beside the unit tests. */
 const RUST = {
   queue: { files: ['queue/*', 'stop.rs'], tests: [] },
-  wire: { files: ['wire/*', 'batch/*'], tests: ['properties', 'parse_memory'] },
-  onnx: { files: ['onnx/**'], tests: ['products', 'golden', 'large'] },
-  session: {
-    files: ['session/*'],
-    tests: ['golden', 'cache', 'prefill', 'large', 'two_graphs', 'terminated', 'products', 'halves'],
-  },
+  wire: { files: ['wire/*', 'batch/*'], tests: ['models', 'parse_memory'] },
+  onnx: { files: ['onnx/**'], tests: ['models'] },
+  session: { files: ['session/*'], tests: ['models'] },
 };
 
 const INSTRUMENTER = '@stryker-mutator/instrumenter@9.6.1';

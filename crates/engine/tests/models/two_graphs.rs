@@ -1,11 +1,9 @@
 //! Tests of models whose texts are read apart: what is read once and kept, and that an answer is the
 //! same bits whatever else is asked.
 
-mod common;
-
 use std::path::PathBuf;
 
-use common::{answer, answers, engine, fixture, options};
+use crate::common::{answer, answers, engine, fixture, options};
 use serde_json::Value;
 use svc_engine::cache::Precision;
 use svc_engine::engine::Engine;

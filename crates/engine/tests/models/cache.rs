@@ -1,9 +1,7 @@
 //! Tests of kept states: the answers are the same with and without them, and they stay within their
 //! bound.
 
-mod common;
-
-use common::{answers, engine, fixture, options};
+use crate::common::{answers, engine, fixture, options};
 use svc_engine::cache::Precision;
 use svc_engine::engine::Engine;
 

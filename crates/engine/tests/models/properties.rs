@@ -1,12 +1,10 @@
 //! The properties that hold for every request: sums, order, neighbours, threads, and bytes from
 //! anywhere.
 
-mod common;
-
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use common::{answer, answers, decide, engine, fixture, golden};
+use crate::common::{answer, answers, decide, engine, fixture, golden};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use svc_engine::engine::Engine;

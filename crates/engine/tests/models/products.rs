@@ -1,12 +1,10 @@
 //! Tests of products of 8-bit integers that would saturate on some processors: each operator with
 //! such products, in a graph whose answers show it.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{PROCESSOR_TOLERANCE, answer, compare, engine, fixture};
+use crate::common::{PROCESSOR_TOLERANCE, answer, compare, engine, fixture};
 use serde_json::Value;
 use svc_engine::engine::Engine;
 use svc_engine::onnx::exact::{Processor, Products, exact_graph};
@@ -141,7 +139,7 @@ fn weights_that_cannot_saturate_are_left_alone() {
         assert_eq!(products, Products::default(), "{name}");
         assert!(graph.is_none(), "{name}");
     }
-    let embedded = common::repository().join("models/svc-small/model.onnx");
+    let embedded = crate::common::repository().join("models/svc-small/model.onnx");
     let (products, graph) = mended(&embedded);
     assert_eq!(products, Products::default());
     assert!(graph.is_none());

@@ -1,12 +1,10 @@
 //! Tests of model folders whose files are damaged, without digests that would reveal it: each
 //! folder is refused with one line, or answers.
 
-mod common;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{decide, fixture, options};
+use crate::common::{decide, fixture, options};
 use serde_json::Value;
 use svc_engine::Error;
 use svc_engine::engine::Engine;

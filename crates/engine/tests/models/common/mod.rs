@@ -1,8 +1,6 @@
 //! The parts that the tests on real models share: the paths of files, and an engine that answers at
 //! once.
 
-#![allow(dead_code)] // each test file uses its own part
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};

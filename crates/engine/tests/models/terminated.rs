@@ -1,8 +1,6 @@
 //! Tests that a terminated model runs nothing any more.
 
-mod common;
-
-use common::{fixture, options, plan};
+use crate::common::{fixture, options, plan};
 use svc_engine::Error;
 use svc_engine::backend::Backend;
 use svc_engine::model::Model;

@@ -1,12 +1,10 @@
 //! Tests of a graph that is so large that one session answers while the others are opened.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::thread;
 
-use common::{answer, copy_files, engine, fixture, furthest, options, plan};
+use crate::common::{answer, copy_files, engine, fixture, furthest, options, plan};
 use prost::encoding::{decode_varint, encode_varint};
 use svc_engine::Error;
 use svc_engine::backend::Backend;

@@ -1,10 +1,8 @@
 //! Tests that a part of the graph prefills states, where that gives the same bits.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{fixture, options, repository};
+use crate::common::{fixture, options, repository};
 use svc_engine::backend::Backend;
 use svc_engine::decode::Logits;
 use svc_engine::model::Model;

@@ -1,8 +1,6 @@
 //! Tests of graphs whose float inputs and outputs have 16 bits.
 
-mod common;
-
-use common::{answer, copy_files, engine, fixture, furthest};
+use crate::common::{answer, copy_files, engine, fixture, furthest};
 
 const BODY: &str = r#"{"state": "The order was late, and nobody answered the phone.", "questions": {
     "a": {"type": "noul", "instructions": "Is it late?"},

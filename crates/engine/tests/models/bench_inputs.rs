@@ -1,15 +1,14 @@
 //! Tests that the inputs of `benches/inputs` hold the rows that the engine makes for the embedded
 //! model, so that a change of what it reads, or of the model, is not measured with the rows before.
 
-mod common;
-#[path = "../examples/rows.rs"]
+#[path = "../../examples/rows.rs"]
 #[expect(dead_code, reason = "a test has no use for the program's `main`")]
 mod rows;
 
 use std::fs;
 use std::path::Path;
 
-use common::repository;
+use crate::common::repository;
 use serde_json::Value;
 use svc_engine::tokenize::Tokenizer;
 use svc_engine::wire::{Most, systemone};

@@ -1,9 +1,7 @@
 //! Tests against reference answers, which an independent implementation computed from the same
 //! graphs.
 
-mod common;
-
-use common::{
+use crate::common::{
     FP32_TOLERANCE, PROCESSOR_TOLERANCE, answer, compare, engine, fixture, golden,
     largest_difference, repository,
 };
