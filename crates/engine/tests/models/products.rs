@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{PROCESSOR_TOLERANCE, answer, compare, engine, fixture};
+use crate::common::{PROCESSOR_TOLERANCE, answer, compare, engine, fixture, repository};
 use serde_json::Value;
 use svc_engine::engine::Engine;
 use svc_engine::onnx::exact::{Processor, Products, exact_graph};
@@ -139,7 +139,7 @@ fn weights_that_cannot_saturate_are_left_alone() {
         assert_eq!(products, Products::default(), "{name}");
         assert!(graph.is_none(), "{name}");
     }
-    let embedded = crate::common::repository().join("models/svc-small/model.onnx");
+    let embedded = repository().join("models/svc-small/model.onnx");
     let (products, graph) = mended(&embedded);
     assert_eq!(products, Products::default());
     assert!(graph.is_none());
