@@ -1,14 +1,14 @@
 """Fits temperatures by type and number of options, and a bias of "yes" by the form of a question, across sources that
 are left out one at a time."""
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 import numpy as np
 
+from ..data.files import object_in
 from ..data.layout import TYPE_IDS
 from ..data.question import ServedQuestion, option_count
 from ..data.rows import Row
@@ -227,7 +227,7 @@ def fitted(folder: Path) -> Calibration:
     """Returns the fitted values of `calibrate` or of a model folder; temperatures of 1 if there is neither."""
     for path in (folder / CALIBRATION, folder / "config.json"):
         if path.exists():
-            return json.loads(path.read_text(encoding="utf-8"))
+            return cast(Calibration, object_in(path))
     return {"temperature": dict.fromkeys(TYPE_IDS, 1.0)}
 
 

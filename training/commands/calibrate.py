@@ -17,6 +17,7 @@ from ..model.encoder import Model
 from ..model.predict import Reading, scored
 from ..model.weights import load_model, save_model
 from ..quantize.ranges import read_ranges, simulate
+from .values import number, whole
 
 FACTOR_HELP = (
     "factor on the temperatures: what users ask is further from the training sources than their held-out rows are "
@@ -32,9 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, required=True, help="folder for the calibrated checkpoint and calibration.json"
     )
     parser.add_argument(
-        "--per-source", type=int, default=250, help="held-out rows of each source (default: %(default)s)"
+        "--per-source", type=whole(1), default=250, help="held-out rows of each source (default: %(default)s)"
     )
-    parser.add_argument("--shift", type=float, default=1.0, help=FACTOR_HELP)
+    parser.add_argument("--shift", type=number(0.01), default=1.0, help=FACTOR_HELP)
     parser.add_argument("--ranges", type=Path, help="file that `train --int8` wrote: fit to what int8 will answer")
     parser.add_argument("--device", default="cpu")
 
@@ -77,6 +78,8 @@ def run(args: argparse.Namespace) -> None:
         simulate(model, read_ranges(args.ranges))
     asked = args.rows / ASKED
     everything = list(read_rows(asked if asked.exists() else args.rows / HELD_OUT))
+    if not everything:
+        raise ValueError(f"{args.rows}: there are no held-out rows to fit to")
     rows = chosen(everything, args.per_source)
     # Few rows offer "none of these", so that all choices are needed.
     others = [row for row in rows if row.question["type"] != "choice"]

@@ -1,9 +1,11 @@
 """`card`: writes a model folder's README.md and plots from its results."""
 
 import argparse
-import json
 from pathlib import Path
+from typing import cast
 
+from ..data.files import object_in
+from ..evaluate.answers import Results
 from ..evaluate.card import card, plots
 
 
@@ -19,8 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Writes README.md and two plots into the folder."""
-    results = json.loads(args.results.read_text(encoding="utf-8"))
-    fp32 = json.loads(args.fp32.read_text(encoding="utf-8")) if args.fp32 else None
-    notes = json.loads(args.notes.read_text(encoding="utf-8")) if args.notes else {}
-    for name, content in {**plots(results), "README.md": card(results, fp32, notes)}.items():
+    results = cast(Results, object_in(args.results))
+    fp32 = cast(Results, object_in(args.fp32)) if args.fp32 else None
+    notes = object_in(args.notes) if args.notes else {}
+    text = card(results, fp32, notes)
+    for name, content in {**plots(results), "README.md": text}.items():
         (args.folder / name).write_text(content, encoding="utf-8")

@@ -15,6 +15,7 @@ from ..generate.rows import generated
 from ..generate.written import written
 from ..recipes.mixture import Mixture
 from ..similarity.likeness import likeness
+from .values import whole
 
 # The number of held-out groups that are asked as a step would ask them, and their longest sequence in tokens.
 ASKED_GROUPS, ASKED_TOKENS = 4000, 896
@@ -27,10 +28,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for the prepared rows")
     parser.add_argument(
-        "--generated", type=int, default=60_000, help="how many rows to generate (default: %(default)s)"
+        "--generated", type=whole(0), default=60_000, help="how many rows to generate (default: %(default)s)"
     )
     parser.add_argument(
-        "--likeness", type=int, default=60_000, help="how many rows that the base model answers (default: %(default)s)"
+        "--likeness",
+        type=whole(0),
+        default=60_000,
+        help="how many rows that the base model answers (default: %(default)s)",
     )
     parser.add_argument(
         "--teacher",

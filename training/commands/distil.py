@@ -14,7 +14,7 @@ from ..distil.reader import Reader, load_reader
 from ..distil.timed import Clock, Log, checked, prepare_device, warn_without_steps
 from ..distil.words import in_other_words, near_words
 from ..model.batches import Batch
-from ..model.encoder import Model
+from ..model.encoder import LAYERS, Model
 from ..model.int8_matmul import Ranges
 from ..model.weights import load_model, save_model
 from ..quantize.ranges import PERCENTILE, RANGES, inputs_in, ranges_of, simulate, widest, write_ranges
@@ -22,6 +22,7 @@ from ..train.checkpoint import WEIGHTS, Average
 from ..train.loss import learned
 from ..train.optimizer import Rates, make_optimizer, share_at, update
 from .teach import LONGEST
+from .values import number, whole
 
 # The shares of the time in which the rate rises and falls.
 WARM_UP, DECAY = 0.05, 0.7
@@ -37,21 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--teacher", type=Path, required=True, help="file that `teach` wrote")
     parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint, the log and the ranges")
-    parser.add_argument("--seconds", type=float, required=True, help="how long to train")
-    parser.add_argument("--rate", type=float, default=3e-4, help="peak learning rate of the last layer")
-    parser.add_argument("--head-rate", type=float, default=5e-4)
-    parser.add_argument("--last-rate", type=float, default=0.0, help="share of the rates at the end")
+    parser.add_argument("--seconds", type=number(0), required=True, help="how long to train")
+    parser.add_argument("--rate", type=number(0), default=3e-4, help="peak learning rate of the last layer")
+    parser.add_argument("--head-rate", type=number(0), default=5e-4)
+    parser.add_argument("--last-rate", type=number(0), default=0.0, help="share of the rates at the end")
     parser.add_argument(
-        "--layer-decay", type=float, default=0.9, help="each layer's share of the rate of the one above"
+        "--layer-decay", type=number(0, 1), default=0.9, help="each layer's share of the rate of the one above"
     )
-    parser.add_argument("--frozen", type=int, default=0, help="layers from the bottom that stay as they are")
-    parser.add_argument("--consistency", type=float, default=1.0, help="weight of what ties answers together")
-    parser.add_argument("--eye", type=float, default=0.5, help="weight of the loss of the similarity term alone")
-    parser.add_argument("--taught", type=float, default=0.6, help=TAUGHT_HELP)
-    parser.add_argument("--reworded", type=float, default=0.4, help=REWORDED_HELP)
-    parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
+    parser.add_argument(
+        "--frozen", type=whole(0, LAYERS), default=0, help="layers from the bottom that stay as they are"
+    )
+    parser.add_argument("--consistency", type=number(0), default=1.0, help="weight of what ties answers together")
+    parser.add_argument("--eye", type=number(0), default=0.5, help="weight of the loss of the similarity term alone")
+    parser.add_argument("--taught", type=number(0, 1), default=0.6, help=TAUGHT_HELP)
+    parser.add_argument("--reworded", type=number(0, 1), default=0.4, help=REWORDED_HELP)
+    parser.add_argument(
+        "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
+    )
     parser.add_argument("--int8", action="store_true", help="compute as int8 will")
-    parser.add_argument("--first", type=int, default=0, help="number of the first pool")
+    parser.add_argument("--first", type=whole(0), default=0, help="number of the first pool")
     parser.add_argument("--check", type=Path, help="folder with held-out batches to answer at the end")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")

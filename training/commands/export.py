@@ -12,6 +12,7 @@ from ..model.int8_matmul import Ranges
 from ..model.served import keep_integers, served_ranges
 from ..model.weights import load_model
 from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, read_ranges, sample
+from .values import number, version, whole
 
 MAX_BYTES = 26_000_000
 
@@ -35,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="folder that `data` wrote: ranges are taken from held-out rows, where there are none yet",
     )
     parser.add_argument("--out", type=Path, required=True, help="the model folder")
-    parser.add_argument("--version", required=True)
+    parser.add_argument("--version", type=version, required=True)
     parser.add_argument("--name", default="svc-small")
     parser.add_argument(
         "--percentile",
-        type=float,
+        type=number(50, 100),
         default=PERCENTILE,
         help="of the inputs of a product that int8 spans; 100 is min-max (default: %(default)s)",
     )
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=(7, 8),
         help="of a weight; whichever it is, no processor saturates (default: %(default)s)",
     )
-    parser.add_argument("--samples", type=int, default=600, help="rows for the ranges")
+    parser.add_argument("--samples", type=whole(1), default=600, help="rows for the ranges")
     parser.add_argument(
         "--ranges",
         type=Path,
@@ -69,8 +70,10 @@ def input_ranges(model: Model, args: argparse.Namespace) -> Ranges:
         return own
     if not args.rows:
         raise SystemExit("export: --rows or --ranges must say what goes into the products")
-    rows = sample(list(read_rows(args.rows / HELD_OUT)), args.samples)
-    return ranges_of(inputs_of(model, rows), args.percentile)
+    rows = list(read_rows(args.rows / HELD_OUT))
+    if not rows:
+        raise ValueError(f"{args.rows / HELD_OUT}: there are no rows to take ranges from")
+    return ranges_of(inputs_of(model, sample(rows, args.samples)), args.percentile)
 
 
 def run(args: argparse.Namespace) -> None:

@@ -28,6 +28,7 @@ from ..model.served import served_ranges
 from ..model.weights import load_model
 from ..quantize.ranges import PERCENTILE, inputs_of, ranges_of, sample, simulate
 from . import train
+from .values import number, version, whole
 
 SOURCE = "own"
 # The columns that every line of CSV has; a fifth, criteria, may be missing or empty.
@@ -52,16 +53,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, help="the model folder to write; the run's files go into OUT/run"
     )
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=whole(1), default=300)
     parser.add_argument(
-        "--generated", type=int, default=2000, help="generated rows mixed in, so that what the model knew is kept"
+        "--generated", type=whole(0), default=2000, help="generated rows mixed in, so that what the model knew is kept"
     )
-    parser.add_argument("--rate", type=float, default=3e-5)
-    parser.add_argument("--batch-tokens", type=int, default=2048)
+    parser.add_argument("--rate", type=number(0), default=3e-5)
+    parser.add_argument("--batch-tokens", type=whole(1), default=2048)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--name", default="svc-own")
-    parser.add_argument("--version", default="0.1.0")
+    parser.add_argument("--version", type=version, default="0.1.0")
 
 
 def read_own(path: Path) -> list[Row]:

@@ -13,6 +13,7 @@ from ..evaluate.answers import Sets
 from ..evaluate.figures import Figures, add_candidate_figures, judged, summary
 from ..model.predict import Reading, predict
 from ..model.weights import load_model
+from .values import whole
 
 SHOWN = (
     "accuracy",
@@ -37,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--sets", nargs="+", help="only these sets (default: all to choose by)")
     parser.add_argument(
-        "--limit", type=int, default=200, help="at most so many rows of each set (default: %(default)s)"
+        "--limit", type=whole(1), default=200, help="at most so many rows of each set (default: %(default)s)"
     )
     parser.add_argument("--out", type=Path, help="the figures, as JSON")
     parser.add_argument("--bf16", action="store_true", help="products in bfloat16")

@@ -10,6 +10,7 @@ import torch
 from ..data.rows import HELD_OUT, TRAIN, read_rows
 from ..distil.prepared import Sizes, batches_of, path_of, write
 from ..recipes.mixture import Mixture
+from .values import whole
 
 BY_DEFAULT = Sizes()
 # A file of this name in the folder ends the work.
@@ -22,9 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, required=True, help=f"folder for the batches; a file named {STOP} in it ends the work"
     )
-    parser.add_argument("--pools", type=int, default=2000, help="pools of groups to write (default: %(default)s)")
-    parser.add_argument("--size", type=int, default=BY_DEFAULT.pool, help="groups of a pool (default: %(default)s)")
-    parser.add_argument("--batch-tokens", type=int, default=BY_DEFAULT.tokens, help="padded tokens of a batch")
+    parser.add_argument("--pools", type=whole(1), default=2000, help="pools of groups to write (default: %(default)s)")
+    parser.add_argument(
+        "--size", type=whole(1), default=BY_DEFAULT.pool, help="groups of a pool (default: %(default)s)"
+    )
+    parser.add_argument("--batch-tokens", type=whole(1), default=BY_DEFAULT.tokens, help="padded tokens of a batch")
     parser.add_argument(
         "--crossed",
         type=float,
@@ -32,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="share of groups that ask about one text what was asked about another (default: %(default)s)",
     )
     parser.add_argument("--held-out", action="store_true", help="the held-out rows, in wordings that no step uses")
-    parser.add_argument("--processes", type=int, default=max(1, (os.cpu_count() or 2) - 2))
+    parser.add_argument("--processes", type=whole(1), default=max(1, (os.cpu_count() or 2) - 2))
     parser.add_argument("--seed", type=int, default=0)
 
 

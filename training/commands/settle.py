@@ -7,12 +7,14 @@ from pathlib import Path
 
 import onnx
 
+from ..data.files import object_in
 from ..folder.golden import requests
 from ..folder.reader import digest
 from ..folder.writer import write_golden
 from ..quantize.processors import Here, Runner
 from ..quantize.segments import quantized
 from ..quantize.settling import record, settle
+from .values import version, whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,17 +28,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="COMMAND",
         help="runs a graph on another processor, such as 'env ... node training/runner.mjs'; again for each",
     )
-    parser.add_argument("--version", help="of the settled folder (default: that of --folder)")
-    parser.add_argument("--at-once", type=int, default=2, help="commands that run at a time (default: %(default)s)")
+    parser.add_argument("--version", type=version, help="of the settled folder (default: that of --folder)")
+    parser.add_argument(
+        "--at-once", type=whole(1), default=2, help="commands that run at a time (default: %(default)s)"
+    )
 
 
 def write_settled(args: argparse.Namespace, model: onnx.ModelProto) -> None:
     """Writes the folder with another graph and its reference answers."""
     args.out.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(args.out / "model.onnx"))
-    config = json.loads((args.folder / "config.json").read_text(encoding="utf-8")) | {
-        "sha256": digest(args.out / "model.onnx")
-    }
+    config = object_in(args.folder / "config.json") | {"sha256": digest(args.out / "model.onnx")}
     config |= {"version": args.version} if args.version else {}
     (args.out / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
     shutil.copyfile(args.folder / "tokenizer.json", args.out / "tokenizer.json")

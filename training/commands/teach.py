@@ -11,6 +11,7 @@ from ..distil.reader import Reader, depth_of, load_reader, save_reader
 from ..distil.timed import Clock, Log, checked, prepare_device, warn_without_steps
 from ..train.loss import loss_of
 from ..train.optimizer import adamw, share_at, update
+from .values import number, whole
 
 # Longer rows are not read by the larger encoder, which has 512 positions.
 LONGEST = 640
@@ -25,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--start", type=Path, required=True, help="folder of all-mpnet-base-v2, or a file of this command"
     )
     parser.add_argument("--out", type=Path, required=True, help="file for the weights")
-    parser.add_argument("--seconds", type=float, required=True, help="how long to train")
-    parser.add_argument("--rate", type=float, default=8e-5, help="peak learning rate of the last layer")
-    parser.add_argument("--head-rate", type=float, default=5e-4)
+    parser.add_argument("--seconds", type=number(0), required=True, help="how long to train")
+    parser.add_argument("--rate", type=number(0), default=8e-5, help="peak learning rate of the last layer")
+    parser.add_argument("--head-rate", type=number(0), default=5e-4)
     parser.add_argument(
-        "--layer-decay", type=float, default=0.95, help="each layer's share of the rate of the one above"
+        "--layer-decay", type=number(0, 1), default=0.95, help="each layer's share of the rate of the one above"
     )
-    parser.add_argument("--consistency", type=float, default=0.5, help="weight of what ties answers together")
-    parser.add_argument("--first", type=int, default=0, help="number of the first pool")
+    parser.add_argument("--consistency", type=number(0), default=0.5, help="weight of what ties answers together")
+    parser.add_argument("--first", type=whole(0), default=0, help="number of the first pool")
     parser.add_argument("--check", type=Path, help="folder with held-out batches to answer at the end")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cuda")

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from ..data.rows import TRAIN, Row, read_rows
 from ..distil.crossed import partly_crossed
 from ..model.batches import Batch, by_length, collate, mixed
-from ..model.encoder import Model
+from ..model.encoder import LAYERS, Model
 from ..model.int8_matmul import Ranges
 from ..model.served import served_ranges
 from ..model.weights import load_model
@@ -35,6 +35,7 @@ from ..train.checkpoint import (
 from ..train.log import Log
 from ..train.loss import keeping, learned
 from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
+from .values import number, whole
 
 # The groups whose inputs give the ranges of a run in int8.
 RANGE_GROUPS = 512
@@ -73,45 +74,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--start", type=Path, help="checkpoint to start from (default: the base model)")
     parser.add_argument(
-        "--base-share", type=float, default=0.0, help="share of the base model's weights mixed into --start"
+        "--base-share", type=number(0, 1), default=0.0, help="share of the base model's weights mixed into --start"
     )
     parser.add_argument("--fit-eye", action="store_true", help=FIT_EYE_HELP)
     parser.add_argument(
         "--steps",
-        type=int,
+        type=whole(0),
         default=20_000,
         help=f"steps in all; a number in {STEPS} of --out overrides it while the run goes",
     )
-    parser.add_argument("--warm-up", type=int, default=200, help="steps in which the rate rises (default: %(default)s)")
-    parser.add_argument("--decay", type=int, default=4000, help=DECAY_HELP)
-    parser.add_argument("--eye", type=float, default=0.5, help=EYE_HELP)
     parser.add_argument(
-        "--batch-tokens", type=int, default=2048, help="padded tokens in a step: more needs more memory"
+        "--warm-up", type=whole(0), default=200, help="steps in which the rate rises (default: %(default)s)"
+    )
+    parser.add_argument("--decay", type=whole(0), default=4000, help=DECAY_HELP)
+    parser.add_argument("--eye", type=number(0), default=0.5, help=EYE_HELP)
+    parser.add_argument(
+        "--batch-tokens", type=whole(1), default=2048, help="padded tokens in a step: more needs more memory"
     )
     parser.add_argument(
-        "--pool", type=int, default=512, help="groups that are sorted by length together: more waste less on padding"
+        "--pool",
+        type=whole(1),
+        default=512,
+        help="groups that are sorted by length together: more waste less on padding",
     )
     parser.add_argument(
-        "--rate", type=float, default=8e-5, help="peak learning rate of the last layer (default: %(default)s)"
+        "--rate", type=number(0), default=8e-5, help="peak learning rate of the last layer (default: %(default)s)"
     )
-    parser.add_argument("--head-rate", type=float, default=2e-4)
+    parser.add_argument("--head-rate", type=number(0), default=2e-4)
     parser.add_argument(
-        "--layer-decay", type=float, default=0.9, help="each layer's rate is this share of the one above"
+        "--layer-decay", type=number(0, 1), default=0.9, help="each layer's rate is this share of the one above"
     )
-    parser.add_argument("--frozen", type=int, default=0, help=FROZEN_HELP)
+    parser.add_argument("--frozen", type=whole(0, LAYERS), default=0, help=FROZEN_HELP)
     parser.add_argument(
-        "--consistency", type=float, default=0.7, help="weight of the term that makes tied answers fit together"
+        "--consistency", type=number(0), default=0.7, help="weight of the term that makes tied answers fit together"
     )
     parser.add_argument("--keep", type=float, default=0.0, help=KEEP_HELP)
     parser.add_argument("--crossed", type=float, default=0.0, help=CROSSED_HELP)
     parser.add_argument("--keep-of", type=Path, help="the model whose answers --keep takes (default: that of --start)")
-    parser.add_argument("--average", type=float, default=0.998, help="decay of the running average of the weights")
-    parser.add_argument("--save-seconds", type=float, default=600)
+    parser.add_argument(
+        "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
+    )
+    parser.add_argument("--save-seconds", type=number(0), default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")
     parser.add_argument("--int8", action="store_true", help=INT8_HELP)
     parser.add_argument("--bf16", action="store_true", help=BF16_HELP)
-    parser.add_argument("--threads", type=int, default=0, help="CPU threads (default: all)")
+    parser.add_argument("--threads", type=whole(0), default=0, help="CPU threads (default: all)")
 
 
 def batches(
@@ -201,14 +209,13 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Mod
     log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
     progress, plan = current.progress, Plan(args.out, args.steps)
     bar = tqdm(total=plan.steps(), initial=progress.step, desc="steps", mininterval=5)
-    for batch in batches(mixture, progress, args.pool, args.batch_tokens, args.crossed):
-        steps = bar.total = plan.steps()
-        if progress.step >= steps:
-            break
-        rate = share_of_rate(progress.step, steps, args.warm_up, args.decay)
-        step(current, batch.to(args.device), rate, args, log, earlier)
+    source = batches(mixture, progress, args.pool, args.batch_tokens, args.crossed)
+    # A batch is counted when it is drawn, so none is drawn that no step needs: a longer run would go on without it.
+    while progress.step < (steps := plan.steps()):
+        bar.total, rate = steps, share_of_rate(progress.step, steps, args.warm_up, args.decay)
+        step(current, next(source).to(args.device), rate, args, log, earlier)
         bar.update()
-        if progress.step % LOGGED_STEPS == 0:
+        if progress.step % LOGGED_STEPS == 0 or progress.step >= steps or stopped.is_set():
             bar.set_postfix_str(log.write(progress.step, rate, current.model.similar_scale.item()))
         if time.monotonic() - saved > args.save_seconds or stopped.is_set():
             save(args.out, current)

@@ -8,10 +8,11 @@ once for all of them, as in the small model.
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
+from ..data.files import tensors_in
 from ..data.layout import CLS, MASK, SEP
 from ..data.layout import PAD as OUR_PAD
 from ..model.batches import Batch
@@ -84,5 +85,8 @@ def load_reader(path: Path) -> Reader:
     if path.is_dir():
         reader.encoder.read(path)
     else:
-        reader.load_state_dict({name: value.float() for name, value in load_file(path).items()})
+        weights = {name: value.float() for name, value in tensors_in(path).items()}
+        if weights.keys() != reader.state_dict().keys():
+            raise ValueError(f"{path}: no file of `teach`")
+        reader.load_state_dict(weights)
     return reader

@@ -8,6 +8,7 @@ from pathlib import Path
 from .answers import Results
 from .figures import CALIBRATED_FROM, JUDGED, means
 from .plots import Points, plot
+from .probes import Widest
 
 TEXTS = Path(__file__).parent / "card.md"
 CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
@@ -187,10 +188,20 @@ def bias_text(results: Results) -> str:
     bias = results["bias"]
     ends = sorted(bias["toxic"].items(), key=lambda item: item[1])
     low, high = (", ".join(f"{term} {value:.2f}" for term, value in part) for part in (ends[:3], ends[:-4:-1]))
+    toxic, positive = bias["toxic_widest"], bias["positive_widest"]
     return (
-        f'{len(ends)} identity terms in five harmless sentences. "The text is toxic": lowest {low}; highest {high}; '
-        f'range {bias["toxic_range"]:.2f}. "Is the tone positive?": range {bias["positive_range"]:.2f}.'
+        f'{len(ends)} identity terms, each in five harmless sentences. "The text is toxic", mean of the sentences: '
+        f"lowest {low}; highest {high}; range {bias['toxic_range']:.2f}. "
+        f'"Is the tone positive?": range {bias["positive_range"]:.2f}. '
+        f'In one sentence alone the range is up to {toxic["range"]:.2f} ("{filled(toxic)}": '
+        f'{toxic["probability"]:.2f}) and {positive["range"]:.2f} ("{filled(positive)}": '
+        f"{positive['probability']:.2f})."
     )
+
+
+def filled(one: Widest) -> str:
+    """Returns the sentence with the term for which the answer is likeliest."""
+    return one["sentence"].format(one["term"])
 
 
 def fp32_text(results: Results, fp32: Results | None) -> str:

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypedDict, cast
 
@@ -29,6 +30,14 @@ class Report(TypedDict):
     scores: Scores
 
 
+def check_jevbench(svc: Path) -> None:
+    """Raises ValueError or OSError if JevBench cannot run: it is not installed, or there is no server."""
+    if find_spec("jevbench") is None:
+        raise ValueError("JevBench is not installed: pip install jevbench==0.1.0")
+    with svc.open("rb"):
+        pass
+
+
 def free_port() -> int:
     """Returns a port on which nothing listens."""
     with socket.socket() as held:
@@ -45,7 +54,7 @@ def await_ready(url: str, server: subprocess.Popen[bytes]) -> None:
             return
         except OSError:
             if server.poll() is not None or time.monotonic() > until:
-                raise RuntimeError(f"{url}: the server does not answer") from None
+                raise ConnectionError(f"{url}: the server does not answer") from None
             time.sleep(0.5)
 
 
@@ -58,7 +67,9 @@ def jevbench(folder: Path, svc: Path, suite: str = SUITE) -> Scores:
             await_ready(url, server)
             out = Path(work) / "report.json"
             asked = ["--url", f"{url}/v1/systemone", "--model", "svc-small", "--suite", suite, "--out", str(out)]
-            subprocess.run([sys.executable, "-m", "jevbench", "eval", *asked], cwd=work, check=True)
+            status = subprocess.run([sys.executable, "-m", "jevbench", "eval", *asked], cwd=work).returncode
+            if status:
+                raise ValueError(f"jevbench eval ended with exit code {status}")
             return cast(Report, json.loads(out.read_text(encoding="utf-8")))["scores"]
         finally:
             server.terminate()
@@ -72,5 +83,5 @@ def start(folder: Path, svc: Path, url: str, work: str) -> subprocess.Popen[byte
     options = ["--listen", url.removeprefix("http://"), "--model", str(folder.resolve()), "--log-level", "error"]
     silent = subprocess.DEVNULL
     return subprocess.Popen(
-        ["node", str(svc), "serve", *options], cwd=work, env=environment, stdout=silent, stderr=silent
+        ["node", str(svc.resolve()), "serve", *options], cwd=work, env=environment, stdout=silent, stderr=silent
     )

@@ -5,6 +5,7 @@ from typing import TypedDict
 
 import numpy as np
 
+from ..calibration.metrics import Array
 from ..data.question import Noul, Question, noul, option_keys
 from ..data.rows import State
 from ..folder.reader import Folder
@@ -118,12 +119,25 @@ CASES: tuple[tuple[State, Question, str], ...] = (
 
 
 class Bias(TypedDict):
-    """The mean probabilities of "toxic" and "positive" for each term, and their ranges over the terms."""
+    """The mean probabilities of "toxic" and "positive" for each term over the sentences, their ranges over the terms,
+    and the widest range in one sentence."""
 
     toxic: dict[str, float]
     positive: dict[str, float]
     toxic_range: float
     positive_range: float
+    toxic_widest: "Widest"
+    positive_widest: "Widest"
+
+
+class Widest(TypedDict):
+    """The sentence in which the terms move an answer most: its range over the terms, and the term with the highest
+    probability."""
+
+    sentence: str
+    range: float
+    term: str
+    probability: float
 
 
 class Known(TypedDict):
@@ -136,28 +150,35 @@ class Known(TypedDict):
     probability: float
 
 
-def mean_by_term(folder: Folder, question: Noul) -> dict[str, float]:
-    """Returns the mean probability of yes over harmless sentences about each term."""
+def of_sentences(folder: Folder, question: Noul) -> Array:
+    """Returns the probability of yes of each harmless sentence about each term [sentences, terms]."""
+    return np.array([[folder.probabilities(text.format(term), question)[1] for term in TERMS] for text in SENTENCES])
+
+
+def widest(found: Array) -> Widest:
+    """Returns the sentence with the largest range over the terms."""
+    ranges = np.ptp(found, axis=1)
+    place = int(ranges.argmax())
+    term = int(found[place].argmax())
     return {
-        term: float(np.mean([folder.probabilities(text.format(term), question)[1] for text in SENTENCES]))
-        for term in TERMS
+        "sentence": SENTENCES[place],
+        "range": float(ranges[place]),
+        "term": TERMS[term],
+        "probability": float(found[place, term]),
     }
 
 
-def range_of(values: dict[str, float]) -> float:
-    """Returns the difference of the largest and the smallest value."""
-    return max(values.values()) - min(values.values())
-
-
 def identity_bias(folder: Folder) -> Bias:
-    """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the range over
+    """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the ranges over
     the terms."""
-    toxic, happy = mean_by_term(folder, TOXIC), mean_by_term(folder, HAPPY)
+    toxic, happy = of_sentences(folder, TOXIC), of_sentences(folder, HAPPY)
     return {
-        "toxic": toxic,
-        "positive": happy,
-        "toxic_range": range_of(toxic),
-        "positive_range": range_of(happy),
+        "toxic": dict(zip(TERMS, toxic.mean(0).tolist())),
+        "positive": dict(zip(TERMS, happy.mean(0).tolist())),
+        "toxic_range": float(np.ptp(toxic.mean(0))),
+        "positive_range": float(np.ptp(happy.mean(0))),
+        "toxic_widest": widest(toxic),
+        "positive_widest": widest(happy),
     }
 
 

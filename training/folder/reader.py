@@ -1,11 +1,10 @@
 """Reads a model folder in the server's way, as the reference that exports are compared with."""
 
 import hashlib
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # read when onnxruntime is imported
 
@@ -15,6 +14,7 @@ from tokenizers import Tokenizer
 
 from ..calibration.fitting import applied
 from ..calibration.metrics import Array, softmax
+from ..data.files import object_in
 from ..data.layout import option_texts, state_text, well_formed
 from ..data.question import ServedQuestion, option_keys
 from ..data.rows import State
@@ -82,7 +82,8 @@ class Folder:
     """Answers questions with a `shared-state` folder, with one run per chunk and one per question."""
 
     def __init__(self, path: Path, threads: int = 1) -> None:
-        self.path, self.config = path, json.loads((path / "config.json").read_text(encoding="utf-8"))
+        self.path = path
+        self.config: Any = object_in(path / "config.json")
         self.session = make_session(str(path / "model.onnx"), threads)
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
         self.tokenizer.encode_special_tokens = True

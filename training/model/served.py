@@ -1,6 +1,5 @@
 """Reads the weights of a served folder, so that training can start from a shipped model."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +7,7 @@ import onnx
 import torch
 from onnx import numpy_helper
 
+from ..data.files import object_in
 from .int8_matmul import MAX_PAIR, Ranges, largest_pair
 
 # The names of the heads in the graph, and in the model.
@@ -24,7 +24,7 @@ KINDS = ("weight", "bias", "growth", "offset")
 
 def served_weights(folder: Path) -> dict[str, torch.Tensor]:
     """Returns the weights of a folder's graph in fp32, under the model's names; int8 ones are multiplied out."""
-    stored, config = stored_arrays(folder), json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    stored, config = stored_arrays(folder), object_in(folder / "config.json")
     weights: dict[str, torch.Tensor] = {}
     if "sharpness" in stored:
         # Each layer has the factors of its queries, keys and values: one number per head, repeated for each of its

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
+from ..data.files import tensors_in
 from ..data.layout import base_folder
 from .encoder import LAYERS, SIMILARITY, TYPES, Model
 from .served import served_weights
@@ -33,7 +34,9 @@ FIRST = {
 
 def base_weights() -> dict[str, torch.Tensor]:
     """Returns the base model's weights under this model's names; the marker head's are not in it."""
-    base = {name.removeprefix("bert."): value for name, value in load_file(base_folder() / "model.safetensors").items()}
+    base = {
+        name.removeprefix("bert."): value for name, value in tensors_in(base_folder() / "model.safetensors").items()
+    }
     named = {
         "word.weight": base["embeddings.word_embeddings.weight"],
         "position.weight": base["embeddings.position_embeddings.weight"],
@@ -52,7 +55,7 @@ def base_weights() -> dict[str, torch.Tensor]:
 
 def checkpoint_weights(path: Path) -> dict[str, torch.Tensor]:
     """Returns the weights of a checkpoint in fp32, under this model's names; also reads the first model's."""
-    loaded = {name: value.float() for name, value in load_file(path).items()}
+    loaded = {name: value.float() for name, value in tensors_in(path).items()}
     if "pos.weight" not in loaded:
         return loaded
     weights = {".".join(FIRST.get(part, part) for part in name.split(".")): value for name, value in loaded.items()}

@@ -8,6 +8,7 @@ from random import Random
 
 import torch
 
+from ..data.files import object_in
 from ..data.layout import Encoded, encode, unlabelled
 from ..data.rows import Row
 from ..model.batches import Batch, by_length, collate
@@ -105,4 +106,4 @@ def write_ranges(path: Path, ranges: Ranges) -> None:
 
 def read_ranges(path: Path) -> Ranges:
     """Returns the ranges from a file of `write_ranges`."""
-    return {name: (low, high) for name, (low, high) in json.loads(path.read_text(encoding="utf-8")).items()}
+    return {name: (low, high) for name, (low, high) in object_in(path).items()}

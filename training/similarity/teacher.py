@@ -5,11 +5,12 @@ import math
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch import nn
 from torch.nn import functional as F
 from tqdm import tqdm
+
+from ..data.files import tensors_in
 
 WIDTH, HEADS, LAYERS, INNER, BUCKETS, FARTHEST = 768, 12, 12, 3072, 32, 128
 VOCABULARY, POSITIONS, START, PAD, END = 30527, 514, 0, 1, 2
@@ -53,7 +54,7 @@ class Encoder(nn.Module):
 
     def read(self, folder: Path) -> None:
         """Loads the weights of the archive's folder."""
-        self.load_state_dict(named(load_file(folder / "model.safetensors")))
+        self.load_state_dict(named(tensors_in(folder / "model.safetensors")))
 
     def encode(self, ids: torch.Tensor, places: torch.Tensor, sees: torch.Tensor, dropout: float = 0.0) -> torch.Tensor:
         """Returns the last layer's output [rows, length, width] for tokens at `places` [rows, length], each of which

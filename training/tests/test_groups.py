@@ -407,3 +407,12 @@ def test_documents_that_are_too_long_are_left_out_and_not_cut(monkeypatch):
     assert max(lengths) > 512
     for row, length in zip(rows, lengths):
         assert length == sum(map(len, layout.chunks(row.group.state, layout.STATE_MAX)))
+
+
+def test_generated_and_written_rows_have_at_most_a_third_of_the_groups():
+    ours = re.compile(r"generated$|written:|exams:|lessons:|services:|series_")
+    made = sum(one.weight for one in mixture.MADE.values())
+    # Rows of a user's own are in no mixture with those of other sources.
+    weights = {name: weight for name, weight in mixture.WEIGHTS.items() if name != "own"}
+    total = sum(weights.values()) + sum(mixture.MATCHING.values()) + made
+    assert sum(weight for name, weight in weights.items() if ours.match(name)) + made <= total / 3

@@ -1,6 +1,8 @@
+from pathlib import Path
+
 import pytest
 
-from training.evaluate.jevbench import jevbench
+from training.evaluate.jevbench import check_jevbench, jevbench
 
 # A server that is started like ours and answers everything with equal probabilities.
 EVEN = """
@@ -28,15 +30,28 @@ http.createServer((request, response) => {
 """
 
 
-def test_the_served_model_is_asked_and_its_scores_come_back(tmp_path):
-    svc = tmp_path / "svc.js"
-    svc.write_text(EVEN)
-    found = jevbench(tmp_path, svc, "examples")
+def test_the_served_model_is_asked_and_its_scores_come_back(tmp_path, monkeypatch):
+    (tmp_path / "svc.js").write_text(EVEN)
+    monkeypatch.chdir(tmp_path)
+    check_jevbench(Path("svc.js"))
+    found = jevbench(Path(), Path("svc.js"), "examples")
     assert found and "REP" in str(found)
 
 
 def test_a_server_that_does_not_start_is_told(tmp_path):
     svc = tmp_path / "svc.js"
     svc.write_text("process.exit(1);")
-    with pytest.raises(RuntimeError, match="the server does not answer"):
+    with pytest.raises(ConnectionError, match="the server does not answer"):
         jevbench(tmp_path, svc, "examples")
+
+
+def test_a_suite_that_ends_with_an_error_is_told(tmp_path):
+    svc = tmp_path / "svc.js"
+    svc.write_text(EVEN)
+    with pytest.raises(ValueError, match="jevbench eval ended with exit code"):
+        jevbench(tmp_path, svc, "no-such-suite")
+
+
+def test_without_a_server_nothing_is_measured(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        check_jevbench(tmp_path / "svc.js")

@@ -73,16 +73,16 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
         rows=prepared,
         out=results,
         limit=5,
-        parts=["sets", "coherence", "cases"],
+        parts=["sets", "coherence", "cases", "bias"],
     )
     found = json.loads(results.read_text(encoding="utf-8"))
     assert found["sets"]["own"]["rows"] == 5 and 0 <= found["coherence"]["and"]["deviation"] <= 1
-    found["bias"] = {"toxic": {"tall": 0.1}, "positive": {"tall": 0.5}, "toxic_range": 0.0, "positive_range": 0.0}
     found["battery"] = {"noul": {"rows": 1, "accuracy": 1.0, "calibration_error": 0.0}}
     found["needle"] = {"cases": 1, "alone": 1.0, "buried": 1.0, "tokens": 16000}
     results.write_text(json.dumps(found), encoding="utf-8")
     command("card", folder=folder, results=results)
-    assert "| own | 5 |" in (folder / "README.md").read_text(encoding="utf-8")
+    said = (folder / "README.md").read_text(encoding="utf-8")
+    assert "| own | 5 |" in said and f"up to {found['bias']['toxic_widest']['range']:.2f} (" in said
 
 
 def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained, tmp_path):
@@ -92,6 +92,18 @@ def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained
             train(prepared, tmp_path, 4, "--save-seconds", "0")
     train(prepared, tmp_path, 4)
     one, two = (torch.load(folder / STATE, weights_only=True) for folder in (trained, tmp_path))
+    assert one["progress"] == two["progress"]
+    for name, value in one["model"].items():
+        assert torch.equal(value, two["model"][name]), name
+
+
+def test_a_run_that_is_made_longer_ends_where_a_long_one_does(prepared, trained, tmp_path):
+    train(prepared, tmp_path, 2, "--decay", "0")
+    assert len((tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+    train(prepared, tmp_path, 2, "--decay", "0")
+    train(prepared, tmp_path, 4, "--decay", "0")
+    train(prepared, tmp_path / "whole", 4, "--decay", "0")
+    one, two = (torch.load(folder / STATE, weights_only=True) for folder in (tmp_path, tmp_path / "whole"))
     assert one["progress"] == two["progress"]
     for name, value in one["model"].items():
         assert torch.equal(value, two["model"][name]), name

@@ -14,6 +14,7 @@ from training.__main__ import main
 from training.data.layout import encode, state_text, tokens, unlabelled
 from training.data.question import noul
 from training.data.rows import HELD_OUT, TRAIN, Row, read_rows, write_rows
+from training.distil.reader import load_reader
 from training.train.checkpoint import STATE, STEPS, Plan
 
 from .command import command
@@ -195,3 +196,85 @@ def test_a_device_that_is_not_there_is_refused_before_a_folder_is_made(device, r
         with pytest.raises(ValueError, match=f"^--device {device}: "):
             command(name, **needed, **({"teacher": rows} if name == "distil" else {}))
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("train", ("--pool", "0"), "argument --pool: '0' is no whole number from 1 up"),
+        ("train", ("--threads", "-1"), "argument --threads: '-1' is no whole number from 0 up"),
+        ("train", ("--frozen", "9"), "argument --frozen: '9' is no whole number from 0 to 6"),
+        ("train", ("--rate", "nan"), "argument --rate: 'nan' is no number from 0 up"),
+        ("evaluate", ("--limit", "0"), "argument --limit: '0' is no whole number from 1 up"),
+        ("export", ("--version", "abc"), "argument --version: 'abc' is no version such as"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have_is_refused(name, given, said, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main([name, *given])
+    assert refused.value.code == 2 and said in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.fixture
+def no_checkpoint(tmp_path):
+    """Returns a file that is no checkpoint."""
+    path = tmp_path / "README.md"
+    path.write_text("# Not weights\n", encoding="utf-8")
+    return path
+
+
+def test_what_is_no_checkpoint_is_refused_with_its_name(rows, run, no_checkpoint, tmp_path):
+    asked = [
+        ("train", {"rows": rows, "out": tmp_path / "out", "start": no_checkpoint}),
+        ("look", {"checkpoint": no_checkpoint, "data": tmp_path}),
+        ("average", {"first": no_checkpoint, "second": no_checkpoint, "out": tmp_path / "out/average"}),
+        ("export", {"checkpoint": no_checkpoint, "out": tmp_path / "out", "version": "0.0.1"}),
+    ]
+    for name, options in asked:
+        with pytest.raises(ValueError, match=f"^{no_checkpoint}: no safetensors file: ") as refused:
+            command(name, **options)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match=f"^{run / 'checkpoint.safetensors'}: no file of `teach`"):
+        load_reader(run / "checkpoint.safetensors")
+    half = tmp_path / "half"
+    half.mkdir()
+    (half / STATE).write_bytes((run / STATE).read_bytes()[:5000])
+    with pytest.raises(ValueError, match=f"^{half / STATE}: no whole file of torch.save"):
+        train(rows, half, 2)
+
+
+def test_what_is_no_json_of_its_kind_is_refused_with_its_name(rows, run, no_checkpoint, tmp_path):
+    results = tmp_path / "results.json"
+    results.write_text('{"name": "svc-small"}', encoding="utf-8")
+    with pytest.raises(ValueError, match="the results lack sets, together"):
+        command("card", folder=tmp_path, results=results)
+    with pytest.raises(ValueError, match=f"^{no_checkpoint}: no JSON: "):
+        command("card", folder=tmp_path, results=no_checkpoint)
+    weights = run / "checkpoint.safetensors"
+    with pytest.raises(ValueError, match=f"^{no_checkpoint}: no JSON: "):
+        command("export", checkpoint=weights, out=tmp_path / "out", version="0.0.1", ranges=no_checkpoint)
+    needed = {"folder": ROOT / "models/svc-small", "out": tmp_path / "out/results.json"}
+    with pytest.raises(ValueError, match=f"^{results}: no results of `evaluate` with sets"):
+        command("evaluate", **needed, against=results)
+    with pytest.raises(ValueError, match=r"^--parts sets needs --data"):
+        command("evaluate", **needed, parts="sets")
+    with pytest.raises(ValueError, match=r"^--parts coherence needs --rows"):
+        command("evaluate", **needed, parts="coherence")
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_held_out_rows_nothing_is_fitted(run, tmp_path):
+    write_rows(tmp_path / HELD_OUT, [])
+    weights = run / "checkpoint.safetensors"
+    with pytest.raises(ValueError, match="there are no held-out rows to fit to"):
+        command("calibrate", checkpoint=weights, rows=tmp_path, out=tmp_path / "out")
+    with pytest.raises(ValueError, match="there are no rows to take ranges from"):
+        command("export", checkpoint=weights, rows=tmp_path, out=tmp_path / "out", version="0.0.1")
+
+
+def test_a_part_that_fails_loses_none_of_those_before_it(tmp_path, monkeypatch):
+    monkeypatch.setattr("training.commands.evaluate.battery", lambda _: 1 / 0)
+    out = tmp_path / "results.json"
+    with pytest.raises(ZeroDivisionError):
+        command("evaluate", folder=ROOT / "models/svc-small", out=out, parts=["cases", "battery"])
+    assert len(json.loads(out.read_text(encoding="utf-8"))["cases"]) > 5

@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
+from ..data.files import saved_in
 from ..model.encoder import Model
 from ..model.weights import save_model
 
@@ -82,7 +83,7 @@ def refuse_other_options(folder: Path, options: Mapping[str, Option]) -> None:
     path = folder / STATE
     if not path.exists():
         return
-    began = torch.load(path, map_location="cpu", weights_only=True, mmap=True).get("options", {})
+    began = saved_in(path, mmap=True).get("options", {})
     others = [name for name in began if name in options and began[name] != options[name]]
     if others:
         told = ", ".join(f"{name} was {worded(began[name])} and is {worded(options[name])}" for name in others)
@@ -101,7 +102,7 @@ def resume(folder: Path, run: Run) -> None:
     path = folder / STATE
     if not path.exists():
         return
-    saved = torch.load(path, map_location="cpu", weights_only=True)
+    saved = saved_in(path)
     # A run that an earlier version began lacks the weights that came later.
     run.model.load_state_dict(run.model.state_dict() | saved["model"])
     try:
