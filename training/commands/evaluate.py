@@ -87,8 +87,8 @@ def parts_of(args: argparse.Namespace) -> list[str]:
     for part in args.parts or ():
         if part in missing:
             raise ValueError(f"--parts {part} needs --{missing[part]}")
-    parts = args.parts or [part for part in PARTS if part not in missing]
-    return [*parts, *([JEVBENCH] if args.jevbench else [])]
+    asked = args.parts or [part for part in PARTS if part not in missing]
+    return [*(part for part in PARTS if part in asked), *([JEVBENCH] if args.jevbench else [])]
 
 
 def results_in(path: Path) -> Results:
@@ -101,11 +101,12 @@ def results_in(path: Path) -> Results:
 
 def measure(part: str, folder: Folder, args: argparse.Namespace, results: Results) -> None:
     """Adds a part to the results."""
+    wanted = Sets(args.data, args.half, args.sets, args.limit)
     if part == "sets":
-        found = evaluate_sets(folder, Sets(args.data, args.half, args.sets, args.limit))
+        found = evaluate_sets(folder, wanted)
         results["sets"], results["together"] = found["sets"], found["together"]
     elif part == "cosine":
-        results["cosine"] = evaluate_cosine(Sets(args.data, args.half, args.sets, args.limit))
+        results["cosine"] = evaluate_cosine(wanted)
     elif part == "coherence":
         held_out = list(read_rows(args.rows / HELD_OUT))
         results["coherence"] = coherence(folder, held_out, args.limit or COHERENCE_CASES)

@@ -4,43 +4,38 @@ import argparse
 import math
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 VERSION = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?")
 
 
-def said(least: float, most: float | None) -> str:
-    """Returns a range in words."""
-    return f"from {least} up" if most is None else f"from {least} to {most}"
+Number = TypeVar("Number", int, float)
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+def within(kind: str, read: Callable[[str], Number], least: float, most: float) -> Callable[[str], Number]:
+    """Returns the type of options that are finite numbers of a kind in a range."""
+    allowed = f"from {least} up" if most == math.inf else f"from {least} to {most}"
+
+    def parse(text: str) -> Number:
+        try:
+            value = read(text)
+        except ValueError:
+            value = None
+        if value is None or value == math.inf or not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no {kind} {allowed}")
+        return value
+
+    return parse
+
+
+def whole(least: int, most: float = math.inf) -> Callable[[str], int]:
     """Returns the type of options that are whole numbers in a range."""
-
-    def read(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = least - 1
-        if value < least or (most is not None and value > most):
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number {said(least, most)}")
-        return value
-
-    return read
+    return within("whole number", int, least, most)
 
 
-def number(least: float, most: float | None = None) -> Callable[[str], float]:
+def number(least: float, most: float = math.inf) -> Callable[[str], float]:
     """Returns the type of options that are finite numbers in a range."""
-
-    def read(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value) or value < least or (most is not None and value > most):
-            raise argparse.ArgumentTypeError(f"{text!r} is no number {said(least, most)}")
-        return value
-
-    return read
+    return within("number", float, least, most)
 
 
 def version(text: str) -> str:

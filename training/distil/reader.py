@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 from torch import nn
 from torch.nn import functional as F
 
-from ..data.files import tensors_in
 from ..data.layout import CLS, MASK, SEP
 from ..data.layout import PAD as OUR_PAD
 from ..model.batches import Batch
+from ..model.weights import tensors_in
 from ..similarity.teacher import END, LAYERS, PAD, POSITIONS, START, VOCABULARY, WIDTH, Encoder
 
 # The same words have the same order in both vocabularies; the larger encoder has four special tokens before them.

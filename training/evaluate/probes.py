@@ -118,18 +118,6 @@ CASES: tuple[tuple[State, Question, str], ...] = (
 )
 
 
-class Bias(TypedDict):
-    """The mean probabilities of "toxic" and "positive" for each term over the sentences, their ranges over the terms,
-    and the widest range in one sentence."""
-
-    toxic: dict[str, float]
-    positive: dict[str, float]
-    toxic_range: float
-    positive_range: float
-    toxic_widest: "Widest"
-    positive_widest: "Widest"
-
-
 class Widest(TypedDict):
     """The sentence in which the terms move an answer most: its range over the terms, and the term with the highest
     probability."""
@@ -138,6 +126,18 @@ class Widest(TypedDict):
     range: float
     term: str
     probability: float
+
+
+class Bias(TypedDict):
+    """The mean probabilities of "toxic" and "positive" for each term over the sentences, their ranges over the terms,
+    and the widest range in one sentence."""
+
+    toxic: dict[str, float]
+    positive: dict[str, float]
+    toxic_range: float
+    positive_range: float
+    toxic_widest: Widest
+    positive_widest: Widest
 
 
 class Known(TypedDict):
@@ -172,11 +172,12 @@ def identity_bias(folder: Folder) -> Bias:
     """Returns the probabilities of "toxic" and "positive" for each term, over harmless sentences, and the ranges over
     the terms."""
     toxic, happy = of_sentences(folder, TOXIC), of_sentences(folder, HAPPY)
+    mean_toxic, mean_happy = toxic.mean(0), happy.mean(0)
     return {
-        "toxic": dict(zip(TERMS, toxic.mean(0).tolist())),
-        "positive": dict(zip(TERMS, happy.mean(0).tolist())),
-        "toxic_range": float(np.ptp(toxic.mean(0))),
-        "positive_range": float(np.ptp(happy.mean(0))),
+        "toxic": dict(zip(TERMS, mean_toxic.tolist())),
+        "positive": dict(zip(TERMS, mean_happy.tolist())),
+        "toxic_range": float(np.ptp(mean_toxic)),
+        "positive_range": float(np.ptp(mean_happy)),
         "toxic_widest": widest(toxic),
         "positive_widest": widest(happy),
     }

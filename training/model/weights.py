@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from ..data.files import tensors_in
 from ..data.layout import base_folder
 from .encoder import LAYERS, SIMILARITY, TYPES, Model
 from .served import served_weights
@@ -30,6 +30,14 @@ FIRST = {
     "hln": "dense_norm",
     "h2": "score",
 }
+
+
+def tensors_in(path: Path) -> dict[str, torch.Tensor]:
+    """Returns the tensors of a safetensors file; raises ValueError, which names the file, if it is none."""
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path}: no safetensors file: {error}") from error
 
 
 def base_weights() -> dict[str, torch.Tensor]:

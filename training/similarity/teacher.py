@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 from tqdm import tqdm
 
-from ..data.files import tensors_in
+from ..model.weights import tensors_in
 
 WIDTH, HEADS, LAYERS, INNER, BUCKETS, FARTHEST = 768, 12, 12, 3072, 32, 128
 VOCABULARY, POSITIONS, START, PAD, END = 30527, 514, 0, 1, 2

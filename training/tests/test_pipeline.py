@@ -85,28 +85,30 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
     assert "| own | 5 |" in said and f"up to {found['bias']['toxic_widest']['range']:.2f} (" in said
 
 
+def assert_same_end(one, two):
+    """Asserts that the runs in two folders have the same progress and weights."""
+    first, second = (torch.load(folder / STATE, weights_only=True) for folder in (one, two))
+    assert first["progress"] == second["progress"]
+    for name, value in first["model"].items():
+        assert torch.equal(value, second["model"][name]), name
+
+
 def test_a_run_that_was_killed_ends_where_an_unbroken_one_does(prepared, trained, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         stop_after(patch, 2)
         with pytest.raises(KeyboardInterrupt):
             train(prepared, tmp_path, 4, "--save-seconds", "0")
     train(prepared, tmp_path, 4)
-    one, two = (torch.load(folder / STATE, weights_only=True) for folder in (trained, tmp_path))
-    assert one["progress"] == two["progress"]
-    for name, value in one["model"].items():
-        assert torch.equal(value, two["model"][name]), name
+    assert_same_end(trained, tmp_path)
 
 
-def test_a_run_that_is_made_longer_ends_where_a_long_one_does(prepared, trained, tmp_path):
+def test_a_run_that_is_made_longer_ends_where_a_long_one_does(prepared, tmp_path):
     train(prepared, tmp_path, 2, "--decay", "0")
     assert len((tmp_path / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 1
     train(prepared, tmp_path, 2, "--decay", "0")
     train(prepared, tmp_path, 4, "--decay", "0")
     train(prepared, tmp_path / "whole", 4, "--decay", "0")
-    one, two = (torch.load(folder / STATE, weights_only=True) for folder in (tmp_path, tmp_path / "whole"))
-    assert one["progress"] == two["progress"]
-    for name, value in one["model"].items():
-        assert torch.equal(value, two["model"][name]), name
+    assert_same_end(tmp_path, tmp_path / "whole")
 
 
 def test_a_run_that_lacks_weights_that_came_later_goes_on(prepared, trained, tmp_path):

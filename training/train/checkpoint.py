@@ -1,16 +1,18 @@
 """Saves and loads everything that a run needs to go on after a kill."""
 
+import errno
 import json
 import os
+import pickle
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from tqdm import tqdm
 
-from ..data.files import saved_in
 from ..model.encoder import Model
 from ..model.weights import save_model
 
@@ -75,6 +77,17 @@ def save(folder: Path, run: Run) -> None:
     averaged.load_state_dict(run.average.weights)
     save_model(averaged, folder / f"{WEIGHTS}.part")
     os.replace(folder / f"{WEIGHTS}.part", folder / WEIGHTS)
+
+
+def saved_in(path: Path, mmap: bool = False) -> dict[str, Any]:
+    """Returns what `save` wrote; raises ValueError, which names the file, if it is not whole."""
+    try:
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+    except (RuntimeError, EOFError, OSError, pickle.UnpicklingError) as error:
+        # PyTorch calls a file that was cut off an invalid argument; other errors of the system say what they are.
+        if isinstance(error, OSError) and error.errno != errno.EINVAL:
+            raise
+        raise ValueError(f"{path}: no whole file of torch.save") from error
 
 
 def refuse_other_options(folder: Path, options: Mapping[str, Option]) -> None:
