@@ -31,19 +31,19 @@ test('fish completes commands, flags, values and files', async (t) => {
 });
 
 /**
- * A zsh that runs in a terminal of its own, to which each line is typed with the key Tab behind it; it prints what the
- * line has become, since zsh completes only at its prompt.
+ * A zsh that runs in a terminal of its own, to which a line is typed with the key Tab behind it, since zsh completes only
+ * at its prompt; the key prints what the line has become. The terminal echoes what is typed before the prompt is there,
+ * so the words that say that it is there are put together by the shell: their echo differs.
  */
 const TYPED = `
 zmodload zsh/zpty
 zpty shell zsh -f -i
 say() { zpty -w shell "$1"; }
-say 'PS1=; fpath=("$PWD" $fpath); autoload -Uz compinit; compinit -u -D; setopt list_ambiguous no_beep; bindkey "^I" complete-word'
-say 'report() { print -r -- "<<$BUFFER>>"; BUFFER=; zle accept-line }; zle -N report; bindkey "^X" report; print ready'
-zpty -r -m shell seen '*ready*'
+say 'PS1=; fpath=("$PWD" $fpath); autoload -Uz compinit; compinit -u -D; setopt list_ambiguous no_beep'
+say 'complete-and-report() { zle complete-word; print -r -- "<<$BUFFER>>" }; zle -N complete-and-report; bindkey "^I" complete-and-report'
+say 'zle-line-init() { print "at the"" prompt" }; zle -N zle-line-init'
+zpty -r -m shell seen '*at the prompt*'
 zpty -w -n shell "$1"$'\\t'
-sleep 0.1
-zpty -w -n shell $'\\x18'
 zpty -r -m shell seen '*<<*>>*'
 print -r -- "$seen"
 `;
