@@ -53,8 +53,12 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
 
     def read(self, folder: Path) -> None:
-        """Loads the weights of the archive's folder."""
-        self.load_state_dict(named(tensors_in(folder / "model.safetensors")))
+        """Loads the weights of the archive's folder; raises ValueError, which names the file, if they are others."""
+        path = folder / "model.safetensors"
+        try:
+            self.load_state_dict(named(tensors_in(path)))
+        except (KeyError, RuntimeError) as error:
+            raise ValueError(f"{path}: not the weights of all-mpnet-base-v2") from error
 
     def encode(self, ids: torch.Tensor, places: torch.Tensor, sees: torch.Tensor, dropout: float = 0.0) -> torch.Tensor:
         """Returns the last layer's output [rows, length, width] for tokens at `places` [rows, length], each of which

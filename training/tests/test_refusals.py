@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from training.__main__ import main
-from training.data.layout import encode, state_text, tokens, unlabelled
+from training.data.layout import base_folder, encode, state_text, tokens, unlabelled
 from training.data.question import noul
 from training.data.rows import HELD_OUT, TRAIN, Row, read_rows, write_rows
 from training.distil.reader import load_reader
@@ -236,6 +236,9 @@ def test_what_is_no_checkpoint_is_refused_with_its_name(rows, run, no_checkpoint
         assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match=f"^{run / 'checkpoint.safetensors'}: no file of `teach`"):
         load_reader(run / "checkpoint.safetensors")
+    other = base_folder() / "model.safetensors"
+    with pytest.raises(ValueError, match=f"^{other}: not the weights of all-mpnet-base-v2$"):
+        load_reader(base_folder())
     half = tmp_path / "half"
     half.mkdir()
     (half / STATE).write_bytes((run / STATE).read_bytes()[:5000])
