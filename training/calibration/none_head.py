@@ -35,14 +35,23 @@ def means_none(question: ServedQuestion) -> torch.Tensor:
     return torch.tensor([float(is_none(name, text or "") or name in NONE_NAMES) for name, text in described.items()])
 
 
-def fit_none(head: NoneHead, rows: Sequence[Row], found: Sequence[torch.Tensor], labels: Sequence[int]) -> None:
+def fit_none(
+    head: NoneHead,
+    rows: Sequence[Row],
+    found: Sequence[torch.Tensor],
+    labels: Sequence[int],
+    earlier: NoneHead | None = None,
+) -> None:
     """Fits the head and the growth on rows with the results of `none_features`, unless too few of them offer "none of
-    these"."""
+    these"; the growth is that of an earlier head, if there is one."""
     meant = [means_none(row.question) for row in rows]
     offered = [i for i, own in enumerate(meant) if own.any()]
     if len(offered) < FEWEST_ROWS or len({rows[i].source for i in offered}) < FEWEST_SOURCES:
         return
     fit_meaning(head, torch.cat([own[:, 1:] for own in found]), torch.cat(meant))
+    if earlier is not None:
+        head.growth.data, head.offset.data = earlier.growth.data.clone(), earlier.offset.data.clone()
+        return
     chosen = [rows[i] for i in offered]
     weights = torch.tensor(weights_of(chosen), dtype=torch.float32)
     with torch.no_grad():

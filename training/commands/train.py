@@ -33,7 +33,7 @@ from ..train.checkpoint import (
     save,
 )
 from ..train.log import Log
-from ..train.loss import keeping, learned
+from ..train.loss import Kept, keeping, learned
 from ..train.optimizer import Rates, make_optimizer, share_of_rate, update
 from .values import number, whole
 
@@ -62,6 +62,10 @@ KEEP_HELP = (
 CROSSED_HELP = (
     "share of groups that ask about one text what was asked about another, which only the model of --keep answers "
     "(default: %(default)s)"
+)
+CORRECT_HELP = (
+    "sources that are learned from their labels alone, each with a factor of how often it is drawn (default: 1), such "
+    'as "comments=3" or "series_*=1.3"; of all others --keep keeps the answers wherever there are some'
 )
 BF16_HELP = "products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others"
 
@@ -110,6 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", type=float, default=0.0, help=KEEP_HELP)
     parser.add_argument("--crossed", type=float, default=0.0, help=CROSSED_HELP)
+    parser.add_argument("--correct", nargs="+", default=[], metavar="SOURCE[=FACTOR]", help=CORRECT_HELP)
     parser.add_argument("--keep-of", type=Path, help="the model whose answers --keep takes (default: that of --start)")
     parser.add_argument(
         "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
@@ -148,7 +153,14 @@ def ranges_of_run(model: Model, mixture: Mixture, args: argparse.Namespace) -> R
 def options_of(args: argparse.Namespace) -> dict[str, Option]:
     """Returns the options with which a run has to go on, by their names."""
     kept = {f"--{name.replace('_', '-')}": value for name, value in vars(args).items() if name not in FREE}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in kept.items()}
+    return {name: worded_option(value) for name, value in kept.items()}
+
+
+def worded_option(value: Option | Path | list[str]) -> Option:
+    """Returns an option's value as a run saves it."""
+    if isinstance(value, list):
+        return " ".join(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def rates_of(args: argparse.Namespace) -> Rates:
@@ -168,6 +180,8 @@ def starting_model(args: argparse.Namespace, rows: list[Row]) -> Model:
 
 def earlier_model(args: argparse.Namespace) -> Model | None:
     """Returns the model whose answers are kept, if any are."""
+    if args.correct and not args.keep:
+        raise SystemExit("--correct needs --keep, which says what is learned from all other sources")
     if not 0 <= args.keep <= 1:
         raise SystemExit(f"--keep is {args.keep}, not 0 to 1")
     if not 0 <= args.crossed < 1 or (args.crossed and not args.keep):
@@ -178,6 +192,27 @@ def earlier_model(args: argparse.Namespace) -> Model | None:
     if path is None:
         raise SystemExit("--keep needs --start or --keep-of, the model whose answers are kept")
     return load_model(path).eval().to(args.device)
+
+
+def corrected_sources(args: argparse.Namespace, mixture: Mixture) -> frozenset[str]:
+    """Returns the names of the sources that are learned from their labels alone, and has the mixture draw them as often
+    as --correct says."""
+    found: frozenset[str] = frozenset()
+    for pattern, factor in map(corrected, args.correct):
+        sources = mixture.multiply(pattern, factor)
+        if not sources:
+            raise ValueError(f"--correct {pattern}: the rows have no such source")
+        found |= sources
+    return found
+
+
+def corrected(text: str) -> tuple[str, float]:
+    """Returns the source and the factor that a value of --correct names."""
+    source, equals, factor = text.partition("=")
+    try:
+        return source, number(0)(factor) if equals else 1.0
+    except argparse.ArgumentTypeError as error:
+        raise ValueError(f"--correct {text}: {error}") from error
 
 
 def run(args: argparse.Namespace) -> None:
@@ -193,19 +228,20 @@ def run(args: argparse.Namespace) -> None:
     earlier = earlier_model(args)
     rows = list(read_rows(args.rows / TRAIN))
     model, mixture = starting_model(args, rows), Mixture(rows, args.seed)
+    kept = None if earlier is None else Kept(earlier, args.keep, corrected_sources(args, mixture))
     args.out.mkdir(parents=True, exist_ok=True)
     if args.int8:
         simulate(model, ranges_of_run(model, mixture, args))
     model.to(args.device)
     current = Run(model, Average(model, args.average), make_optimizer(model, rates_of(args)), options=options)
     resume(args.out, current)
-    train(current, mixture, args, earlier)
+    train(current, mixture, args, kept)
     save(args.out, current)
 
 
-def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Model | None = None) -> None:
-    """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop. `earlier`
-    is the model whose answers are kept, if any are."""
+def train(current: Run, mixture: Mixture, args: argparse.Namespace, kept: Kept | None = None) -> None:
+    """Makes the steps that are left, and saves the run now and then; ends the process if it is asked to stop. `kept`
+    says whose answers are kept, if any are."""
     log, saved, stopped = Log(args.out / "log.jsonl"), time.monotonic(), stop_event()
     progress, plan = current.progress, Plan(args.out, args.steps)
     bar = tqdm(total=plan.steps(), initial=progress.step, desc="steps", mininterval=5)
@@ -213,7 +249,7 @@ def train(current: Run, mixture: Mixture, args: argparse.Namespace, earlier: Mod
     # A batch is counted when it is drawn, so none is drawn that no step needs: a longer run would go on without it.
     while progress.step < (steps := plan.steps()):
         bar.total, rate = steps, share_of_rate(progress.step, steps, args.warm_up, args.decay)
-        step(current, next(source).to(args.device), rate, args, log, earlier)
+        step(current, next(source).to(args.device), rate, args, log, kept)
         bar.update()
         if progress.step % LOGGED_STEPS == 0 or progress.step >= steps or stopped.is_set():
             bar.set_postfix_str(log.write(progress.step, rate, current.model.similar_scale.item()))
@@ -233,12 +269,10 @@ def stop_event() -> threading.Event:
     return stopped
 
 
-def step(
-    current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log, earlier: Model | None = None
-) -> None:
+def step(current: Run, batch: Batch, rate: float, args: argparse.Namespace, log: Log, kept: Kept | None = None) -> None:
     """Makes one update of the weights and of their average, at this share of the peak rates. The log counts what is
     right by the batch itself, whatever else an earlier model answers."""
-    target = batch if earlier is None else keeping(earlier, batch, args.keep, args.bf16)
+    target = batch if kept is None else keeping(kept, batch, args.bf16)
     found = learned(current.model, target, args.consistency, args.eye, args.bf16)
     update(current.optimizer, found.loss, rate)
     log.add(batch, found.logits, found.cosines, found.loss.item())

@@ -18,6 +18,8 @@ class Chances:
     # Of harmless parts that are about somebody's identity, and of contempt for an identity.
     about_identity: float = 0.45
     against_identity: float = 0.5
+    # Of an identity.
+    loaded: float = 0.3
     lower_case_below: float = 0.15
     upper_case_below: float = 0.2
     plain_text: float = 0.8
@@ -269,7 +271,44 @@ IDENTITIES = (
     "conservative",
     "liberal",
 )
+# Identities whose names also say that something is bad, or sound like a fault: by themselves they tell nothing either.
+LOADED = (
+    "poor",
+    "poor",
+    "poor",
+    "homeless",
+    "unemployed",
+    "uneducated",
+    "illiterate",
+    "disabled",
+    "blind",
+    "deaf",
+    "fat",
+    "old",
+    "elderly",
+    "sick",
+    "single",
+    "foreign",
+)
+# Words for somebody who has an identity.
+NOUNS = (
+    "person",
+    "person",
+    "man",
+    "woman",
+    "guy",
+    "girl",
+    "student",
+    "worker",
+    "parent",
+    "teacher",
+    "neighbour",
+    "kid",
+    "friend",
+    "customer",
+)
 IDENTITY = re.compile(rf"\b({'|'.join(IDENTITIES)})(s?)\b", re.IGNORECASE)
+BEFORE_VOWEL = re.compile(r"\b(a) (?=[aeio])", re.IGNORECASE)
 ABOUT = (
     "my sister is {i}",
     "as a {i} man I felt welcome here",
@@ -333,6 +372,44 @@ ABOUT = (
     "I do not hate {i} people, I hate this law",
     "there are {i} people in every town",
     "{i} history month starts tomorrow",
+    "he was the first {i} {n} in our choir",
+    "not every {i} {n} thinks so",
+    "a {i} {n} runs the shop now",
+    "our {i} friends came along",
+    "my aunt has been {i} all her life",
+    "you would not know that she is {i}",
+    "one {i} {n}, two coffees",
+    "we are a {i} family and we get by",
+    "both of my parents were {i}",
+    "I know what it is like to be {i}",
+    "being {i} taught me patience",
+    "being {i} is not a choice",
+    "the {i} tenant on the third floor waters the plants",
+    "there was a {i} {n} on the bus who told great stories",
+    "a {i} {n} from our street got a scholarship",
+    "as a {i} {n} I vote for the other list",
+    "she is a {i} person",
+    "he is a {i} man from the north",
+    "I am only a {i} {n} with a question",
+    "I was a {i} {n} once",
+    "I am a {i} {n} in my forties",
+    "they are {i} people like us",
+    "we are {i} people, we know that",
+    "for a {i} {n} like me this is good news",
+    "a lot of {i} people live here",
+    "my {i} grandmother raised six of us",
+    "the story is about a {i} {n} and a dog",
+    "any other {i} {n} here?",
+    "is it hard to be {i} in this town?",
+    "a {i} {n} asked me the same thing",
+    "the bus was full of {i} people today",
+    "{i} or not, everybody is welcome",
+    "she has a {i} brother and a {i} uncle",
+    "our club helps {i} people with their forms",
+    "my {i} neighbour lent me a ladder",
+    "did you know that the winner is {i}?",
+    "I feel at home among {i} people",
+    "the film follows a {i} {n} through one night",
 )
 AGAINST = (
     "{i} people are animals",
@@ -432,7 +509,13 @@ ASKED = (
 def said(rng: Random, template: str) -> str:
     """Returns a statement about somebody or something."""
     person, people, thing = rng.choice(PERSON), rng.choice(PEOPLE), rng.choice(THING)
-    return template.format(p=person, g=people, t=thing, i=rng.choice(IDENTITIES), q=rng.choice(NAMES))
+    text = template.format(p=person, g=people, t=thing, i=identity(rng), n=rng.choice(NOUNS), q=rng.choice(NAMES))
+    return BEFORE_VOWEL.sub(r"\1n ", text)
+
+
+def identity(rng: Random) -> str:
+    """Returns an identity."""
+    return rng.choice(LOADED if rng.random() < CHANCES.loaded else IDENTITIES)
 
 
 def about_others(rng: Random, text: str) -> str:

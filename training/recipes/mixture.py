@@ -4,6 +4,7 @@ stream."""
 from collections import defaultdict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from random import Random
 
 from ..data.groups import Group
@@ -161,7 +162,7 @@ STATE_LIMITS = (64, 96, 128, 128, 224)
 # one document in two hundred would be as long.
 LONGEST = {DOCUMENTS: 3072, WRITTEN: 224}
 # Sources whose questions an earlier model answers worse than it should; it calls too few comments toxic.
-UNKNOWN = KNOWLEDGE | properties.ABUSIVE | {COMMENTS, AMOUNTS, WRITTEN, SERVICES, LESSONS, *RANKED}
+UNKNOWN = KNOWLEDGE | properties.ABUSIVE | {COMMENTS, properties.ATTACKS, AMOUNTS, WRITTEN, SERVICES, LESSONS, *RANKED}
 # Fewer pairs than this are too alike to be matched with each other.
 FEWEST_PAIRS = 9
 # The most other rows about a state that are asked in the same group, by kind, and for all other kinds.
@@ -197,6 +198,13 @@ class Mixture:
         weights |= {f"match:{kind}": weight for kind, weight in matched.items()}
         weights |= {name: made.weight for name, made in MADE.items()}
         self.names, self.weights = list(weights), list(weights.values())
+
+    def multiply(self, pattern: str, factor: float) -> frozenset[str]:
+        """Multiplies the weights of the sources whose names match a pattern with "*", and returns these names."""
+        sources = [name.partition(":")[0] for name in self.names]
+        found = frozenset(source for source in sources if fnmatchcase(source, pattern))
+        self.weights = [weight * factor if source in found else weight for source, weight in zip(sources, self.weights)]
+        return found
 
     def pool(self, index: int, size: int) -> list[Encoded]:
         """Returns the next `size` groups from number `index` x `size` on, encoded."""

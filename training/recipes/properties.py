@@ -49,6 +49,9 @@ class Chances:
 
 
 CHANCES = Chances()
+# The source of generated comments that attack somebody; with another name than that of harmless ones, so that a run can
+# correct these alone.
+ATTACKS = "attacks"
 # Sources of abuse, whose texts are as abusive about others.
 ABUSIVE = frozenset({"davidson", "toxigen"})
 # Words in the instructions of a yes/no row by which yes means that the property does not hold.
@@ -136,7 +139,7 @@ def moderated(rng: Random, source: str) -> Group:
     """Returns a generated comment: three in five attack somebody, since texts that never do, such as wishes of a smart
     home's users, are asked about it too; most of the rest name somebody's identity, which is no attack. The question
     whether groups are attacked is added if the answer is known, and at times one about a property that no comment
-    has."""
+    has. Only a harmless comment has the given source."""
     kind, text = commented(rng)
     into = scene(rng, text, TOXIC.nouns)
     for _ in range(rng.choice((1, 2, 2))):
@@ -144,7 +147,7 @@ def moderated(rng: Random, source: str) -> Group:
     if kind != "contempt" and rng.random() < CHANCES.hate_asked:
         ask(rng, into, HATE, float(kind == "hate"))
     ask_absent(rng, into, source, CHANCES.absent)
-    return into.group(rng, source)
+    return into.group(rng, source if kind == comments.NONE else ATTACKS)
 
 
 def commented(rng: Random) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from training.recipes.mixture import AMOUNTS, DOCUMENTS, ISSUES, Mixture
 from training.recipes.targets import KNOWN, unsure
 from training.recipes.unsettled import by_word, unsettled
 from training.recipes.wordings.verdicts import NAMES
-from training.train.loss import NEAR, WHOLE, keeping, loss_of
+from training.train.loss import NEAR, WHOLE, Kept, keeping, loss_of
 
 INTENTS = {"card_lost": "a card is lost", "transfer": "", "balance": "the balance of an account", "greeting": ""}
 
@@ -373,8 +373,16 @@ def test_an_earlier_models_answers_are_a_part_of_what_is_learned_where_they_may_
     asked = [Asked(noul, yes), Asked(noul, yes, kept=False), Asked(noul, yes, whole=True)]
     asked += [Asked(noul, nothing), Asked(noul, nothing, kept=False)]
     batch = collate([encode(Group("x", "a", asked))])
-    kept = keeping(lambda _: torch.tensor([[0.8, 0.2]] * 5).log(), batch, 0.5, bf16=False)
-    assert torch.allclose(kept.target, torch.tensor([[0.4, 0.6], yes, yes, [0.8, 0.2], nothing]))
+
+    def learned(share, corrected=frozenset()):
+        kept = Kept(lambda _: torch.tensor([[0.8, 0.2]] * 5).log(), share, frozenset(corrected))
+        return keeping(kept, batch, bf16=False).target
+
+    assert torch.allclose(learned(0.5), torch.tensor([[0.4, 0.6], yes, yes, [0.8, 0.2], nothing]))
+    # With a source that is corrected, the answers to all others are kept.
+    assert torch.equal(learned(1.0, {"x"}), torch.tensor([yes, yes, yes, nothing, nothing]))
+    answers = [[0.8, 0.2]] * 2
+    assert torch.allclose(learned(1.0, {"y"}), torch.tensor([*answers, yes, *answers]))
 
 
 def test_earlier_answers_to_scores_and_limits_are_not_kept():

@@ -97,6 +97,10 @@ def test_the_head_tells_none_of_these_from_other_options():
         own = none_features(model, batch_of(question))[0][:, 1:]
         shares = model.none.share(own)
     assert shares[1] > 0.7 and shares[0] < 0.2 and shares[2] < 0.2
+    kept = load_model()
+    fit_none(kept.none, rows, found, labels, with_growth(load_model(), 0.7, 1.3).none)
+    assert torch.equal(kept.none.weight, model.none.weight) and not torch.equal(kept.none.growth, model.none.growth)
+    assert (round(kept.none.growth.item(), 3), round(kept.none.offset.item(), 3)) == (0.7, 1.3)
 
 
 def test_too_few_rows_change_nothing():

@@ -85,6 +85,18 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
     assert "| own | 5 |" in said and f"up to {found['bias']['toxic_widest']['range']:.2f} (" in said
 
 
+def test_a_calibration_keeps_what_a_folder_was_fitted_to(prepared, trained, tmp_path):
+    kept = Path(__file__).parents[2] / "models" / "svc-small"
+    options = {"checkpoint": trained / "checkpoint.safetensors", "rows": prepared, "per_source": 30}
+    command("calibrate", **options, out=tmp_path, keep_of=kept)
+    config, found = (
+        json.loads((folder / name).read_text(encoding="utf-8"))
+        for folder, name in ((kept, "config.json"), (tmp_path, "calibration.json"))
+    )
+    for name in ("temperature", "temperature_by_options", "noul_bias"):
+        assert found.get(name) == config.get(name)
+
+
 def assert_same_end(one, two):
     """Asserts that the runs in two folders have the same progress and weights."""
     first, second = (torch.load(folder / STATE, weights_only=True) for folder in (one, two))
@@ -146,6 +158,7 @@ def test_a_run_that_keeps_an_earlier_models_answers_learns_others(prepared, trai
     for more, message in (
         (("--keep", "0.5"), "--keep needs --start"),
         (("--keep", "1.5"), r"--keep is 1\.5, not 0 to 1"),
+        (("--correct", "own"), "--correct needs --keep"),
         (("--crossed", "0.5"), r"--crossed is 0\.5; it is less than 1, and needs --keep"),
     ):
         with pytest.raises(SystemExit, match=message):

@@ -1,5 +1,6 @@
 """The loss of a batch."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +27,19 @@ class Learned:
     loss: torch.Tensor
 
 
+@dataclass(frozen=True)
+class Kept:
+    """An earlier model, and the share of its answers in what is learned.
+
+    If there are `corrected` sources, these are learned from their labels alone, and the answers to all others are kept,
+    whatever `Batch.kept` says.
+    """
+
+    model: Callable[[Batch], torch.Tensor]
+    share: float
+    corrected: frozenset[str] = frozenset()
+
+
 def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bool) -> Learned:
     """Returns the answers to a batch and their loss, with the weights of what ties answers together and of the
     similarity term alone."""
@@ -38,13 +52,15 @@ def learned(model: Model, batch: Batch, consistency: float, eye: float, bf16: bo
 
 
 @torch.no_grad()
-def keeping(earlier: Model, batch: Batch, share: float, bf16: bool) -> Batch:
+def keeping(kept: Kept, batch: Batch, bf16: bool) -> Batch:
     """Returns a batch with a share of an earlier model's answers in what is to be learned, and with nothing else where
     there is no label, where they may be kept."""
     with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=bf16):
-        answers = earlier(batch).float().softmax(-1)
-    shares = torch.where(batch.is_labelled(), share, 1.0)
-    return batch.with_answers(answers, shares * batch.kept)
+        answers = kept.model(batch).float().softmax(-1)
+    shares, may_be = torch.where(batch.is_labelled(), kept.share, 1.0), batch.kept
+    if kept.corrected:
+        may_be = torch.tensor([source not in kept.corrected for source in batch.sources], device=shares.device)
+    return batch.with_answers(answers, shares * may_be)
 
 
 def apart_everywhere(logits: torch.Tensor, target: torch.Tensor, real: torch.Tensor) -> torch.Tensor:

@@ -15,20 +15,20 @@ const QUESTIONS = {
 const ANSWERS = {
   refund: {
     type: 'noul',
-    noul: 0.338608,
-    probabilities: { false: 0.661392, true: 0.338608 },
-    confidence: 0.322784,
-    answer_confidence: 0.661392,
-    action: { act_probability: 0.589828 },
+    noul: 0.269153,
+    probabilities: { false: 0.730847, true: 0.269153 },
+    confidence: 0.461694,
+    answer_confidence: 0.730847,
+    action: { act_probability: 0.739263 },
   },
   anger: {
     type: 'score',
-    score: 1.067241,
-    probabilities: { 0: 0.025374, 1: 0.882011, 2: 0.092615 },
-    confidence: 0.823017,
-    answer_confidence: 0.882011,
+    score: 1.081742,
+    probabilities: { 0: 0.028378, 1: 0.861502, 2: 0.11012 },
+    confidence: 0.792253,
+    answer_confidence: 0.861502,
     legend: { 0: 'calm', 1: 'annoyed', 2: 'furious' },
-    action: { act_probability: 0.849602 },
+    action: { act_probability: 0.776614 },
   },
 };
 
