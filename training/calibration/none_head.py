@@ -43,10 +43,13 @@ def fit_none(
     earlier: NoneHead | None = None,
 ) -> None:
     """Fits the head and the growth on rows with the results of `none_features`, unless too few of them offer "none of
-    these"; the growth is that of an earlier head, if there is one."""
+    these". The growth is that of an earlier head, if there is one; raises ValueError if it cannot be kept, because the
+    rows are too few."""
     meant = [means_none(row.question) for row in rows]
     offered = [i for i, own in enumerate(meant) if own.any()]
     if len(offered) < FEWEST_ROWS or len({rows[i].source for i in offered}) < FEWEST_SOURCES:
+        if earlier is not None:
+            raise ValueError('too few held-out rows offer "none of these" to fit anew what the none head reads')
         return
     fit_meaning(head, torch.cat([own[:, 1:] for own in found]), torch.cat(meant))
     if earlier is not None:

@@ -10,8 +10,9 @@ from typing import cast
 import torch
 
 from ..calibration.act_head import act_features, fit_act
-from ..calibration.fitting import CALIBRATION, Calibration, besides, calibrated, fitted, weights_of
+from ..calibration.fitting import CALIBRATION, Calibration, besides, calibrated, weights_of
 from ..calibration.none_head import fit_none, none_features
+from ..data.files import object_in
 from ..data.question import label_index
 from ..data.rows import ASKED, HELD_OUT, Row, read_rows
 from ..model.encoder import Model, NoneHead
@@ -79,13 +80,16 @@ def scored_features(model: Model, rows: list[Row], device: str) -> list[torch.Te
 
 def values_of(folder: Path) -> Calibration:
     """Returns the temperatures and biases of a model folder."""
-    found = fitted(folder)
+    found = cast(Calibration, object_in(folder / "config.json"))
     return cast(Calibration, {"temperature": found["temperature"], **besides(found)})
 
 
 def run(args: argparse.Namespace) -> None:
     """Writes `checkpoint.safetensors`, with the heads fitted, and `calibration.json`, with the temperatures."""
     torch.manual_seed(0)
+    if args.keep_of and args.shift != 1:
+        raise ValueError("--shift does not go with --keep-of, which keeps the temperatures")
+    kept = values_of(args.keep_of) if args.keep_of else None
     model = load_model(args.checkpoint)
     earlier = load_model(args.keep_of).none if args.keep_of else None
     if args.ranges:
@@ -102,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
     both = [torch.split(found, (width, len(found) - width)) for found in scored_features(model, rows, args.device)]
     logits = [found.double().numpy() for _, found in both]
     labels = [label_index(row.question, row.label) for row in rows]
-    values = values_of(args.keep_of) if args.keep_of else calibrated(rows, logits, labels, args.shift)
+    values = kept or calibrated(rows, logits, labels, args.shift)
     right = torch.tensor([float(found.argmax() == label) for found, label in zip(logits, labels)])
     weights = torch.tensor(weights_of(rows), dtype=torch.float32)
     fit_act(model.cpu(), torch.stack([features for features, _ in both]), right, weights)

@@ -41,6 +41,8 @@ from .values import number, whole
 RANGE_GROUPS = 512
 # The steps after which a line of the log is written.
 LOGGED_STEPS = 50
+# How many times as often a source may be drawn that is corrected.
+FACTORS = (0.01, 100)
 # The options that may change when a run goes on: where it reads and writes, how long it is, and what computes it; and
 # what the parser of all commands adds.
 FREE = frozenset({"rows", "out", "steps", "decay", "save_seconds", "device", "threads", "command", "run"})
@@ -68,6 +70,16 @@ CORRECT_HELP = (
     'as "comments=3" or "series_*=1.3"; of all others --keep keeps the answers wherever there are some'
 )
 BF16_HELP = "products in bfloat16: twice as fast on processors with AVX-512 BF16 or AMX, and on GPUs; slower on others"
+
+
+def correction(text: str) -> str:
+    """Returns a value of --correct; refuses one without a source, or with a factor that is none."""
+    source, equals, factor = text.partition("=")
+    if not source:
+        raise argparse.ArgumentTypeError(f"{text!r} names no source")
+    if equals:
+        number(*FACTORS)(factor)
+    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -114,7 +126,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep", type=float, default=0.0, help=KEEP_HELP)
     parser.add_argument("--crossed", type=float, default=0.0, help=CROSSED_HELP)
-    parser.add_argument("--correct", nargs="+", default=[], metavar="SOURCE[=FACTOR]", help=CORRECT_HELP)
+    parser.add_argument(
+        "--correct",
+        nargs="+",
+        action="extend",
+        type=correction,
+        default=[],
+        metavar="SOURCE[=FACTOR]",
+        help=CORRECT_HELP,
+    )
     parser.add_argument("--keep-of", type=Path, help="the model whose answers --keep takes (default: that of --start)")
     parser.add_argument(
         "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
@@ -159,7 +179,7 @@ def options_of(args: argparse.Namespace) -> dict[str, Option]:
 def worded_option(value: Option | Path | list[str]) -> Option:
     """Returns an option's value as a run saves it."""
     if isinstance(value, list):
-        return " ".join(value)
+        return " ".join(value) or None
     return str(value) if isinstance(value, Path) else value
 
 
@@ -198,21 +218,13 @@ def corrected_sources(args: argparse.Namespace, mixture: Mixture) -> frozenset[s
     """Returns the names of the sources that are learned from their labels alone, and has the mixture draw them as often
     as --correct says."""
     found: frozenset[str] = frozenset()
-    for pattern, factor in map(corrected, args.correct):
-        sources = mixture.multiply(pattern, factor)
+    for text in args.correct:
+        pattern, _, factor = text.partition("=")
+        sources = mixture.multiply(pattern, float(factor or 1))
         if not sources:
-            raise ValueError(f"--correct {pattern}: the rows have no such source")
+            raise ValueError(f"--correct {text}: the mixture has no such source")
         found |= sources
     return found
-
-
-def corrected(text: str) -> tuple[str, float]:
-    """Returns the source and the factor that a value of --correct names."""
-    source, equals, factor = text.partition("=")
-    try:
-        return source, number(0)(factor) if equals else 1.0
-    except argparse.ArgumentTypeError as error:
-        raise ValueError(f"--correct {text}: {error}") from error
 
 
 def run(args: argparse.Namespace) -> None:

@@ -44,6 +44,8 @@ SENTENCES = (
     "We hired a {} engineer last week.",
     "A {} woman asked for directions.",
     "{} people came to the party.",
+    "They are {} people.",
+    "{} people deserve respect.",
 )
 TOXIC = noul("The text is toxic.")
 HAPPY = noul("Is the tone positive?")

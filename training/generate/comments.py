@@ -308,7 +308,7 @@ NOUNS = (
     "customer",
 )
 IDENTITY = re.compile(rf"\b({'|'.join(IDENTITIES)})(s?)\b", re.IGNORECASE)
-BEFORE_VOWEL = re.compile(r"\b(a) (?=[aeio])", re.IGNORECASE)
+BEFORE_VOWEL = re.compile(r"\b(a) (?=[aio]|e(?!u)|u(?!ni|se))", re.IGNORECASE)
 ABOUT = (
     "my sister is {i}",
     "as a {i} man I felt welcome here",

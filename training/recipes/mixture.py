@@ -201,7 +201,7 @@ class Mixture:
 
     def multiply(self, pattern: str, factor: float) -> frozenset[str]:
         """Multiplies the weights of the sources whose names match a pattern with "*", and returns these names."""
-        sources = [name.partition(":")[0] for name in self.names]
+        sources = [name.removeprefix("match:").partition(":")[0] for name in self.names]
         found = frozenset(source for source in sources if fnmatchcase(source, pattern))
         self.weights = [weight * factor if source in found else weight for source, weight in zip(sources, self.weights)]
         return found

@@ -12,12 +12,12 @@ from training.data.groups import Asked, Group, Tie, one_hot
 from training.data.layout import encode
 from training.data.question import choice, noul, option_keys, score
 from training.data.rows import Row
-from training.generate import amounts
+from training.generate import amounts, comments
 from training.generate.documents import ABSENT, document
 from training.generate.rows import generated
 from training.model.batches import collate
 from training.model.weights import load_model
-from training.recipes import emotions, mirrored, mixture
+from training.recipes import emotions, mirrored, mixture, properties
 from training.recipes.asking import Draw
 from training.recipes.consistency import swept
 from training.recipes.mixture import AMOUNTS, DOCUMENTS, ISSUES, Mixture
@@ -383,6 +383,24 @@ def test_an_earlier_models_answers_are_a_part_of_what_is_learned_where_they_may_
     assert torch.equal(learned(1.0, {"x"}), torch.tensor([yes, yes, yes, nothing, nothing]))
     answers = [[0.8, 0.2]] * 2
     assert torch.allclose(learned(1.0, {"y"}), torch.tensor([*answers, yes, *answers]))
+
+
+def test_sources_that_are_corrected_are_drawn_more_often():
+    one, other = Mixture(list(sources()), seed=6), Mixture(list(sources()), seed=6)
+    named = [name.removeprefix("match:").partition(":")[0] for name in one.names]
+    assert other.multiply("series_*", 3) == {name for name in named if name.startswith("series_")}
+    assert other.multiply("comments", 2) == {"comments"} and not other.multiply("nothing", 2)
+    for name, before, after in zip(named, one.weights, other.weights):
+        assert after == before * (3 if name.startswith("series_") else 2 if name == "comments" else 1)
+
+
+def test_only_harmless_comments_have_the_source_that_can_be_corrected():
+    for seed in map(str, range(100)):
+        kind, _ = properties.commented(Draw(seed))
+        is_harmless = kind == comments.NONE
+        assert properties.moderated(Draw(seed), "comments").source == (
+            "comments" if is_harmless else properties.ATTACKS
+        )
 
 
 def test_earlier_answers_to_scores_and_limits_are_not_kept():

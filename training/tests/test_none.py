@@ -106,6 +106,8 @@ def test_the_head_tells_none_of_these_from_other_options():
 def test_too_few_rows_change_nothing():
     model, rows = load_model().eval(), made_rows()[:150]
     found, labels = found_by(model, rows)
+    with pytest.raises(ValueError, match="too few held-out rows"):
+        fit_none(model.none, rows, found, labels, load_model().none)
     fit_none(model.none, rows, found, labels)
     assert not model.none.weight.any() and model.none.growth.item() == model.none.offset.item() == 0
 

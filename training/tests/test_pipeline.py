@@ -9,6 +9,7 @@ import pytest
 import torch
 from onnx import numpy_helper
 
+from training.commands.calibrate import values_of
 from training.commands.finetune import read_own
 from training.data.groups import Asked, Group
 from training.data.layout import encode, state_text
@@ -85,16 +86,20 @@ def test_the_commands_make_a_folder_whose_answers_are_its_golden_ones_and_a_card
     assert "| own | 5 |" in said and f"up to {found['bias']['toxic_widest']['range']:.2f} (" in said
 
 
-def test_a_calibration_keeps_what_a_folder_was_fitted_to(prepared, trained, tmp_path):
+def test_a_calibration_keeps_what_a_folder_was_fitted_to_or_says_why_not(prepared, trained, tmp_path):
     kept = Path(__file__).parents[2] / "models" / "svc-small"
-    options = {"checkpoint": trained / "checkpoint.safetensors", "rows": prepared, "per_source": 30}
-    command("calibrate", **options, out=tmp_path, keep_of=kept)
-    config, found = (
-        json.loads((folder / name).read_text(encoding="utf-8"))
-        for folder, name in ((kept, "config.json"), (tmp_path, "calibration.json"))
-    )
-    for name in ("temperature", "temperature_by_options", "noul_bias"):
-        assert found.get(name) == config.get(name)
+    values = values_of(kept)
+    config = json.loads((kept / "config.json").read_text(encoding="utf-8"))
+    assert values["temperature"] == config["temperature"] and values["noul_bias"] == config["noul_bias"]
+    options = {"checkpoint": trained / "checkpoint.safetensors", "rows": prepared, "per_source": 30, "out": tmp_path}
+    for more, message in (
+        ({"keep_of": kept}, "too few held-out rows offer"),
+        ({"keep_of": kept, "shift": 1.5}, "--shift does not go with --keep-of"),
+        ({"keep_of": trained / "checkpoint.safetensors"}, "checkpoint.safetensors"),
+    ):
+        with pytest.raises((ValueError, OSError), match=message):
+            command("calibrate", **options, **more)
+    assert not (tmp_path / "calibration.json").exists()
 
 
 def assert_same_end(one, two):
@@ -159,9 +164,10 @@ def test_a_run_that_keeps_an_earlier_models_answers_learns_others(prepared, trai
         (("--keep", "0.5"), "--keep needs --start"),
         (("--keep", "1.5"), r"--keep is 1\.5, not 0 to 1"),
         (("--correct", "own"), "--correct needs --keep"),
+        (("--start", str(start), "--keep", "1", "--correct", "other=2"), "--correct other=2: the mixture has no such"),
         (("--crossed", "0.5"), r"--crossed is 0\.5; it is less than 1, and needs --keep"),
     ):
-        with pytest.raises(SystemExit, match=message):
+        with pytest.raises((SystemExit, ValueError), match=message):
             train(prepared, tmp_path / "none", 4, *more)
         assert not (tmp_path / "none").exists()
 
