@@ -78,7 +78,7 @@ def test_a_property_that_a_source_cannot_have_is_not_its_own_and_is_denied():
         assert 0.08 < np.mean([asked.target[1] for asked in into.asked]) < 0.45
     properties.ask_absent(rng, into, "boolq_train1886", 1.0)
     assert len(into.asked) == 100
-    moderated = [properties.moderated(rng, "comments").asked for _ in range(200)]
+    moderated = [properties.moderated(rng, "comments").asked for _ in range(1000)]
     asked_of_spam = [it for asked in moderated for it in asked if "spam" in it.question["instructions"].lower()]
     assert len(asked_of_spam) > 5 and np.mean([asked.target[1] for asked in asked_of_spam]) < 0.45
 
