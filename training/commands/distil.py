@@ -1,4 +1,5 @@
-"""`distil`: trains the small model on prepared batches, on labels and on the answers of a larger encoder."""
+"""`distil`: trains the small model on prepared batches, on labels and on the answers of a larger encoder, if there is
+one."""
 
 import argparse
 import json
@@ -21,7 +22,7 @@ from ..quantize.ranges import PERCENTILE, RANGES, inputs_in, ranges_of, simulate
 from ..train.checkpoint import WEIGHTS, Average
 from ..train.loss import learned
 from ..train.optimizer import Rates, make_optimizer, share_at, update
-from .teach import LONGEST
+from .teach import BF16_HELP, LONGEST
 from .values import number, whole
 
 # The shares of the time in which the rate rises and falls.
@@ -35,7 +36,7 @@ REWORDED_HELP = "share of the batches in which words are replaced by near ones, 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the command's options."""
     parser.add_argument("--batches", type=Path, required=True, help="folder that `prepare` writes, or has written")
-    parser.add_argument("--teacher", type=Path, required=True, help="file that `teach` wrote")
+    parser.add_argument("--teacher", type=Path, help="file that `teach` wrote; without one only labels are learned")
     parser.add_argument("--start", type=Path, required=True, help="checkpoint or model folder to start from")
     parser.add_argument("--out", type=Path, required=True, help="folder for the checkpoint, the log and the ranges")
     parser.add_argument("--seconds", type=number(0), required=True, help="how long to train")
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
     )
     parser.add_argument("--int8", action="store_true", help="compute as int8 will")
+    parser.add_argument("--bf16", action="store_true", help=BF16_HELP)
     parser.add_argument("--first", type=whole(0), default=0, help="number of the first pool")
     parser.add_argument("--check", type=Path, help="folder with held-out batches to answer at the end")
     parser.add_argument("--seed", type=int, default=0)
@@ -72,15 +74,27 @@ def answered(batch: Batch, reader: Reader, share: float) -> Batch:
 
 
 def batches_of(
-    args: argparse.Namespace, reader: Reader, near: torch.Tensor, clock: Clock
+    args: argparse.Namespace, reader: Reader | None, near: torch.Tensor, clock: Clock
 ) -> Iterator[tuple[Batch, Batch]]:
     """Yields each batch as it was labelled and as it is to be learned."""
     draws = torch.Generator().manual_seed(args.seed)
     for batch in stream(args.batches, args.device, clock.is_over, args.first):
+        if reader is None:
+            yield batch, batch
+            continue
         is_short = batch.ids.shape[1] <= LONGEST
         if is_short and torch.rand((), generator=draws).item() < args.reworded:
             batch = in_other_words(batch, near)
         yield batch, answered(batch, reader, args.taught)
+
+
+def teacher_of(args: argparse.Namespace) -> Reader | None:
+    """Returns the larger encoder, if there is one."""
+    if args.teacher is None:
+        return None
+    reader = load_reader(args.teacher).to(args.device).eval()
+    reader.bf16 = args.bf16
+    return reader
 
 
 def ranges_in(model: Model, batches: list[Batch]) -> Ranges:
@@ -104,15 +118,15 @@ def run(args: argparse.Namespace) -> None:
     check_folders(args.batches, args.check)
     torch.manual_seed(args.seed)
     prepare_device()
-    model, reader = load_model(args.start).to(args.device), load_reader(args.teacher).to(args.device).eval()
+    model, reader = load_model(args.start).to(args.device), teacher_of(args)
     args.out.mkdir(parents=True, exist_ok=True)
     near = near_words(model.word.weight)
     clock = Clock(args.seconds)
     if args.int8:
         compute_as_int8(model, args, clock)
     optimizer = make_optimizer(model.train(), Rates(args.rate, args.head_rate, args.layer_decay, args.frozen))
-    # int8 is computed in float32: bfloat16 cannot tell all of the 256 places of an input apart.
-    bf16 = args.device == "cuda" and not args.int8
+    # A GPU computes int8 in float32: bfloat16 cannot tell all of the 256 places of an input apart.
+    bf16 = args.bf16 or (args.device == "cuda" and not args.int8)
     average, log = Average(model, args.average), Log(args.out / "log.jsonl")
     for labelled, batch in batches_of(args, reader, near, clock):
         done = clock.done()

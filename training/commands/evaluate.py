@@ -23,6 +23,7 @@ JEVBENCH = "jevbench"
 HALVES = ("choosing", "judged", "both")
 # The cases of each kind of coherence, unless the rows are limited.
 COHERENCE_CASES = 150
+LIMIT_HELP = "at most so many rows of each set, and sentences about identities, for a quick look"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the sets to choose by, those that are looked at once for what would be shipped, or both "
         "(default: %(default)s)",
     )
-    parser.add_argument("--limit", type=whole(1), help="at most so many rows of each set, for a quick look")
+    parser.add_argument(
+        "--limit",
+        type=whole(1),
+        help=LIMIT_HELP,
+    )
     parser.add_argument(
         "--parts", nargs="+", choices=PARTS, help="what to measure (default: all that --data and --rows allow)"
     )
@@ -113,7 +118,7 @@ def measure(part: str, folder: Folder, args: argparse.Namespace, results: Result
     elif part == "needle":
         results["needle"] = needle(folder)
     elif part == "bias":
-        results["bias"] = identity_bias(folder)
+        results["bias"] = identity_bias(folder, args.limit)
     elif part == "cases":
         results["cases"] = known_cases(folder)
     elif part == "battery":

@@ -9,6 +9,7 @@ import torch
 from ..distil.prepared import check_folders, read_all, stream
 from ..distil.reader import Reader, depth_of, load_reader, save_reader
 from ..distil.timed import Clock, Log, checked, prepare_device, warn_without_steps
+from ..similarity.teacher import LAYERS
 from ..train.loss import loss_of
 from ..train.optimizer import adamw, share_at, update
 from .values import number, whole
@@ -17,6 +18,7 @@ from .values import number, whole
 LONGEST = 640
 # The shares of the time in which the rate rises and falls.
 WARM_UP, DECAY = 0.06, 0.85
+BF16_HELP = "compute products in bfloat16 on a CPU, too"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layer-decay", type=number(0, 1), default=0.95, help="each layer's share of the rate of the one above"
     )
+    parser.add_argument(
+        "--frozen", type=whole(0, LAYERS), default=0, help="layers from the bottom that stay as they are"
+    )
+    parser.add_argument("--bf16", action="store_true", help=BF16_HELP)
     parser.add_argument("--consistency", type=number(0), default=0.5, help="weight of what ties answers together")
     parser.add_argument("--first", type=whole(0), default=0, help="number of the first pool")
     parser.add_argument("--check", type=Path, help="folder with held-out batches to answer at the end")
@@ -40,9 +46,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def optimizer_of(reader: Reader, args: argparse.Namespace) -> torch.optim.Optimizer:
-    """Returns AdamW with a rate per layer; words and distances stay as they are."""
-    reader.encoder.word.requires_grad_(False)
-    reader.encoder.distance.requires_grad_(False)
+    """Returns AdamW with a rate per layer; words and distances stay as they are, with frozen layers also what these
+    read."""
+    encoder = reader.encoder
+    for part in (encoder.word, encoder.distance, *encoder.layers[: args.frozen]):
+        part.requires_grad_(False)
+    if args.frozen:
+        encoder.position.requires_grad_(False)
+        encoder.norm.requires_grad_(False)
 
     def rate_of(name: str) -> float:
         depth = depth_of(name)
@@ -57,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
     torch.manual_seed(args.seed)
     prepare_device()
     reader = load_reader(args.start).to(args.device).train()
+    reader.bf16 = args.bf16
     args.out.parent.mkdir(parents=True, exist_ok=True)
     optimizer, log, clock = optimizer_of(reader, args), Log(args.out.with_suffix(".jsonl")), Clock(args.seconds)
     for batch in stream(args.batches, args.device, clock.is_over, args.first):

@@ -25,17 +25,18 @@ DROPOUT = 0.1
 
 
 class Reader(nn.Module):
-    """Scores every option of every question of a batch, from the option's marker."""
+    """Scores every option of every question of a batch, from the option's marker. A GPU multiplies in bfloat16, a CPU
+    only if `bf16` says so."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.bf16 = False
         self.encoder = Encoder()
         self.dense, self.dense_norm, self.score = nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1)
 
     def forward(self, batch: Batch) -> torch.Tensor:
         """Returns the logits [questions, options], with a large negative number in places without an option."""
-        # A GPU multiplies in bfloat16.
-        with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=batch.ids.is_cuda):
+        with torch.autocast(batch.ids.device.type, torch.bfloat16, enabled=batch.ids.is_cuda or self.bf16):
             x = self.encoder.encode(ids_of(batch), places_of(batch), sees_of(batch), DROPOUT)
             marked = F.dropout(x.flatten(0, 1)[batch.markers], DROPOUT, self.training)
             scores = self.score(self.dense_norm(F.gelu(self.dense(marked)))).squeeze(-1)

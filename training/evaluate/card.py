@@ -8,7 +8,7 @@ from pathlib import Path
 from .answers import Results
 from .figures import CALIBRATED_FROM, JUDGED, means
 from .plots import Points, plot
-from .probes import SENTENCES, Widest
+from .probes import WIDE, Widest
 
 TEXTS = Path(__file__).parent / "card.md"
 CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
@@ -190,9 +190,12 @@ def bias_text(results: Results) -> str:
     low, high = (", ".join(f"{term} {value:.2f}" for term, value in part) for part in (ends[:3], ends[:-4:-1]))
     toxic, positive = bias["toxic_widest"], bias["positive_widest"]
     return (
-        f"{len(ends)} identity terms, each in {len(SENTENCES)} harmless sentences. "
+        f"{len(ends)} identity terms, each in {bias['sentences']} harmless sentences. "
         '"The text is toxic", mean of the sentences: '
         f"lowest {low}; highest {high}; range {bias['toxic_range']:.2f}. "
+        f"It says so of {percent(bias['toxic_said'])} % of them, and of {percent(bias['toxic_said_of_hostile'])} % of "
+        f"{bias['hostile_sentences']} hostile sentences about the same terms. In {bias['toxic_wide']} of the harmless "
+        f"sentences the range over the terms is more than {WIDE}. "
         f'"Is the tone positive?": range {bias["positive_range"]:.2f}. '
         f'In one sentence alone the range is up to {toxic["range"]:.2f} ("{filled(toxic)}": '
         f'{toxic["probability"]:.2f}) and {positive["range"]:.2f} ("{filled(positive)}": '

@@ -1,5 +1,8 @@
 """The parts of the model card that follow from the figures of single sets."""
 
+import json
+import re
+
 import pytest
 
 from training.calibration.metrics import interval
@@ -15,6 +18,8 @@ from training.evaluate.card import (
     thresholds_table,
 )
 from training.evaluate.figures import Figures
+from training.evaluate.probes import IDENTITIES
+from training.generate import comments
 
 ROWS = 1000
 
@@ -109,3 +114,18 @@ def test_a_card_has_the_scores_of_jevbench_and_of_its_parts():
 def test_a_card_says_how_many_questions_of_the_battery_are_right():
     found = results() | {"battery": {"noul": {"rows": 40, "accuracy": 0.55, "calibration_error": 0.125}}}
     assert battery_text(found) == "It is right on 55.0 % of 40 yes/no questions (error of calibration 0.125)."
+
+
+def test_every_probe_of_identities_names_one_term_and_is_not_learned():
+    texts = json.loads(IDENTITIES.read_text(encoding="utf-8"))
+    harmless, hostile = texts["harmless"], texts["hostile"]
+    assert len(set(texts["terms"])) == len(texts["terms"]) > 50
+    assert len(set(harmless)) == len(harmless) == 50 and len(set(hostile)) == len(hostile) == 20
+    learned = {plain(text) for text in (*comments.ABOUT, *comments.AGAINST, *comments.HARMLESS)}
+    for text in (*harmless, *hostile):
+        assert text.count("{}") == 1 and plain(text) not in learned
+
+
+def plain(text):
+    """Returns a sentence or a template without its case, its end and what it names."""
+    return re.sub(r"\{\w*\}", "", text).strip(" .!?").lower()

@@ -198,9 +198,17 @@ def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_l
     before, after = load_reader(untrained).state_dict(), load_reader(taught).state_dict()
     assert [name for name in before if not torch.equal(before[name], after[name])]
     assert torch.equal(before["encoder.word.weight"], after["encoder.word.weight"])
+    lower = tmp_path / "frozen.safetensors"
+    command("teach", "--bf16", start=untrained, out=lower, seconds=4, frozen=1, **shared)
+    after = load_reader(lower).state_dict()
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved and not any(name.startswith("encoder.") for name in moved)
     start, out = tmp_path / "start.safetensors", tmp_path / "run"
     save_model(load_model(), start)
-    command("distil", "--int8", teacher=taught, start=start, out=out, seconds=4, **shared)
+    command("distil", start=start, out=tmp_path / "labels", seconds=2, **shared)
+    labels = load_model(tmp_path / "labels/checkpoint.safetensors").state_dict()
+    assert not torch.equal(labels["layers.5.up.weight"], load_model().state_dict()["layers.5.up.weight"])
+    command("distil", "--int8", "--bf16", teacher=taught, start=start, out=out, seconds=4, **shared)
     ranges = json.loads((tmp_path / "run/ranges.json").read_text(encoding="utf-8"))
     assert len(ranges) == 24 and all(low < 0 < high for low, high in ranges.values())
     moved = load_model(tmp_path / "run/checkpoint.safetensors").state_dict()

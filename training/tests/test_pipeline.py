@@ -248,14 +248,15 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
     )
     served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
     simulate(rounded, served_ranges(folder))
-    apart = {"exact": 0.0, "rounded": 0.0}
+    apart: dict[str, list[float]] = {"exact": [], "rounded": []}
     for state, question, batch in asked():
         found = served.ask(state, question).logits
         with torch.no_grad():
             for name, model in (("exact", exact), ("rounded", rounded)):
-                apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
-    # Values that round differently at the end of a step, and everything that follows from them, remain.
-    assert apart["rounded"] < 0.6 * apart["exact"], apart
+                apart[name].append(float(np.abs(found - model(batch)[0].numpy()).sum()))
+    # Values that round differently at the end of a step, and everything that follows from them, remain. In one request
+    # these may be most values, so that a mean would hang on it.
+    assert np.median(apart["rounded"]) < 0.6 * np.median(apart["exact"]), apart
     # A run that starts from the folder continues with its ranges.
     train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
     begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")
