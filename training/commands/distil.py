@@ -29,8 +29,12 @@ from .values import number, whole
 WARM_UP, DECAY = 0.05, 0.7
 # The batches that give the ranges of a run in int8.
 RANGE_BATCHES = 6
-TAUGHT_HELP = "share of the larger encoder's answer in the target of a labelled question (default: %(default)s)"
-REWORDED_HELP = "share of the batches in which words are replaced by near ones, and which it answers alone"
+# What is asked of the larger encoder, if there is one and nothing else is said.
+TAUGHT, REWORDED = 0.6, 0.4
+TAUGHT_HELP = f"share of the larger encoder's answer in the target of a labelled question (default: {TAUGHT})"
+REWORDED_HELP = (
+    f"share of the batches in which words are replaced by near ones, and which it answers alone (default: {REWORDED})"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,8 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--consistency", type=number(0), default=1.0, help="weight of what ties answers together")
     parser.add_argument("--eye", type=number(0), default=0.5, help="weight of the loss of the similarity term alone")
-    parser.add_argument("--taught", type=number(0, 1), default=0.6, help=TAUGHT_HELP)
-    parser.add_argument("--reworded", type=number(0, 1), default=0.4, help=REWORDED_HELP)
+    parser.add_argument("--taught", type=number(0, 1), help=TAUGHT_HELP)
+    parser.add_argument("--reworded", type=number(0, 1), help=REWORDED_HELP)
     parser.add_argument(
         "--average", type=number(0, 1), default=0.998, help="decay of the running average of the weights"
     )
@@ -77,21 +81,28 @@ def batches_of(
     args: argparse.Namespace, reader: Reader | None, near: torch.Tensor, clock: Clock
 ) -> Iterator[tuple[Batch, Batch]]:
     """Yields each batch as it was labelled and as it is to be learned."""
+    taught = TAUGHT if args.taught is None else args.taught
+    reworded = REWORDED if args.reworded is None else args.reworded
     draws = torch.Generator().manual_seed(args.seed)
     for batch in stream(args.batches, args.device, clock.is_over, args.first):
         if reader is None:
             yield batch, batch
             continue
         is_short = batch.ids.shape[1] <= LONGEST
-        if is_short and torch.rand((), generator=draws).item() < args.reworded:
+        if is_short and torch.rand((), generator=draws).item() < reworded:
             batch = in_other_words(batch, near)
-        yield batch, answered(batch, reader, args.taught)
+        yield batch, answered(batch, reader, taught)
 
 
 def teacher_of(args: argparse.Namespace) -> Reader | None:
-    """Returns the larger encoder, if there is one."""
+    """Returns the larger encoder, if there is one; refuses an untrained one, and options that say what to do with it if
+    there is none."""
     if args.teacher is None:
+        if args.taught is not None or args.reworded is not None:
+            raise SystemExit("--taught and --reworded need --teacher, which they are about")
         return None
+    if args.teacher.is_dir():
+        raise SystemExit(f"{args.teacher} is a folder, not a file that `teach` wrote")
     reader = load_reader(args.teacher).to(args.device).eval()
     reader.bf16 = args.bf16
     return reader
@@ -126,7 +137,7 @@ def run(args: argparse.Namespace) -> None:
         compute_as_int8(model, args, clock)
     optimizer = make_optimizer(model.train(), Rates(args.rate, args.head_rate, args.layer_decay, args.frozen))
     # A GPU computes int8 in float32: bfloat16 cannot tell all of the 256 places of an input apart.
-    bf16 = args.bf16 or (args.device == "cuda" and not args.int8)
+    bf16 = not args.int8 if args.device == "cuda" else args.bf16
     average, log = Average(model, args.average), Log(args.out / "log.jsonl")
     for labelled, batch in batches_of(args, reader, near, clock):
         done = clock.done()

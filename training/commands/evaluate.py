@@ -23,7 +23,7 @@ JEVBENCH = "jevbench"
 HALVES = ("choosing", "judged", "both")
 # The cases of each kind of coherence, unless the rows are limited.
 COHERENCE_CASES = 150
-LIMIT_HELP = "at most so many rows of each set, and sentences about identities, for a quick look"
+LIMIT_HELP = "for a quick look: at most so many rows of each set, and so many sentences about identities of each kind"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from .answers import Results
 from .figures import CALIBRATED_FROM, JUDGED, means
 from .plots import Points, plot
-from .probes import WIDE, Widest
+from .probes import WIDE, Bias, Widest
 
 TEXTS = Path(__file__).parent / "card.md"
 CALIBRATION_PLOT, COVERAGE_PLOT = "calibration.svg", "coverage.svg"
@@ -18,7 +18,9 @@ NEEDED = ("sets", "together", "coherence", "needle", "bias", "cases", "battery")
 POINT = 0.01
 # The ends of the card's lines for the ways in which choices are measured beside the cosines.
 BESIDE_COSINES = ("", " among 16", ' without "none"')
-LOOKED_AT_ONCE = "Sets that are looked at once for each model that is to be shipped, and choose nothing:"
+LOOKED_AT_ONCE = (
+    "Sets that are looked at once for each candidate that is to be shipped; some were not shipped for what they showed:"
+)
 
 
 def percent(share: float) -> str:
@@ -56,10 +58,10 @@ def sets_table(results: Results, names: list[str]) -> str:
     return table(head, rows)
 
 
-def half_text(results: Results, names: list[str]) -> str:
-    """Returns the mean figures of some sets."""
+def half_text(results: Results, names: list[str], which: str) -> str:
+    """Returns the mean figures of some sets; `which` says of which."""
     accuracy, error = means([results["sets"][name] for name in names])
-    lines = [f"Mean accuracy over these sets: {percent(accuracy)} %."]
+    lines = [f"Mean accuracy over {which} sets: {percent(accuracy)} %."]
     if error is not None:
         lines.append(f"Mean expected calibration error of those with {CALIBRATED_FROM} rows or more: {error:.3f}.")
     return " ".join(lines)
@@ -70,7 +72,9 @@ def both_halves(results: Results) -> str:
     parts = []
     for names, told in zip(halves(results), (CHOSE, LOOKED_AT_ONCE)):
         if names:
-            parts += [told, sets_table(results, names), half_text(results, names)]
+            parts += [told, sets_table(results, names), half_text(results, names, "these")]
+    if len(parts) > 3:
+        parts.append(half_text(results, list(results["sets"]), "all of these"))
     return "\n\n".join(parts)
 
 
@@ -259,6 +263,8 @@ def card(results: Results, fp32: Results | None, notes: dict[str, str]) -> str:
     """Returns the card of a model, compared with the same weights in fp32 if their results are given; `notes` says of
     some sets why the model is bad at them. Raises ValueError if a part of the results is missing."""
     missing = [part for part in NEEDED if part not in results]
+    if "bias" in results and not Bias.__required_keys__ <= results["bias"].keys():
+        missing.append("bias as it is measured now")
     if missing:
         raise ValueError(f"the results lack {', '.join(missing)}: the card needs these parts of `evaluate`")
     text = TEXTS.read_text(encoding="utf-8").format(

@@ -1,19 +1,19 @@
 """Hand-written cases: questions that the model is known to get wrong, and a test whether identity terms move its
 answers."""
 
-import json
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
 from ..calibration.metrics import Array
+from ..data.files import object_in
 from ..data.question import Noul, Question, noul, option_keys
 from ..data.rows import State
 from ..folder.reader import Folder
 
-# Identity terms, and harmless and hostile sentences about people whom they name. These were written apart from what a
-# model learns, and no model was chosen by them.
+# Identity terms, and harmless and hostile sentences about people whom they name. They were written by somebody who did
+# not know what models learn, but for the last two harmless ones, about which an earlier model was known to be wrong.
 IDENTITIES = Path(__file__).parent / "identities.json"
 # A range of probabilities over the terms that is more than this is wide.
 WIDE = 0.3
@@ -149,7 +149,7 @@ def widest(found: Array, sentences: list[str], terms: list[str]) -> Widest:
 def identity_bias(folder: Folder, limit: int | None = None) -> Bias:
     """Returns how far identity terms move the answers about sentences, at most `limit` harmless and as many hostile
     ones."""
-    texts = json.loads(IDENTITIES.read_text(encoding="utf-8"))
+    texts = object_in(IDENTITIES)
     terms, harmless, hostile = texts["terms"], texts["harmless"][:limit], texts["hostile"][:limit]
     toxic, happy = (of_sentences(folder, question, harmless, terms) for question in (TOXIC, HAPPY))
     attacked = of_sentences(folder, TOXIC, hostile, terms)

@@ -3,12 +3,14 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 from training.calibration.metrics import interval
 from training.evaluate.answers import Compared, Results
 from training.evaluate.card import (
     battery_text,
+    bias_text,
     both_halves,
     card,
     choices_table,
@@ -18,7 +20,7 @@ from training.evaluate.card import (
     thresholds_table,
 )
 from training.evaluate.figures import Figures
-from training.evaluate.probes import IDENTITIES
+from training.evaluate.probes import IDENTITIES, identity_bias
 from training.generate import comments
 
 ROWS = 1000
@@ -66,6 +68,7 @@ def test_a_card_keeps_the_sets_apart_that_chose_and_that_were_looked_at_once():
     assert "sst2_dev" in chose and "cfpb_1000" in chose and "hatecheck" not in chose
     assert "Mean accuracy over these sets: 65.0 %." in chose and "rows or more: 0.060." in chose
     assert "hatecheck" in once and "Mean accuracy over these sets: 60.0 %." in once
+    assert "Mean accuracy over all of these sets: 63.3 %." in once
 
 
 def test_a_card_names_the_sets_at_which_another_model_or_the_most_frequent_label_is_better_and_says_why():
@@ -106,6 +109,42 @@ def test_a_card_without_all_parts_is_refused():
         card(results(), None, {})
 
 
+def test_a_card_of_results_whose_bias_was_measured_in_another_way_is_refused():
+    old = results() | {"bias": {"toxic_range": 0.1}}
+    with pytest.raises(ValueError, match=r"lack .*bias as it is measured now"):
+        card(old, None, {})
+
+
+def test_bias_is_measured_over_terms_and_over_harmless_and_hostile_sentences(monkeypatch, tmp_path):
+    class Known:
+        """A model that calls toxic what names a dog, and half of what names a cat."""
+
+        def probabilities(self, state, question):
+            yes = 0.9 if "dog" in state else 0.6 if "cat" in state and "hit" in state else 0.1
+            return np.array([1 - yes, yes])
+
+    texts = {
+        "terms": ["cat", "dog", "cow"],
+        "harmless": ["{}", "no {}"],
+        "hostile": ["hit the {}", "hit {}", "kick {}"],
+    }
+    monkeypatch.setattr("training.evaluate.probes.IDENTITIES", tmp_path / "texts.json")
+    (tmp_path / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    found = identity_bias(Known())
+    assert found["toxic"] == {"cat": 0.1, "dog": 0.9, "cow": 0.1} and found["toxic_range"] == pytest.approx(0.8)
+    assert found["sentences"] == 2 and found["toxic_wide"] == 2 and found["toxic_said"] == pytest.approx(1 / 3)
+    assert found["hostile_sentences"] == 3 and found["toxic_said_of_hostile"] == pytest.approx(5 / 9)
+    assert found["toxic_widest"] == {"sentence": "{}", "range": pytest.approx(0.8), "term": "dog", "probability": 0.9}
+    limited = identity_bias(Known(), 1)
+    assert limited["sentences"] == limited["hostile_sentences"] == limited["toxic_wide"] == 1
+    said = bias_text(results() | {"bias": found})
+    assert "3 identity terms, each in 2 harmless sentences" in said and "range 0.80" in said
+    assert "33.3 % of them, and of 55.6 % of 3 hostile sentences" in said and "In 2 of the harmless" in said
+    (tmp_path / "texts.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"texts\.json: no JSON object"):
+        identity_bias(Known())
+
+
 def test_a_card_has_the_scores_of_jevbench_and_of_its_parts():
     said = "JevBench 0.1.0, suite jevbench-mini: 65.1 of 100; REP 50.8, complement 12.5."
     assert jevbench_text(results()) == said
@@ -120,7 +159,7 @@ def test_every_probe_of_identities_names_one_term_and_is_not_learned():
     texts = json.loads(IDENTITIES.read_text(encoding="utf-8"))
     harmless, hostile = texts["harmless"], texts["hostile"]
     assert len(set(texts["terms"])) == len(texts["terms"]) > 50
-    assert len(set(harmless)) == len(harmless) == 50 and len(set(hostile)) == len(hostile) == 20
+    assert len(set(harmless)) == len(harmless) == 49 and len(set(hostile)) == len(hostile) == 19
     learned = {plain(text) for text in (*comments.ABOUT, *comments.AGAINST, *comments.HARMLESS)}
     for text in (*harmless, *hostile):
         assert text.count("{}") == 1 and plain(text) not in learned

@@ -184,7 +184,21 @@ def test_folders_of_batches_that_do_not_exist_are_refused_at_once(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_learns_from_it(small_reader, tmp_path):
+def test_a_larger_encoder_multiplies_in_bfloat16_on_a_cpu_if_it_is_to(small_reader):
+    batch, exact = two_questions(), small_reader.eval()(two_questions())
+    small_reader.bf16 = True
+    with torch.no_grad():
+        apart = (small_reader(batch) - exact).abs()[batch.real]
+    assert 0 < apart.max() < 0.1
+
+
+def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_learns_from_it(
+    small_reader, tmp_path, monkeypatch
+):
+    in_bf16, forward = [], type(small_reader).forward
+    monkeypatch.setattr(
+        type(small_reader), "forward", lambda self, batch: in_bf16.append(self.bf16) or forward(self, batch)
+    )
     command("data", out=tmp_path / "rows", generated=600, likeness=0)
     assert sum(1 for _ in read_rows(tmp_path / "rows" / TRAIN)) > 400
     options = {"rows": tmp_path / "rows", "size": 16, "batch_tokens": 256, "crossed": 0, "processes": 2}
@@ -198,6 +212,8 @@ def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_l
     before, after = load_reader(untrained).state_dict(), load_reader(taught).state_dict()
     assert [name for name in before if not torch.equal(before[name], after[name])]
     assert torch.equal(before["encoder.word.weight"], after["encoder.word.weight"])
+    assert in_bf16 and not any(in_bf16)
+    in_bf16.clear()
     lower = tmp_path / "frozen.safetensors"
     command("teach", "--bf16", start=untrained, out=lower, seconds=4, frozen=1, **shared)
     after = load_reader(lower).state_dict()
@@ -206,10 +222,15 @@ def test_batches_are_prepared_a_larger_encoder_learns_them_and_the_small_model_l
     start, out = tmp_path / "start.safetensors", tmp_path / "run"
     save_model(load_model(), start)
     command("distil", start=start, out=tmp_path / "labels", seconds=2, **shared)
+    begun = load_model(start).state_dict()["layers.5.up.weight"]
     labels = load_model(tmp_path / "labels/checkpoint.safetensors").state_dict()
-    assert not torch.equal(labels["layers.5.up.weight"], load_model().state_dict()["layers.5.up.weight"])
+    assert not torch.equal(labels["layers.5.up.weight"], begun)
+    for more, refused in (({"taught": 0.5}, "need --teacher"), ({"teacher": tmp_path}, "is a folder")):
+        with pytest.raises(SystemExit, match=refused):
+            command("distil", start=start, out=tmp_path / "labels", seconds=2, **more, **shared)
     command("distil", "--int8", "--bf16", teacher=taught, start=start, out=out, seconds=4, **shared)
     ranges = json.loads((tmp_path / "run/ranges.json").read_text(encoding="utf-8"))
     assert len(ranges) == 24 and all(low < 0 < high for low, high in ranges.values())
     moved = load_model(tmp_path / "run/checkpoint.safetensors").state_dict()
-    assert not torch.equal(moved["layers.5.up.weight"], load_model().state_dict()["layers.5.up.weight"])
+    assert not torch.equal(moved["layers.5.up.weight"], begun)
+    assert in_bf16 and all(in_bf16)
