@@ -29,7 +29,7 @@ from .values import number, whole
 WARM_UP, DECAY = 0.05, 0.7
 # The batches that give the ranges of a run in int8.
 RANGE_BATCHES = 6
-# The shares of both, unless the options say others.
+# The default shares of a teacher's answer, and of the batches in other words.
 TAUGHT, REWORDED = 0.6, 0.4
 TAUGHT_HELP = f"share of the larger encoder's answer in the target of a labelled question (default: {TAUGHT})"
 REWORDED_HELP = (
