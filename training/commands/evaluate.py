@@ -43,11 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the sets to choose by, those that are looked at once for what would be shipped, or both "
         "(default: %(default)s)",
     )
-    parser.add_argument(
-        "--limit",
-        type=whole(1),
-        help=LIMIT_HELP,
-    )
+    parser.add_argument("--limit", type=whole(1), help=LIMIT_HELP)
     parser.add_argument(
         "--parts", nargs="+", choices=PARTS, help="what to measure (default: all that --data and --rows allow)"
     )
