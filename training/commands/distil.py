@@ -4,6 +4,7 @@ one."""
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +36,14 @@ TAUGHT_HELP = f"share of the larger encoder's answer in the target of a labelled
 REWORDED_HELP = (
     f"share of the batches in which words are replaced by near ones, and which it answers alone (default: {REWORDED})"
 )
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A larger encoder, and the words that may stand for others in the texts about which it alone answers."""
+
+    reader: Reader
+    near: torch.Tensor
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,26 +86,25 @@ def answered(batch: Batch, reader: Reader, share: float) -> Batch:
     return batch.with_answers(F.softmax(reader(batch), dim=-1), torch.where(batch.is_labelled(), share, 1.0))
 
 
-def batches_of(
-    args: argparse.Namespace, reader: Reader | None, near: torch.Tensor, clock: Clock
-) -> Iterator[tuple[Batch, Batch]]:
-    """Yields each batch as it was labelled and as it is to be learned."""
+def batches_of(args: argparse.Namespace, teacher: Teacher | None, clock: Clock) -> Iterator[tuple[Batch, Batch]]:
+    """Yields each batch as it was labelled and as it is to be learned: without a teacher, as it was labelled."""
+    batches = stream(args.batches, args.device, clock.is_over, args.first)
+    if teacher is None:
+        yield from ((batch, batch) for batch in batches)
+        return
     taught = TAUGHT if args.taught is None else args.taught
     reworded = REWORDED if args.reworded is None else args.reworded
     draws = torch.Generator().manual_seed(args.seed)
-    for batch in stream(args.batches, args.device, clock.is_over, args.first):
-        if reader is None:
-            yield batch, batch
-            continue
+    for batch in batches:
         is_short = batch.ids.shape[1] <= LONGEST
         if is_short and torch.rand((), generator=draws).item() < reworded:
-            batch = in_other_words(batch, near)
-        yield batch, answered(batch, reader, taught)
+            batch = in_other_words(batch, teacher.near)
+        yield batch, answered(batch, teacher.reader, taught)
 
 
-def teacher_of(args: argparse.Namespace) -> Reader | None:
-    """Returns the larger encoder, if there is one; refuses an untrained one, and options that say what to do with it if
-    there is none."""
+def teacher_of(args: argparse.Namespace, model: Model) -> Teacher | None:
+    """Returns the larger encoder with the model's near words, if there is one; refuses an untrained one, and options
+    that say what to do with it if there is none."""
     if args.teacher is None:
         if args.taught is not None or args.reworded is not None:
             raise SystemExit("--taught and --reworded need --teacher, which they are about")
@@ -105,7 +113,7 @@ def teacher_of(args: argparse.Namespace) -> Reader | None:
         raise SystemExit(f"{args.teacher} is a folder, not a file that `teach` wrote")
     reader = load_reader(args.teacher).to(args.device).eval()
     reader.bf16 = args.bf16
-    return reader
+    return Teacher(reader, near_words(model.word.weight))
 
 
 def ranges_in(model: Model, batches: list[Batch]) -> Ranges:
@@ -129,9 +137,9 @@ def run(args: argparse.Namespace) -> None:
     check_folders(args.batches, args.check)
     torch.manual_seed(args.seed)
     prepare_device()
-    model, reader = load_model(args.start).to(args.device), teacher_of(args)
+    model = load_model(args.start).to(args.device)
+    teacher = teacher_of(args, model)
     args.out.mkdir(parents=True, exist_ok=True)
-    near = near_words(model.word.weight)
     clock = Clock(args.seconds)
     if args.int8:
         compute_as_int8(model, args, clock)
@@ -139,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
     # A GPU computes int8 in float32: bfloat16 cannot tell all of the 256 places of an input apart.
     bf16 = not args.int8 if args.device == "cuda" else args.bf16
     average, log = Average(model, args.average), Log(args.out / "log.jsonl")
-    for labelled, batch in batches_of(args, reader, near, clock):
+    for labelled, batch in batches_of(args, teacher, clock):
         done = clock.done()
         if done >= 1:
             break

@@ -68,12 +68,13 @@ def half_text(results: Results, names: list[str], which: str) -> str:
 
 
 def both_halves(results: Results) -> str:
-    """Returns the tables and the means of the sets that chose between models, and of those that were looked at once."""
-    parts = []
-    for names, told in zip(halves(results), (CHOSE, LOOKED_AT_ONCE)):
+    """Returns the tables and the means of the sets that chose between models, and of those that were looked at once;
+    if there are both, also the means of all of them."""
+    parts, both = [], halves(results)
+    for names, told in zip(both, (CHOSE, LOOKED_AT_ONCE)):
         if names:
             parts += [told, sets_table(results, names), half_text(results, names, "these")]
-    if len(parts) > 3:
+    if all(both):
         parts.append(half_text(results, list(results["sets"]), "all of these"))
     return "\n\n".join(parts)
 

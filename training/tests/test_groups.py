@@ -283,7 +283,7 @@ def test_an_emotion_tells_the_sentiment():
         ):
             top = option_keys(question)[target.index(max(target))]
             if question["instructions"] in emotions.SENTIMENT:
-                assert joy & set(top.split("_or_")), top
+                assert top in joy
                 found["sentiment"] += 1
             if question["type"] == "noul" and (sign := signs.get(question["instructions"])):
                 assert target[1] == (sign == 1)

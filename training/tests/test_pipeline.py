@@ -90,7 +90,8 @@ def test_a_calibration_keeps_what_a_folder_was_fitted_to_or_says_why_not(prepare
     kept = Path(__file__).parents[2] / "models" / "svc-small"
     values = values_of(kept)
     config = json.loads((kept / "config.json").read_text(encoding="utf-8"))
-    assert values["temperature"] == config["temperature"] and values["noul_bias"] == config["noul_bias"]
+    for name in ("temperature", "temperature_by_options", "noul_bias"):
+        assert values.get(name) == config.get(name)
     options = {"checkpoint": trained / "checkpoint.safetensors", "rows": prepared, "per_source": 30, "out": tmp_path}
     for more, message in (
         ({"keep_of": kept}, "too few held-out rows offer"),
@@ -248,15 +249,14 @@ def test_a_run_in_int8_sees_what_its_graph_will_answer(prepared, tmp_path, monke
     )
     served, exact, rounded = Folder(folder), load_model(folder).eval(), load_model(folder).eval()
     simulate(rounded, served_ranges(folder))
-    apart: dict[str, list[float]] = {"exact": [], "rounded": []}
+    apart = {"exact": 0.0, "rounded": 0.0}
     for state, question, batch in asked():
         found = served.ask(state, question).logits
         with torch.no_grad():
             for name, model in (("exact", exact), ("rounded", rounded)):
-                apart[name].append(float(np.abs(found - model(batch)[0].numpy()).sum()))
-    # Values that round differently at the end of a step, and everything that follows from them, remain. In one request
-    # these may be most values, so that a mean would hang on it.
-    assert np.median(apart["rounded"]) < 0.6 * np.median(apart["exact"]), apart
+                apart[name] += float(np.abs(found - model(batch)[0].numpy()).sum())
+    # Values that round differently at the end of a step, and everything that follows from them, remain.
+    assert apart["rounded"] < 0.6 * apart["exact"], apart
     # A run that starts from the folder continues with its ranges.
     train(prepared, tmp_path / "next", 1, "--int8", "--start", str(folder))
     begun, went_on = read_ranges(ranges), read_ranges(tmp_path / "next/ranges.json")
